@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Write constraints.txt: the versions of everything that berth and its extras pull in, found by
+# installing them into an empty virtual environment. Group by group, so that a reader sees what a
+# production machine gets (the first group) and what only developers do.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+scratch="$(mktemp -d)"
+trap 'rm -rf "$scratch"' EXIT
+bash tools/virtualenv.sh "$scratch/venv"
+
+install() {
+    "$scratch/venv/bin/python" -m pip install --quiet --disable-pip-version-check -e "$1"
+}
+
+# The names and versions installed now that earlier groups did not list.
+list_new() {
+    "$scratch/venv/bin/python" -m pip freeze --exclude-editable | sort --ignore-case >"$scratch/now"
+    touch "$scratch/before"
+    grep -vxFf "$scratch/before" "$scratch/now" || true
+    cp "$scratch/now" "$scratch/before"
+}
+
+{
+    echo "# Written by \`make constraints\`: the versions that this release is tested with."
+    install .
+    printf '\n# berth\n'
+    list_new
+    install '.[dev]'
+    printf '\n# berth[dev]\n'
+    list_new
+    install '.[docs]'
+    printf '\n# berth[docs]\n'
+    list_new
+} >"$scratch/constraints.txt"
+mv "$scratch/constraints.txt" constraints.txt
