@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shape of the house, read from its imports (docs/architecture.md).
+
+Imports run downwards; SQL stays in `store/`, HTTP in `api/`; and `model/`, `index/` and
+`candidates/` never look at the clock or throw dice, so that every result can be repeated.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "berth"
+
+#: For each part of the package, the parts that it may import besides itself.
+MAY_IMPORT: dict[str, set[str]] = {
+    "model": set(),
+    "config": set(),
+    "store": {"model"},
+    "index": {"model", "store"},
+    "candidates": {"model", "index"},
+    "api": {"model", "store", "index", "candidates", "config"},
+    "deploy": {"model", "store", "index", "candidates", "api", "config"},
+    "wsgi": {"config", "deploy"},
+    "direct": {"config", "deploy"},
+    "cli": {"model", "store", "index", "candidates", "api", "config", "deploy", "wsgi", "direct"},
+}
+
+#: Libraries that belong to some parts only.
+BELONGS_TO: dict[str, set[str]] = {
+    "sqlalchemy": {"store"},
+    "alembic": {"store"},
+    "sqlite3": {"store"},
+    "falcon": {"api"},
+    "jsonschema": {"api"},
+    "fastjsonschema": {"api"},
+    "msgspec": {"api", "candidates", "index"},
+    "numpy": {"candidates", "index", "store"},
+    "click": {"cli"},
+    "rich": {"cli"},
+    "granian": {"cli"},
+    "oslo_config": {"api", "cli", "config", "deploy", "direct", "wsgi"},
+    "oslo_policy": {"api", "config"},
+    "oslo_middleware": {"api", "config"},
+    "keystoneauth1": {"direct"},
+}
+
+#: The parts whose results can be repeated: the time and chance come in as arguments.
+REPEATABLE = {"model", "index", "candidates"}
+
+#: What those parts may not call. A `random.Random` handed in is fine, and so is its type.
+CLOCK_AND_DICE = re.compile(
+    r"""(\w+\.)* (
+        time\.\w+ | datetime\.(now|utcnow|today) | date\.today
+        | random\.(?!Random\b)\w+ | secrets\.\w+ | uuid\.uuid[14] | uuid[14] | os\.urandom
+        | (np|numpy)\.random\.\w+ | default_rng | perf_counter(_ns)? | monotonic(_ns)?
+    )""",
+    re.VERBOSE,
+)
+
+#: Text that is a statement of SQL.
+SQL_TEXT = re.compile(
+    r"\s*(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s.+\sSET|DELETE\s+FROM|CREATE\s+(TABLE|INDEX)|PRAGMA)\b",
+    re.DOTALL,
+)
+
+#: Numbers that can hardly mean anything but an HTTP status.
+STATUS_CODES = {400, 401, 403, 404, 405, 406, 409, 415, 503}
+
+
+class Module:
+    """One file of the package, parsed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def part(self) -> str:
+        """The part of the package that it belongs to: `store`, or `config` for `config.py`."""
+        return self.path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+    @property
+    def dotted(self) -> str:
+        """Its name to `import`."""
+        parts = self.path.relative_to(PACKAGE.parent).with_suffix("").parts
+        return ".".join(parts).removesuffix(".__init__")
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Its syntax."""
+        return ast.parse(self.path.read_text(), str(self.path))
+
+    def imports(self) -> Iterator[tuple[int, str]]:
+        """The line and the full name of everything that it imports."""
+        package = self.dotted if self.path.stem == "__init__" else self.dotted.rpartition(".")[0]
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                yield from ((node.lineno, alias.name) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                base = package.split(".")[: -node.level + 1 or None] if node.level else []
+                origin = ".".join([*base, *filter(None, [node.module])])
+                yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
+
+    def calls(self) -> Iterator[tuple[int, str]]:
+        """The line and the dotted name of everything that it calls by name."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call):
+                yield node.lineno, ast.unparse(node.func)
+
+    def constants(self) -> Iterator[tuple[int, object]]:
+        """The line and the value of every literal, docstrings left out."""
+        docstrings = {
+            id(node.body[0].value)
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            and node.body
+            and isinstance(node.body[0], ast.Expr)
+        }
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Constant) and id(node) not in docstrings:
+                yield node.lineno, node.value
+
+    def at(self, line: int) -> str:
+        """A line of it, as a reader finds it."""
+        return f"{self.path.relative_to(PACKAGE.parent)}:{line}"
+
+
+MODULES = [Module(path) for path in sorted(PACKAGE.rglob("*.py"))]
+
+
+def modules_of(parts: set[str]) -> list[Module]:
+    """The modules of some parts."""
+    return [module for module in MODULES if module.part in parts]
+
+
+def modules_outside(parts: set[str]) -> list[Module]:
+    """The modules of all other parts."""
+    return [module for module in MODULES if module.part not in parts]
+
+
+def test_every_part_has_its_place() -> None:
+    """A new file or folder of the package is entered into `MAY_IMPORT`, and drawn in the docs."""
+    assert {module.part for module in MODULES} <= {*MAY_IMPORT, "__init__"}
+
+
+def test_imports_run_downwards() -> None:
+    """A part imports only the parts below it."""
+    upwards = [
+        f"{module.at(line)} imports {name}"
+        for module in modules_of(set(MAY_IMPORT))
+        for line, name in module.imports()
+        if name.startswith("berth.")
+        and (part := name.split(".")[1]) in MAY_IMPORT
+        and part not in MAY_IMPORT[module.part] | {module.part}
+    ]
+    assert not upwards, "\n".join(upwards)
+
+
+@pytest.mark.parametrize(("library", "parts"), BELONGS_TO.items())
+def test_a_library_stays_where_it_belongs(library: str, parts: set[str]) -> None:
+    """SQLAlchemy is of the store, Falcon of the API, and so on (`BELONGS_TO`)."""
+    strays = [
+        f"{module.at(line)} imports {name}"
+        for module in modules_outside(parts)
+        for line, name in module.imports()
+        if name.split(".")[0] == library
+    ]
+    assert not strays, "\n".join(strays)
+
+
+def test_sql_stays_in_the_store() -> None:
+    """No other part spells a statement."""
+    strays = [
+        f"{module.at(line)} has SQL: {value.strip()[:60]}"
+        for module in modules_outside({"store"})
+        for line, value in module.constants()
+        if isinstance(value, str) and SQL_TEXT.match(value)
+    ]
+    assert not strays, "\n".join(strays)
+
+
+def test_http_statuses_stay_in_the_api() -> None:
+    """The parts below it do not know what an HTTP status is."""
+    below = modules_of({"model", "store", "index", "candidates"})
+    strays = [
+        f"{module.at(line)} has the number {value}"
+        for module in below
+        for line, value in module.constants()
+        if type(value) is int and value in STATUS_CODES
+    ] + [
+        f"{module.at(line)} imports {name}"
+        for module in below
+        for line, name in module.imports()
+        if name.split(".")[0] == "http"
+    ]
+    assert not strays, "\n".join(strays)
+
+
+def test_results_can_be_repeated() -> None:
+    """No clock and no dice in `model/`, `index/` and `candidates/`."""
+    strays = [
+        f"{module.at(line)} calls {name}"
+        for module in modules_of(REPEATABLE)
+        for line, name in module.calls()
+        if CLOCK_AND_DICE.fullmatch(name)
+    ]
+    assert not strays, "\n".join(strays)
+
+
+@pytest.mark.parametrize("name", ["utils", "util", "common", "base", "helpers", "misc"])
+def test_modules_are_named_by_what_they_know(name: str) -> None:
+    """A module with such a name has not been thought through."""
+    assert name not in {module.path.stem for module in MODULES}
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    """A module begins with its licence and a docstring."""
+    silent = [
+        module.at(1)
+        for module in MODULES
+        if not module.path.read_text().startswith("# SPDX-License-Identifier: Apache-2.0")
+        or ast.get_docstring(module.tree) is None
+    ]
+    assert not silent, "\n".join(silent)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("time.time()", True),
+        ("datetime.datetime.now()", True),
+        ("datetime.now(UTC)", True),
+        ("np.random.default_rng(1)", True),
+        ("uuid.uuid4()", True),
+        ("random.shuffle(rows)", True),
+        ("random.Random(1)", False),
+        ("rng.shuffle(rows)", False),
+        ("self.clock()", False),
+        ("uuid.UUID(text)", False),
+    ],
+)
+def test_a_call_to_the_clock_or_the_dice_is_recognised(source: str, found: bool) -> None:
+    """The pattern that `test_results_can_be_repeated` relies on."""
+    call = ast.parse(source, mode="eval").body
+    assert isinstance(call, ast.Call)
+    assert bool(CLOCK_AND_DICE.fullmatch(ast.unparse(call.func))) is found
