@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reference text that is made from the program itself, as Markdown, so that it cannot fall behind.
+
+Each renderer answers one directive of `reference_directives`; `expand` puts their text into a page
+as the site shows it, for the tests that look for every option, command and rule.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable
+
+import click
+from oslo_config import cfg
+
+DIRECTIVE = re.compile(r"^```\{(?P<name>[a-z-]+)\}\n```$", re.MULTILINE)
+
+
+def render_options() -> str:
+    """A section for each configuration group, with a table of its options."""
+    from berth import config
+
+    parts = []
+    groups: dict[str, dict[str, cfg.Opt]] = {}
+    for group, opts in config.list_opts():
+        named = groups.setdefault(str(group or "DEFAULT"), {})
+        named.update({opt.name: opt for opt in opts})
+    for group, named in groups.items():
+        rows = [
+            (f"`{opt.dest}`", _type_of(opt), _default_of(opt), _sentence(opt.help))
+            for opt in named.values()
+        ]
+        parts += [f"### `[{group}]`", _table(("option", "type", "default", "meaning"), rows)]
+    return "\n\n".join(parts)
+
+
+def render_commands() -> str:
+    """A section for each command, with its help as the terminal shows it."""
+    from berth.cli import main
+
+    parts = []
+    for words, command in _walk("berth", main):
+        context = click.Context(command, info_name=words, max_content_width=88)
+        parts += [f"## `{words}`", f"```text\n{command.get_help(context)}\n```"]
+    return "\n\n".join(parts)
+
+
+def render_policy() -> str:
+    """A table of the policy rules: name, default, and the routes they guard."""
+    from berth.api import policy
+
+    rows = []
+    for rule in policy.list_rules():
+        operations = ", ".join(
+            f"`{method} {operation['path']}`"
+            for operation in getattr(rule, "operations", ())
+            for method in [operation["method"]]
+        )
+        rows.append((f"`{rule.name}`", f"`{rule.check_str}`", operations or "(a rule for others)"))
+    return _table(("rule", "default", "route"), rows)
+
+
+#: The renderer of each directive.
+RENDERERS: dict[str, Callable[[], str]] = {
+    "berth-options": render_options,
+    "berth-commands": render_commands,
+    "berth-policy": render_policy,
+}
+
+
+def expand(page: str) -> str:
+    """A page's Markdown with the directives replaced by what they show."""
+
+    def shown(directive: re.Match[str]) -> str:
+        renderer = RENDERERS.get(directive["name"])
+        return renderer() if renderer else directive[0]
+
+    return DIRECTIVE.sub(shown, page)
+
+
+def _walk(words: str, command: click.Command) -> Iterable[tuple[str, click.Command]]:
+    yield words, command
+    if isinstance(command, click.Group):
+        for name, child in sorted(command.commands.items()):
+            yield from _walk(f"{words} {name}", child)
+
+
+def _type_of(opt: cfg.Opt) -> str:
+    choices = getattr(opt.type, "choices", None)
+    if choices:
+        return " or ".join(f"`{choice}`" for choice in choices)
+    kind = type(opt).__name__.removesuffix("Opt").lower()
+    return {"str": "string", "bool": "boolean", "int": "integer", "multistr": "repeatable"}.get(
+        kind, kind
+    )
+
+
+def _default_of(opt: cfg.Opt) -> str:
+    default = opt.sample_default if opt.sample_default is not None else opt.default
+    if default is None:
+        return ""
+    text = ", ".join(map(str, default)) if isinstance(default, list) else str(default)
+    # A path of the machine that builds the page says nothing to its reader.
+    text = text.replace(os.getcwd(), "<where berth is installed>")
+    return f"`{text}`" if text else "empty"
+
+
+def _sentence(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [header, ("---",) * len(header), *rows]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
+    )
