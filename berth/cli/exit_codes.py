@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exit codes of the `berth` command: the one place that defines them.
+
+Scripts may rely on them; a code keeps its meaning for good.
+"""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """How a command ended."""
+
+    #: It did what it was asked to.
+    OK = 0
+    #: The configuration is missing, unreadable or contradictory; also any failure with no code
+    #: of its own.
+    CONFIGURATION = 1
+    #: The command line was not understood.
+    USAGE = 2
+    #: The database's schema is not the one this release needs: `berth db upgrade` comes first.
+    SCHEMA = 3
+    #: What is configured is not part of this release (an engine, an authentication).
+    UNSUPPORTED = 4
+    #: The address to listen on is taken, or is not this machine's.
+    ADDRESS = 5
+    #: Refused for safety: serving others without authentication.
+    UNSAFE = 6
+    #: The database could not be opened, read or migrated.
+    DATABASE = 7
+    #: `berth db check` found something wrong.
+    INCONSISTENT = 8
+    #: A worker could not start or kept dying; the log says why.
+    WORKERS = 9
+    #: A mistake in berth itself.
+    INTERNAL = 70

@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Configuration: every option of a placement.conf, where it is looked for, and `Settings`.
+
+An existing placement.conf works as it stands: groups, names, types, defaults, discovery and
+environment variables are those of spec/operations.md section 3. Options are read once, at the
+outermost layer, into the frozen `Settings`; nothing below asks for configuration, and
+`Settings.conf` is there only for the libraries that read options themselves (oslo.policy, CORS,
+authentication).
+
+Nothing here changes process-wide state but `register_logging`, so that several configurations can
+live in one process (`berth.direct`).
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+from oslo_config import cfg
+from oslo_log import log
+from oslo_middleware import cors, http_proxy_to_wsgi
+from oslo_policy import opts as policy_opts
+
+from berth.model.errors import BerthError
+
+PROJECT = "placement"
+PROGRAM = "berth"
+
+AuthStrategy = Literal["keystone", "noauth2"]
+GenerationStrategy = Literal["depth-first", "breadth-first"]
+
+NOBODY = "00000000-0000-0000-0000-000000000000"
+
+DEFAULT_OPTS: tuple[cfg.Opt, ...] = (
+    cfg.StrOpt("tempdir", help="Directory for temporary files; accepted and unused."),
+    cfg.StrOpt(
+        "pybasedir",
+        default=str(Path(__file__).resolve().parent.parent),
+        help="Directory that berth is installed in; the base of state_path.",
+    ),
+    cfg.StrOpt("state_path", default="$pybasedir", help="Top directory for state; unused."),
+    cfg.BoolOpt("log_options", default=True, help="Log every option's value at DEBUG at start."),
+)
+
+API_OPTS: tuple[cfg.Opt, ...] = (
+    cfg.StrOpt(
+        "auth_strategy",
+        default="keystone",
+        choices=("keystone", "noauth2"),
+        deprecated_group="DEFAULT",
+        help="How callers are known: by Keystone's tokens, or (noauth2, for one's own machine and "
+        "for tests) by what they say they are.",
+    ),
+)
+
+PLACEMENT_OPTS: tuple[cfg.Opt, ...] = (
+    cfg.StrOpt(
+        "incomplete_consumer_project_id",
+        default=NOBODY,
+        help="Project of consumers written without one (below microversion 1.8).",
+    ),
+    cfg.StrOpt(
+        "incomplete_consumer_user_id",
+        default=NOBODY,
+        help="User of consumers written without one (below microversion 1.8).",
+    ),
+    cfg.IntOpt(
+        "allocation_conflict_retry_count",
+        default=10,
+        help="How often an allocation write is tried when others write to the same providers.",
+    ),
+    cfg.BoolOpt(
+        "randomize_allocation_candidates",
+        default=False,
+        help="With a limit, answer a random sample of the candidates instead of the first ones.",
+    ),
+    cfg.IntOpt(
+        "max_allocation_candidates",
+        default=-1,
+        help="The most candidates generated for one request; -1 for no bound.",
+    ),
+    cfg.StrOpt(
+        "allocation_candidates_generation_strategy",
+        default="depth-first",
+        choices=("depth-first", "breadth-first"),
+        help="Order in which trees contribute candidates: one tree after another, or in turn.",
+    ),
+)
+
+DATABASE_OPTS: tuple[cfg.Opt, ...] = (
+    cfg.StrOpt(
+        "connection",
+        secret=True,
+        help="URL of the database, as in sqlite:////var/lib/berth/berth.db.",
+    ),
+    cfg.StrOpt(
+        "connection_parameters",
+        default="",
+        help="Parameters appended to the URL, as in name=value&name=value.",
+    ),
+    cfg.StrOpt("slave_connection", secret=True, help="URL of a read replica; accepted and unused."),
+    cfg.BoolOpt(
+        "sync_on_startup",
+        default=False,
+        help="Bring the schema up to date when the service starts.",
+    ),
+    cfg.BoolOpt(
+        "sqlite_synchronous",
+        default=True,
+        help="Whether SQLite waits for the disk at each commit. False is faster and loses "
+        "acknowledged writes when the machine stops.",
+    ),
+    cfg.StrOpt("mysql_sql_mode", default="TRADITIONAL", help="MySQL's sql_mode for each session."),
+    cfg.IntOpt(
+        "connection_recycle_time",
+        default=3600,
+        help="Age in seconds at which a pooled connection is replaced.",
+    ),
+    cfg.IntOpt("max_pool_size", help="Connections kept open in a process."),
+    cfg.IntOpt("max_overflow", help="Connections opened beyond max_pool_size under load."),
+    cfg.IntOpt("pool_timeout", help="Seconds to wait for a free connection."),
+    cfg.IntOpt(
+        "max_retries", default=10, help="Attempts to connect at start; -1 for as long as it takes."
+    ),
+    cfg.IntOpt("retry_interval", default=10, help="Seconds between attempts to connect."),
+    cfg.IntOpt(
+        "connection_debug", default=0, min=0, max=100, help="Verbosity of SQL in the log, 0 to 100."
+    ),
+    cfg.BoolOpt(
+        "connection_trace", default=False, help="Add a stack trace to each statement as a comment."
+    ),
+)
+
+WORKAROUNDS_OPTS: tuple[cfg.Opt, ...] = (
+    cfg.BoolOpt(
+        "optimize_for_wide_provider_trees",
+        default=False,
+        help="Accepted. berth searches wide trees fast without being asked to.",
+    ),
+)
+
+#: Groups with the options that berth itself reads.
+OPTIONS: Mapping[str, tuple[cfg.Opt, ...]] = {
+    "DEFAULT": DEFAULT_OPTS,
+    "api": API_OPTS,
+    "placement": PLACEMENT_OPTS,
+    "placement_database": DATABASE_OPTS,
+    "workarounds": WORKAROUNDS_OPTS,
+}
+
+#: Defaults of the `[cors]` group that differ from the library's.
+CORS_DEFAULTS: Mapping[str, list[str]] = {
+    "expose_headers": [
+        "X-Auth-Token",
+        "X-Openstack-Request-Id",
+        "X-Subject-Token",
+        "X-Service-Token",
+        "OpenStack-API-Version",
+    ],
+    "allow_methods": ["GET", "PUT", "POST", "DELETE", "PATCH"],
+    "allow_headers": [
+        "X-Auth-Token",
+        "X-Openstack-Request-Id",
+        "X-Identity-Status",
+        "X-Roles",
+        "X-Service-Catalog",
+        "X-User-Id",
+        "X-Tenant-Id",
+        "OpenStack-API-Version",
+    ],
+}
+
+
+#: `user:password@`, up to the last @: a password with an unescaped / or @ is masked whole.
+_PASSWORD = re.compile(r"(://[^:/?@]*:)[^?]*@")
+_PASSWORD_PARAMETER = re.compile(r"(?i)([?&](?:password|passwd|pwd)=)[^&]*")
+
+
+class ConfigurationError(BerthError):
+    """The configuration cannot be found, cannot be read, or asks for what cannot be."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSettings:
+    """The `[placement_database]` group: which database, and how its connections are kept."""
+
+    #: The whole URL, connection_parameters appended.
+    url: str
+    sync_on_startup: bool
+    sqlite_synchronous: bool
+    mysql_sql_mode: str
+    connection_recycle_time: int
+    max_pool_size: int | None
+    max_overflow: int | None
+    pool_timeout: int | None
+    max_retries: int
+    retry_interval: int
+    connection_debug: int
+    connection_trace: bool
+
+    @property
+    def engine(self) -> str:
+        """The kind of database: `sqlite`, `postgresql`, `mysql`, or what the URL says."""
+        return self.url.partition(":")[0].partition("+")[0]
+
+    @property
+    def masked_url(self) -> str:
+        """The URL fit for people and logs: passwords are replaced by `***`."""
+        return mask_url(self.url)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that berth reads from its configuration, typed and frozen."""
+
+    auth_strategy: AuthStrategy
+    database: DatabaseSettings
+    incomplete_consumer_project_id: str
+    incomplete_consumer_user_id: str
+    allocation_conflict_retry_count: int
+    randomize_allocation_candidates: bool
+    max_allocation_candidates: int
+    allocation_candidates_generation_strategy: GenerationStrategy
+    optimize_for_wide_provider_trees: bool
+    enable_proxy_headers_parsing: bool
+    log_options: bool
+    #: For the libraries that read options themselves; berth's own code does not look into it.
+    conf: cfg.ConfigOpts
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Make every option that berth and its libraries read known to `conf`; repeatable.
+
+    Logging options stand apart (`register_logging`), because oslo.log keeps the last configuration
+    it saw for the whole process.
+    """
+    for group, opts in OPTIONS.items():
+        conf.register_opts(opts, group=group)
+    for group, opts in (
+        *policy_opts.list_opts(),
+        ("cors", cors.CORS_OPTS),
+        ("oslo_middleware", http_proxy_to_wsgi.OPTS),
+    ):
+        conf.register_opts(opts, group=group)
+    for name, default in CORS_DEFAULTS.items():
+        conf.set_default(name, default, group="cors")
+
+
+def register_logging(conf: cfg.ConfigOpts) -> None:
+    """Make oslo.log's options known to `conf`, which then stands for the process's logging."""
+    log.register_options(conf)
+    conf.set_default("default_log_levels", [*log.get_default_log_levels(), "routes=INFO"])
+
+
+def load(
+    config_files: Sequence[str] = (),
+    config_dirs: Sequence[str] = (),
+    *,
+    embedded: bool = False,
+    debug: bool = False,
+) -> cfg.ConfigOpts:
+    """Read the configuration of a command.
+
+    Args:
+        config_files: files to read in order, later ones winning; none: the first placement.conf
+            of the usual places.
+        config_dirs: directories whose `*.conf` files are read after those, in sorted order; none:
+            the first placement.conf.d of the usual places.
+        embedded: where nothing says which database to use, neither a file nor the environment,
+            take the embedded one of this user, with noauth2.
+        debug: log at DEBUG, whatever the files say.
+
+    Raises:
+        ConfigurationError: a file is missing or cannot be read.
+    """
+    args = [part for path in config_files for part in ("--config-file", path)]
+    args += [part for path in config_dirs for part in ("--config-dir", path)]
+    if debug:
+        args.append("--debug")
+    conf = _parse(args)
+    if embedded and not _names_any_configuration(conf):
+        url = f"sqlite:///{embedded_database_path()}"
+        conf.set_default("connection", url, group="placement_database")
+        conf.set_default("auth_strategy", "noauth2", group="api")
+    return conf
+
+
+def load_for_wsgi(environment: Mapping[str, str] = os.environ) -> cfg.ConfigOpts:
+    """Read the configuration of the WSGI application: OS_PLACEMENT_CONFIG_DIR, or the usual places.
+
+    Raises:
+        ConfigurationError: the directory has no placement.conf, or a file cannot be read.
+    """
+    directory = environment.get("OS_PLACEMENT_CONFIG_DIR", "").strip()
+    if not directory:
+        return _parse([])
+    return _parse(
+        ["--config-file", str(Path(directory) / "placement.conf")], default_config_dirs=[]
+    )
+
+
+def read_settings(conf: cfg.ConfigOpts) -> Settings:
+    """Read every option once.
+
+    Raises:
+        ConfigurationError: an option is missing, or its value is not of its type.
+    """
+    try:
+        return Settings(
+            auth_strategy=cast(AuthStrategy, conf.api.auth_strategy),
+            database=_read_database_settings(conf),
+            incomplete_consumer_project_id=conf.placement.incomplete_consumer_project_id,
+            incomplete_consumer_user_id=conf.placement.incomplete_consumer_user_id,
+            allocation_conflict_retry_count=conf.placement.allocation_conflict_retry_count,
+            randomize_allocation_candidates=conf.placement.randomize_allocation_candidates,
+            max_allocation_candidates=conf.placement.max_allocation_candidates,
+            allocation_candidates_generation_strategy=cast(
+                GenerationStrategy, conf.placement.allocation_candidates_generation_strategy
+            ),
+            optimize_for_wide_provider_trees=conf.workarounds.optimize_for_wide_provider_trees,
+            enable_proxy_headers_parsing=conf.oslo_middleware.enable_proxy_headers_parsing,
+            log_options=conf.log_options,
+            conf=conf,
+        )
+    except cfg.Error as error:
+        raise ConfigurationError(_one_line(error)) from error
+
+
+def embedded_database_path(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where the embedded database of this user lies: in the XDG data directory."""
+    data_home = Path(environment.get("XDG_DATA_HOME", ""))
+    # The XDG rules: a relative path is invalid and to be ignored.
+    if not data_home.is_absolute():
+        data_home = Path.home() / ".local" / "share"
+    return data_home / "berth" / "berth.db"
+
+
+def mask_url(url: str) -> str:
+    """A database URL with its passwords replaced by `***`."""
+    return _PASSWORD_PARAMETER.sub(r"\1***", _PASSWORD.sub(r"\1***@", url))
+
+
+def _parse(args: Sequence[str], default_config_dirs: list[str] | None = None) -> cfg.ConfigOpts:
+    conf = cfg.ConfigOpts()
+    register_opts(conf)
+    register_logging(conf)
+    try:
+        conf(list(args), project=PROJECT, prog=PROGRAM, default_config_dirs=default_config_dirs)
+    except cfg.ConfigFilesNotFoundError as error:
+        names = ", ".join(error.config_files)
+        raise ConfigurationError(f"configuration file not found: {names}") from error
+    except cfg.ConfigDirNotFoundError as error:
+        raise ConfigurationError(
+            f"configuration directory not found: {error.config_dir}"
+        ) from error
+    except cfg.Error as error:
+        raise ConfigurationError(_one_line(error)) from error
+    return conf
+
+
+def _names_any_configuration(conf: cfg.ConfigOpts) -> bool:
+    """Whether a file was read, or the environment names a database."""
+    return bool(conf.config_file or conf.config_dir or conf.placement_database.connection)
+
+
+def _read_database_settings(conf: cfg.ConfigOpts) -> DatabaseSettings:
+    group = conf.placement_database
+    if not group.connection:
+        raise ConfigurationError(
+            "no database is configured: set [placement_database]connection in placement.conf, "
+            "or OS_PLACEMENT_DATABASE__CONNECTION in the environment"
+        )
+    return DatabaseSettings(
+        url=_with_parameters(group.connection, group.connection_parameters),
+        sync_on_startup=group.sync_on_startup,
+        sqlite_synchronous=group.sqlite_synchronous,
+        mysql_sql_mode=group.mysql_sql_mode,
+        connection_recycle_time=group.connection_recycle_time,
+        max_pool_size=group.max_pool_size,
+        max_overflow=group.max_overflow,
+        pool_timeout=group.pool_timeout,
+        max_retries=group.max_retries,
+        retry_interval=group.retry_interval,
+        connection_debug=group.connection_debug,
+        connection_trace=group.connection_trace,
+    )
+
+
+def _with_parameters(url: str, parameters: str) -> str:
+    if not parameters:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}{parameters}"
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
