@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which paths and methods exist, and since when.
+
+Source: rest-api.md 1.3.
+"""
+
+import pytest
+
+from tests.api.answers import assert_refused
+from tests.api.versions import at_least, versions
+from tests.api.worlds import NOBODY, provider
+from tests.client import Client
+from tests.routes import INVENTORIES, OPERATIONS, ROUTES, VERSIONS, Route
+
+ROUTE_IDS = [route.template for route in ROUTES]
+
+#: Methods that no route has, one with an unknown name and two in lower case.
+STRANGE_METHODS = ["OPTIONS", "PATCH", "TRACE", "PURGE", "get", "put"]
+
+LATER = [(route, method) for route, method in OPERATIONS if route.since_for(method) != "1.0"]
+
+
+@pytest.mark.parametrize("method", STRANGE_METHODS)
+@pytest.mark.parametrize("route", ROUTES, ids=ROUTE_IDS)
+def test_a_method_that_a_route_has_not_is_405(api: Client, route: Route, method: str) -> None:
+    """`Allow` names the methods that it has, in the order of the specification."""
+    answer = api.request(method, route.path())
+    assert_refused(answer, 405, f"The method {method} is not allowed for this resource.")
+    assert answer.headers["Allow"] == ", ".join(route.methods)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
+@pytest.mark.parametrize("route", ROUTES, ids=ROUTE_IDS)
+def test_405_depends_neither_on_the_version_nor_on_policy(
+    api: Client, route: Route, method: str
+) -> None:
+    """The method is judged before the version of the route and before the roles."""
+    if method in route.methods:
+        return
+    answer = api.request(method, route.path(), version="1.0", headers=NOBODY)
+    assert_refused(answer, 405, version="1.0")
+    assert answer.headers["Allow"] == ", ".join(route.methods)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=ROUTE_IDS)
+def test_head_is_405_without_a_body(api: Client, route: Route) -> None:
+    """HEAD is no route's method, and its refusal is empty."""
+    answer = api.request("HEAD", route.path())
+    assert (answer.status, answer.body) == (405, b"")
+    assert answer.headers["Allow"] == ", ".join(route.methods)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("route", "method"), LATER, ids=[f"{method} {route.template}" for route, method in LATER]
+)
+def test_a_route_begins_with_its_version(
+    api: Client, route: Route, method: str, version: str
+) -> None:
+    """Below the version that introduced it a route is 404, to everybody; from then on it exists."""
+    answer = api.request(method, route.path(), version=version, headers=NOBODY, json={})
+    if at_least(version, route.since_for(method)):
+        assert_refused(answer, 403, version=version)
+    elif (route.template, method) == (INVENTORIES, "DELETE"):
+        assert_refused(answer, 405, version=version)
+        assert "Allow" not in answer.headers
+    else:
+        assert_refused(answer, 404, version=version)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/resource_providers/",
+        "/traits/",
+        "/allocations/",
+        "/usages/",
+        "//",
+        "//resource_providers",
+        "/resource_providers//inventories",
+        "/resource_providers/x/inventories/",
+        "/resource_providers/x/inventories/VCPU/",
+        "/resource_providers/x/unknown",
+        "/resource_providers/x/inventories/VCPU/more",
+        "/Resource_Providers",
+        "/TRAITS",
+        "/resource_providers.json",
+        "/placement/resource_providers",
+        "/no/such/path",
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
+def test_a_path_that_is_not_a_route_is_404(api: Client, path: str, method: str) -> None:
+    """Paths are compared exactly: no redirects, no trailing or doubled slash, no other case."""
+    assert_refused(api.request(method, path), 404, "The resource could not be found")
+
+
+def test_an_escaped_slash_ends_a_path_segment(api: Client) -> None:
+    """Paths are compared after percent-decoding, so `%2F` makes two segments."""
+    assert_refused(api.get("/traits/CUSTOM%2FA"), 404, "The resource could not be found")
+
+
+def test_an_escaped_letter_is_that_letter(api: Client) -> None:
+    """Paths are compared after percent-decoding."""
+    uuid = provider(api)
+    assert api.get(f"/resource%5Fproviders/{uuid}").json["uuid"] == uuid
+
+
+def test_a_suffix_belongs_to_the_parameter(api: Client) -> None:
+    """There is no format suffix: `.json` is part of the name that is not found."""
+    uuid = provider(api)
+    assert_refused(
+        api.get(f"/resource_providers/{uuid}.json"),
+        404,
+        f"No resource provider with uuid {uuid}.json",
+    )
+
+
+@pytest.mark.parametrize("text", ["x", "1", "%20", "a%3Fb", "%C3%A9", "'%22--", "%3Cb%3E"])
+def test_routing_does_not_judge_a_parameter(api: Client, text: str) -> None:
+    """Any segment reaches the handler, which answers for it."""
+    assert api.get(f"/resource_providers/{text}").status == 404
+    assert api.get(f"/traits/{text}").status == 404
+    assert api.get(f"/resource_classes/{text}").status == 404
+    assert api.get(f"/allocations/{text}").json == {"allocations": {}}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/?a=b",
+        "/resource_classes?foo=1",
+        "/resource_classes/VCPU?foo=1",
+        "/resource_providers/{uuid}?foo=1",
+        "/resource_providers/{uuid}/inventories?foo=1",
+        "/resource_providers/{uuid}/usages?foo=1",
+        "/resource_providers/{uuid}/aggregates?foo=1",
+        "/resource_providers/{uuid}/traits?foo=1",
+        "/resource_providers/{uuid}/allocations?foo=1",
+        "/allocations/{uuid}?foo=1",
+    ],
+)
+def test_a_route_without_parameters_ignores_the_query(api: Client, path: str) -> None:
+    """Only routes that declare parameters judge them."""
+    assert api.get(path.format(uuid=provider(api))).status == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X-HTTP-Method-Override": "DELETE"},
+        {"If-Match": '"something"'},
+        {"If-None-Match": "*"},
+        {"If-Modified-Since": "Fri, 01 Jan 2100 00:00:00 GMT"},
+        {"Range": "bytes=0-3"},
+    ],
+    ids=lambda headers: "".join(headers),
+)
+def test_headers_that_have_no_effect(api: Client, headers: dict[str, str]) -> None:
+    """No override of the method, no conditions, no ranges."""
+    uuid = provider(api)
+    answer = api.get(f"/resource_providers/{uuid}", headers=headers)
+    assert (answer.status, answer.json["uuid"]) == (200, uuid)
+    assert api.get(f"/resource_providers/{uuid}").status == 200
+
+
+@pytest.mark.parametrize("version", versions("1.0"))
+def test_the_document_of_versions(api: Client, version: str) -> None:
+    """`GET /` tells the range that the service speaks, whatever version is asked for.
+
+    Source: rest-api.md 3.
+    """
+    answer = api.get("/", version=version)
+    assert answer.json == {
+        "versions": [
+            {
+                "id": "v1.0",
+                "min_version": "1.0",
+                "max_version": "1.39",
+                "status": "CURRENT",
+                "links": [{"rel": "self", "href": ""}],
+            }
+        ]
+    }
+    assert answer.headers["Content-Type"] == "application/json"
+
+
+@pytest.mark.parametrize("accept", ["text/plain", "application/xml", "*/*;q=0", "garbage"])
+def test_the_document_of_versions_needs_no_token_and_no_accept(api: Client, accept: str) -> None:
+    """`GET /` is for everyone."""
+    headers = {"X-Auth-Token": None, "X-Roles": None, "Accept": accept}
+    assert api.get("/", headers=headers).json["versions"][0]["id"] == "v1.0"
