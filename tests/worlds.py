@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -61,6 +61,11 @@ class WorldProvider:
     stocks: Mapping[str, Stock] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
     aggregates: frozenset[str] = frozenset()
+
+    @property
+    def used(self) -> dict[str, int]:
+        """What is used, by class; classes of which nothing is used are left out."""
+        return {name: stock.used for name, stock in self.stocks.items() if stock.used}
 
 
 @dataclass(frozen=True)
@@ -121,6 +126,18 @@ def provider_uuid(name: str) -> str:
 def aggregate_uuid(name: str) -> str:
     """The uuid of the aggregate with this name, in every world."""
     return _uuid(f"agg:{name}")
+
+
+def consumer_uuid(name: str) -> str:
+    """The uuid of the consumer that holds all that is used of the provider with this name."""
+    return _uuid(f"consumer:{name}")
+
+
+def inventory_fields(stock: Stock) -> dict[str, Any]:
+    """The fields of the inventory, as the wire and the model alike name them."""
+    fields = asdict(stock)
+    del fields["used"]
+    return fields
 
 
 @cache

@@ -32,6 +32,11 @@ class Example:
     summaries: Mapping[str, Mapping[str, tuple[int, int]]] | None
 
     @property
+    def is_defect(self) -> bool:
+        """Say whether the original answers something else, wrongly."""
+        return self.id.startswith("DEF.")
+
+    @property
     def world(self) -> World:
         """The world that the query is asked of."""
         return example_world(self.world_key)
