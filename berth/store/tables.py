@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables: those of the Placement service as they are, and berth's own, prefixed `berth_`.
+
+The former must stay readable and writable by the original service (spec/operations.md 7), so that a
+database can be adopted in place and handed back. Times are naive UTC; `created_at` is set on
+insert, `updated_at` on every update. There are hardly any foreign keys: the service cleans up.
+"""
+
+from typing import Final
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    DateTime,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    UniqueConstraint,
+)
+
+metadata: Final = MetaData()
+
+
+def _times() -> tuple[Column[object], Column[object]]:
+    return Column("created_at", DateTime), Column("updated_at", DateTime)
+
+
+resource_providers: Final = Table(
+    "resource_providers",
+    metadata,
+    *_times(),
+    Column("id", Integer, primary_key=True),
+    Column("uuid", String(36), nullable=False),
+    Column("name", String(200)),
+    Column("generation", Integer),
+    Column("root_provider_id", Integer, ForeignKey("resource_providers.id")),
+    Column("parent_provider_id", Integer, ForeignKey("resource_providers.id")),
+    UniqueConstraint("uuid", name="uniq_resource_providers0uuid"),
+    UniqueConstraint("name", name="uniq_resource_providers0name"),
+    Index("resource_providers_root_provider_id_idx", "root_provider_id"),
+    Index("resource_providers_parent_provider_id_idx", "parent_provider_id"),
+)
+
+inventories: Final = Table(
+    "inventories",
+    metadata,
+    *_times(),
+    Column("id", Integer, primary_key=True),
+    Column("resource_provider_id", Integer, nullable=False),
+    Column("resource_class_id", Integer, nullable=False),
+    Column("total", Integer, nullable=False),
+    Column("reserved", Integer, nullable=False),
+    Column("min_unit", Integer, nullable=False),
+    Column("max_unit", Integer, nullable=False),
+    Column("step_size", Integer, nullable=False),
+    Column("allocation_ratio", Float, nullable=False),
+    UniqueConstraint(
+        "resource_provider_id",
+        "resource_class_id",
+        name="uniq_inventories0resource_provider_resource_class",
+    ),
+    Index("inventories_resource_class_id_idx", "resource_class_id"),
+)
+
+#: At most one row per (consumer, provider, class); rows are only inserted and deleted.
+allocations: Final = Table(
+    "allocations",
+    metadata,
+    *_times(),
+    Column("id", Integer, primary_key=True),
+    Column("resource_provider_id", Integer, nullable=False),
+    Column("consumer_id", String(36), nullable=False),  # the consumer's uuid
+    Column("resource_class_id", Integer, nullable=False),
+    Column("used", Integer, nullable=False),
+    Index(
+        "allocations_resource_provider_class_used_idx",
+        "resource_provider_id",
+        "resource_class_id",
+        "used",
+    ),
+    Index("allocations_resource_class_id_idx", "resource_class_id"),
+    Index("allocations_consumer_id_idx", "consumer_id"),
+)
+
+consumer_types: Final = Table(
+    "consumer_types",
+    metadata,
+    *_times(),
+    Column("id", Integer, primary_key=True),
+    Column("name", String(255), nullable=False),
+    UniqueConstraint("name", name="uniq_consumer_types0name"),
+)
+
+projects: Final = Table(
+    "projects",
+    metadata,
+    *_times(),
+    Column("id", Integer, primary_key=True),
+    Column("external_id", String(255), nullable=False),
+    UniqueConstraint("external_id", name="uniq_projects0external_id"),
+)
+
+users: Final = Table(
+    "users",
+    metadata,
+    *_times(),
+    Column("id", Integer, primary_key=True),
+    Column("external_id", String(255), nullable=False),
+    UniqueConstraint("external_id", name="uniq_users0external_id"),
+)
+
+consumers: Final = Table(
+    "consumers",
+    metadata,
+    *_times(),
+    Column("id", Integer, primary_key=True),
+    Column("uuid", String(36), nullable=False),
+    Column("project_id", Integer, nullable=False),
+    Column("user_id", Integer, nullable=False),
+    Column("generation", Integer, nullable=False, server_default="0"),
+    Column(
+        "consumer_type_id",
+        Integer,
+        ForeignKey("consumer_types.id", name="consumers_consumer_type_id_fkey"),
+    ),
+    UniqueConstraint("uuid", name="uniq_consumers0uuid"),
+    Index("consumers_project_id_uuid_idx", "project_id", "uuid"),
+    Index("consumers_project_id_user_id_uuid_idx", "project_id", "user_id", "uuid"),
+    Index("consumers_consumer_type_id_idx", "consumer_type_id"),
+)
+
+#: Ids are given by the service: standard classes by their order, custom ones from 10000 on.
+resource_classes: Final = Table(
+    "resource_classes",
+    metadata,
+    *_times(),
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("name", String(255), nullable=False),
+    UniqueConstraint("name", name="uniq_resource_classes0name"),
+)
+
+traits: Final = Table(
+    "traits",
+    metadata,
+    *_times(),
+    Column("id", Integer, primary_key=True),
+    Column("name", String(255), nullable=False),
+    UniqueConstraint("name", name="uniq_traits0name"),
+)
+
+resource_provider_traits: Final = Table(
+    "resource_provider_traits",
+    metadata,
+    *_times(),
+    Column("trait_id", Integer, ForeignKey("traits.id"), primary_key=True),
+    Column("resource_provider_id", Integer, ForeignKey("resource_providers.id"), primary_key=True),
+    Index(
+        "resource_provider_traits_resource_provider_trait_idx", "resource_provider_id", "trait_id"
+    ),
+)
+
+placement_aggregates: Final = Table(
+    "placement_aggregates",
+    metadata,
+    *_times(),
+    Column("id", Integer, primary_key=True),
+    Column("uuid", String(36)),
+    UniqueConstraint("uuid", name="uniq_placement_aggregates0uuid"),
+)
+
+resource_provider_aggregates: Final = Table(
+    "resource_provider_aggregates",
+    metadata,
+    *_times(),
+    Column("resource_provider_id", Integer, primary_key=True, autoincrement=False),
+    Column("aggregate_id", Integer, primary_key=True, autoincrement=False),
+    Index("resource_provider_aggregates_aggregate_id_idx", "aggregate_id"),
+)
+
+#: The sum of all allocations, one row for each inventory, created and deleted with it: the guard
+#: of every claim is a condition on this row, so that a claim costs the same for any number of
+#: consumers.
+berth_usages: Final = Table(
+    "berth_usages",
+    metadata,
+    Column("resource_provider_id", Integer, primary_key=True, autoincrement=False),
+    Column("resource_class_id", Integer, primary_key=True, autoincrement=False),
+    Column("used", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+#: The clock: one row for each connection that writes. `seq` counts its commits. Journal rows up to
+#: `trimmed_seq` are gone: who has not applied them must reload everything.
+berth_writer: Final = Table(
+    "berth_writer",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("seq", BigInteger, nullable=False),
+    Column("trimmed_seq", BigInteger, nullable=False),
+    Column("updated_at", DateTime, nullable=False),
+)
+
+#: Which providers each commit touched; provider 0 stands for "trait or class definitions".
+berth_journal: Final = Table(
+    "berth_journal",
+    metadata,
+    Column("writer_id", Integer, primary_key=True, autoincrement=False),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("provider_id", Integer, primary_key=True, autoincrement=False),
+    Column("created_at", DateTime, nullable=False),
+    sqlite_with_rowid=False,
+)
