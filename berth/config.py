@@ -23,8 +23,6 @@ from oslo_log import log
 from oslo_middleware import cors, http_proxy_to_wsgi
 from oslo_policy import opts as policy_opts
 
-from berth.model.errors import BerthError
-
 PROJECT = "placement"
 PROGRAM = "berth"
 
@@ -178,7 +176,7 @@ _PASSWORD = re.compile(r"(://[^:/?@]*:)[^?]*@")
 _PASSWORD_PARAMETER = re.compile(r"(?i)([?&](?:password|passwd|pwd)=)[^&]*")
 
 
-class ConfigurationError(BerthError):
+class ConfigurationError(Exception):
     """The configuration cannot be found, cannot be read, or asks for what cannot be."""
 
 
@@ -236,16 +234,20 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     Logging options stand apart (`register_logging`), because oslo.log keeps the last configuration
     it saw for the whole process.
     """
-    for group, opts in OPTIONS.items():
-        conf.register_opts(opts, group=group)
     for group, opts in (
+        *list_opts(),
         *policy_opts.list_opts(),
-        ("cors", cors.CORS_OPTS),
+        ("cors", cors.OPTS),
         ("oslo_middleware", http_proxy_to_wsgi.OPTS),
     ):
-        conf.register_opts(opts, group=group)
+        conf.register_opts(opts, group=None if group == "DEFAULT" else group)
     for name, default in CORS_DEFAULTS.items():
         conf.set_default(name, default, group="cors")
+
+
+def list_opts() -> list[tuple[str, Sequence[cfg.Opt]]]:
+    """The options that berth itself reads, for oslo.config's generator and validator."""
+    return list(OPTIONS.items())
 
 
 def register_logging(conf: cfg.ConfigOpts) -> None:

@@ -33,3 +33,5 @@ class ExitCode(IntEnum):
     WORKERS = 9
     #: A mistake in berth itself.
     INTERNAL = 70
+    #: Stopped by Ctrl-C before there was anything to drain.
+    INTERRUPTED = 130

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that every command takes: which configuration to read."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import click
+from oslo_config import cfg
+
+from berth import config
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationSource:
+    """Where a command's configuration comes from; picklable, to be handed to workers."""
+
+    files: tuple[str, ...]
+    dirs: tuple[str, ...]
+    debug: bool
+
+    def load(self) -> cfg.ConfigOpts:
+        """Read it; with no configuration at all, the embedded defaults.
+
+        Raises:
+            ConfigurationError: a file is missing or cannot be read.
+        """
+        return config.load(self.files, self.dirs, embedded=True, debug=self.debug)
+
+
+def configured(command: Callable[..., None]) -> Callable[..., None]:
+    """Add `--config-file` and `--config-dir`, given to the command as a `ConfigurationSource`."""
+
+    @click.option(
+        "--config-file",
+        multiple=True,
+        metavar="FILE",
+        help="Read this placement.conf instead of the usual places; may be repeated, later wins.",
+    )
+    @click.option(
+        "--config-dir",
+        multiple=True,
+        metavar="DIR",
+        help="Read the *.conf files of this directory too, after the files.",
+    )
+    @click.pass_obj
+    @functools.wraps(command)
+    def with_source(
+        debug: bool, config_file: tuple[str, ...], config_dir: tuple[str, ...], **options: object
+    ) -> None:
+        command(ConfigurationSource(config_file, config_dir, debug), **options)
+
+    return with_source

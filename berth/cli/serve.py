@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth serve`: the service on a socket, with Granian.
+
+The parent process prepares the database, keeps the address and watches over the workers; each
+worker reads the configuration again and builds its own application, so nothing of the database is
+carried over a fork. Workers listen on one address together (SO_REUSEPORT), and the kernel spreads
+connections over them. On SIGTERM a worker stops listening, finishes what it has begun, and ends.
+"""
+
+import functools
+import ipaddress
+import logging
+import shlex
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from wsgiref.types import WSGIApplication
+
+import click
+from granian.constants import HTTPModes, Interfaces
+from granian.log import LogLevels
+from granian.server.mp import MPServer
+
+import berth
+from berth import deploy
+from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import CommandFailed
+from berth.cli.options import ConfigurationSource, configured
+from berth.config import ConfigurationError, Settings, read_settings
+from berth.model.errors import BerthError
+from berth.wsgi import for_granian
+
+LOG = logging.getLogger(__name__)
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8778
+
+#: Threads of a worker that run requests. Most of their time is Python's own, one at a time; the
+#: others wait for the disk or for another's write, and must not keep readers out while they do.
+THREADS_PER_WORKER = 16
+
+#: Seconds between two looks whether the workers answer yet.
+READY_POLL = 0.02
+
+#: Granian's own messages go where all others go; the rest of its logging setup is not wanted.
+GRANIAN_LOGGING: dict[str, Any] = {
+    "incremental": True,
+    "formatters": {},
+    "handlers": {},
+    "loggers": {"_granian": {"propagate": True}},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An address to listen on, resolved: `host` is numeric."""
+
+    host: str
+    port: int
+    family: socket.AddressFamily
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can connect."""
+        return ipaddress.ip_address(self.host).is_loopback
+
+    @property
+    def url(self) -> str:
+        """The URL that clients of this address use."""
+        host = f"[{self.host}]" if self.family == socket.AF_INET6 else self.host
+        return f"http://{host}:{self.port}"
+
+
+@click.command()
+@configured
+@click.option(
+    "--bind",
+    default=f"{DEFAULT_HOST}:{DEFAULT_PORT}",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Address to listen on; port 0 takes a free one and says which.",
+)
+@click.option(
+    "--workers",
+    default=1,
+    show_default=True,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Worker processes; all serve the same address and database.",
+)
+@click.option(
+    "--insecure-noauth",
+    is_flag=True,
+    help="Listen on other than loopback addresses although nobody has to authenticate: everybody "
+    "who reaches the address may read and change everything.",
+)
+def serve(source: ConfigurationSource, bind: str, workers: int, insecure_noauth: bool) -> None:
+    """Serve the placement API.
+
+    With no configuration at all, the database is an SQLite file of this user's, and only this
+    machine may connect.
+    """
+    conf = source.load()
+    deploy.set_up_logging(conf)
+    settings = read_settings(conf)
+    deploy.check_supported(settings)
+    address = parse_bind(bind)
+    refuse_strangers(address, settings, insecure_noauth=insecure_noauth)
+    if deploy.sqlite_path(settings.database) is None:
+        raise CommandFailed(
+            "a database in memory is not shared between workers and threads: name a file, as in "
+            "sqlite:////var/lib/berth/berth.db",
+            ExitCode.CONFIGURATION,
+        )
+    with reserved(address) as held:
+        deploy.open_prepared(settings).dispose()
+        banner = describe(held, settings, workers=workers)
+        run(held, source, workers=workers, announce=lambda: click.echo(banner))
+
+
+def parse_bind(text: str) -> Address:
+    """Read `HOST:PORT`, `HOST`, `:PORT` or `[IPV6]:PORT`, and resolve the host.
+
+    Raises:
+        CommandFailed: it is none of these (USAGE), or there is no such host (ADDRESS).
+    """
+    host, port = split_bind(text)
+    try:
+        family, _, _, _, resolved = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise CommandFailed(
+            f"cannot listen on {text}: {host} is not a known host", ExitCode.ADDRESS
+        ) from error
+    return Address(str(resolved[0]), port, family)
+
+
+def split_bind(text: str) -> tuple[str, int]:
+    """The host and port of a `--bind`, each with its default.
+
+    Raises:
+        CommandFailed: it is not HOST:PORT (USAGE).
+    """
+    if text.startswith("["):
+        host, bracket, rest = text[1:].partition("]")
+        colon, port = rest[:1], rest[1:]
+        well_formed = bool(bracket) and colon in ("", ":")
+    else:
+        host, colon, port = text.partition(":")
+        well_formed = ":" not in port
+    number = port if colon else str(DEFAULT_PORT)
+    if not well_formed or not (number.isascii() and number.isdigit()) or int(number) > 65535:
+        raise CommandFailed(
+            f"--bind {shlex.quote(text)} is not HOST:PORT, as in 127.0.0.1:8778 or [::1]:8778",
+            ExitCode.USAGE,
+        )
+    return host or DEFAULT_HOST, int(number)
+
+
+def refuse_strangers(address: Address, settings: Settings, *, insecure_noauth: bool) -> None:
+    """Refuse to listen to other machines when nobody has to authenticate, unless told to.
+
+    Raises:
+        CommandFailed: with the ways out (UNSAFE).
+    """
+    if settings.auth_strategy == "noauth2" and not address.is_loopback and not insecure_noauth:
+        raise CommandFailed(
+            f"will not listen on {address.host} with [api]auth_strategy = noauth2, which lets "
+            f"everybody do everything: bind to 127.0.0.1 or ::1, or accept that with "
+            f"--insecure-noauth",
+            ExitCode.UNSAFE,
+        )
+
+
+@contextmanager
+def reserved(address: Address) -> Iterator[Address]:
+    """Own an address for this process and its workers, choosing a port where it is 0.
+
+    The socket is bound and never listens. It is bound exclusively and opened to sharing only then,
+    so a second service, which could otherwise join the address and take half the connections, is
+    refused.
+
+    Raises:
+        CommandFailed: the address is taken or not this machine's (ADDRESS).
+    """
+    with socket.socket(address.family, socket.SOCK_STREAM) as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            holder.bind((address.host, address.port))
+        except OSError as error:
+            raise CommandFailed(
+                f"cannot listen on {address.url}: {(error.strerror or str(error)).lower()}; "
+                f"choose another with --bind HOST:PORT (port 0 takes a free one)",
+                ExitCode.ADDRESS,
+            ) from error
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        yield Address(address.host, holder.getsockname()[1], address.family)
+
+
+def describe(address: Address, settings: Settings, *, workers: int) -> str:
+    """What is said at start: where, on what, for whom, and what to try next."""
+    files = settings.conf.config_file
+    who = {
+        "noauth2": "noauth2: callers are whoever they say they are"
+        + ("" if address.is_loopback else ", FROM ANYWHERE"),
+        "keystone": "keystone",
+    }
+    header = "-H 'X-Auth-Token: admin' " if settings.auth_strategy == "noauth2" else ""
+    return "\n".join(
+        [
+            f"berth {berth.__version__} serves {address.url}, "
+            f"{workers} worker{'s' if workers > 1 else ''}",
+            f"  database        {settings.database.masked_url}",
+            f"  authentication  {who[settings.auth_strategy]}",
+            f"  configuration   {', '.join(files) if files else 'no placement.conf; defaults'}",
+            f"  try             curl {header}{address.url}/resource_providers",
+        ]
+    )
+
+
+def run(
+    address: Address, source: ConfigurationSource, *, workers: int, announce: Callable[[], None]
+) -> None:
+    """Serve until told to stop, replacing workers that die.
+
+    Raises:
+        CommandFailed: the workers cannot start, or keep dying (WORKERS).
+    """
+    server = Server(
+        "berth",
+        announce=announce,
+        address=address.host,
+        port=address.port,
+        interface=Interfaces.WSGI,
+        http=HTTPModes.http1,
+        websockets=False,
+        workers=workers,
+        blocking_threads=THREADS_PER_WORKER,
+        respawn_failed_workers=True,
+        log_level=LogLevels.warning,
+        log_dictconfig=GRANIAN_LOGGING,
+        process_name=None,
+    )
+    loader = functools.partial(load_worker, source)
+    try:
+        server.serve(target_loader=loader, wrap_loader=False)
+    except SystemExit as error:
+        raise CommandFailed(
+            "a worker could not start, or kept dying; the log above says why", ExitCode.WORKERS
+        ) from error
+
+
+def load_worker(source: ConfigurationSource) -> WSGIApplication:
+    """In a worker: read the configuration and build its application, or end saying why."""
+    try:
+        conf = source.load()
+        deploy.set_up_logging(conf)
+        return for_granian(deploy.load_application(conf))
+    except (BerthError, ConfigurationError, deploy.SchemaNotReady) as error:
+        LOG.error("A worker cannot start: %s", error)
+        sys.exit(ExitCode.WORKERS)
+
+
+class Server(MPServer):
+    """Granian's server, which says that it serves once it does."""
+
+    def __init__(self, target: str, *, announce: Callable[[], None], **options: Any) -> None:
+        super().__init__(target, **options)
+        self._announce = announce
+
+    def startup(self, spawn_target: Any, target_loader: Any) -> None:
+        """Start the workers, and announce the service when the first of them answers."""
+        super().startup(spawn_target, target_loader)  # type: ignore[no-untyped-call]
+        while not self.main_loop_interrupt.wait(READY_POLL):
+            try:
+                socket.create_connection((self.bind_addr, self.bind_port)).close()
+            except ConnectionRefusedError:
+                continue
+            self._announce()
+            return

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a configuration to a running application: the one place that puts the parts together.
+
+The steps and their order are those of spec/operations.md section 4: read the options, open the
+database, bring its schema up to date where that is allowed, write the standard names, build the
+index, build the application.
+"""
+
+import logging
+import urllib.parse
+from collections.abc import Callable
+from pathlib import Path
+from wsgiref.types import WSGIApplication
+
+from oslo_config import cfg
+from oslo_log import log
+
+import berth
+from berth.api.app import create_app
+from berth.config import (
+    ConfigurationError,
+    DatabaseSettings,
+    Settings,
+    embedded_database_path,
+    read_settings,
+)
+from berth.index import Index
+from berth.store import schema
+from berth.store.database import Database, DatabaseOptions, open_database
+
+LOG = logging.getLogger(__name__)
+
+Authentication = Callable[[WSGIApplication], WSGIApplication]
+
+
+class NotInThisRelease(ConfigurationError):
+    """The configuration asks for something that this release of berth does not have."""
+
+
+class SchemaNotReady(Exception):
+    """The database has to be upgraded by its operator before it can be served."""
+
+
+def set_up_logging(conf: cfg.ConfigOpts) -> None:
+    """Start logging as `conf` says, for the whole process."""
+    log.setup(conf, "berth", berth.__version__)
+
+
+def load_application(
+    conf: cfg.ConfigOpts, *, authentication: Authentication | None = None
+) -> WSGIApplication:
+    """Build the whole application from a configuration.
+
+    Args:
+        conf: parsed, with berth's options registered (`berth.config.register_opts`).
+        authentication: the middleware that says who calls; none: the configured strategy's.
+
+    Raises:
+        ConfigurationError: an option is missing or wrong.
+        NotInThisRelease: the engine or the authentication is not supported yet.
+        SchemaNotReady: `berth db upgrade` has to run first.
+        DatabaseUnavailable: the database cannot be opened.
+    """
+    settings = read_settings(conf)
+    if settings.log_options:
+        conf.log_opt_values(LOG, logging.DEBUG)
+    check_supported(settings, authentication=authentication)
+    db = open_prepared(settings)
+    return build_application(settings, db, authentication=authentication)
+
+
+def check_supported(settings: Settings, *, authentication: Authentication | None = None) -> None:
+    """Refuse to serve with what this release does not have, before anything is opened.
+
+    Raises:
+        NotInThisRelease: an engine other than SQLite, or Keystone with no middleware given.
+    """
+    check_engine(settings)
+    if settings.auth_strategy == "keystone" and authentication is None:
+        raise NotInThisRelease(
+            "this release of berth has no Keystone authentication yet: set [api]auth_strategy to "
+            "noauth2 and keep the service away from others"
+        )
+
+
+def check_engine(settings: Settings) -> None:
+    """Refuse a database that this release does not know.
+
+    Raises:
+        NotInThisRelease: an engine other than SQLite.
+    """
+    if settings.database.engine != "sqlite":
+        raise NotInThisRelease(
+            f"this release of berth works with SQLite only, and the configured database is "
+            f"{settings.database.masked_url}: set [placement_database]connection to sqlite:///PATH"
+        )
+
+
+def open_store(settings: Settings) -> Database:
+    """Open the configured database as it is, creating the file's folder if it is berth's own.
+
+    Raises:
+        ConfigurationError: the folder of an SQLite file does not exist.
+        DatabaseUnavailable: it cannot be opened.
+    """
+    path = sqlite_path(settings.database)
+    if path is not None:
+        _ensure_folder(path)
+    return open_database(settings.database.url, options=_options(settings.database))
+
+
+def open_prepared(settings: Settings) -> Database:
+    """Open the configured database with a schema fit to serve from.
+
+    An empty SQLite database is prepared on the spot; any database is when sync_on_startup says so.
+
+    Raises:
+        SchemaNotReady: `berth db upgrade` has to run first.
+    """
+    db = open_store(settings)
+    try:
+        if settings.database.sync_on_startup or schema.is_empty(db):
+            schema.upgrade(db)
+        elif not schema.is_current(db):
+            raise SchemaNotReady(
+                f"the database {settings.database.masked_url} does not have the schema that this "
+                f"release needs: make a copy of it, then run `berth db upgrade`"
+            )
+        schema.sync_standard_names(db)
+    except BaseException:
+        db.dispose()
+        raise
+    return db
+
+
+def build_application(
+    settings: Settings, db: Database, *, authentication: Authentication | None = None
+) -> WSGIApplication:
+    """Build the application over a prepared database."""
+    return create_app(settings, db, Index(db), authentication=authentication)
+
+
+def sqlite_path(database: DatabaseSettings) -> Path | None:
+    """The file of an SQLite database; None for another engine, or a database in memory."""
+    if database.engine != "sqlite":
+        return None
+    path = urllib.parse.unquote(database.url.partition("?")[0].partition(":///")[2])
+    return Path(path) if path and path != ":memory:" else None
+
+
+def _ensure_folder(path: Path) -> None:
+    if path == embedded_database_path():
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    elif not path.parent.is_dir():
+        raise ConfigurationError(
+            f"the database is to be {path}, and there is no folder {path.parent}: create it, or "
+            f"correct [placement_database]connection"
+        )
+
+
+def _options(database: DatabaseSettings) -> DatabaseOptions:
+    return DatabaseOptions(synchronous=database.sqlite_synchronous)
