@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which request gets what when several want the same thing at the same time.
+
+Source: rest-api.md section 13. That the losing halves are right at every step is staged by hand in
+`tests/store`; here clients collide as they do in life, and only what holds in every order is asserted.
+"""
+
+from collections import Counter
+from functools import partial
+
+import pytest
+
+from tests.api.answers import CONCURRENT_UPDATE, DUPLICATE_NAME, assert_refused
+from tests.api.claims import claim_body, consumer, held, used
+from tests.api.together import at_once
+from tests.api.worlds import generation, new_custom_name, new_name, new_uuid, provider
+from tests.client import Client, Response
+
+CLIENTS = 8
+
+
+def test_claims_on_one_provider_do_not_hinder_each_other(api: Client) -> None:
+    """Provider races are settled inside the service: all that fit are accepted."""
+    host = provider(api, {"VCPU": CLIENTS})
+    before = generation(api, host)
+
+    def claim(client: Client) -> Response:
+        body = claim_body("1.39", {host: {"VCPU": 1}}, project="together", user="together")
+        return client.put(f"/allocations/{new_uuid()}", json=body)
+
+    answers = at_once(api, [claim] * CLIENTS)
+
+    assert [answer.status for answer in answers] == [204] * CLIENTS
+    assert used(api, host) == {"VCPU": CLIENTS}
+    assert generation(api, host) == before + CLIENTS
+
+
+def test_the_last_unit_is_given_once(api: Client) -> None:
+    """The others are refused for capacity, not for a race."""
+    host = provider(api, {"VCPU": 1})
+
+    def claim(client: Client) -> Response:
+        body = claim_body("1.39", {host: {"VCPU": 1}})
+        return client.put(f"/allocations/{new_uuid()}", json=body)
+
+    answers = at_once(api, [claim] * CLIENTS)
+
+    assert Counter(answer.status for answer in answers) == {204: 1, 409: CLIENTS - 1}
+    for answer in answers:
+        if answer.status == 409:
+            assert_refused(answer, 409, "would exceed the capacity")
+    assert used(api, host) == {"VCPU": 1}
+
+
+def test_of_two_who_make_one_consumer_one_wins(api: Client) -> None:
+    """Null says "new", and it is new only once."""
+    host, holder = provider(api, {"VCPU": 100}), new_uuid()
+
+    def claim(client: Client, amount: int) -> Response:
+        body = claim_body("1.39", {host: {"VCPU": amount}})
+        return client.put(f"/allocations/{holder}", json=body)
+
+    amounts = range(1, CLIENTS + 1)
+    answers = at_once(api, [partial(claim, amount=amount) for amount in amounts])
+
+    won = [amount for amount, answer in zip(amounts, answers, strict=True) if answer.status == 204]
+    assert len(won) == 1
+    assert held(api, holder) == {host: {"VCPU": won[0]}}
+    for answer in answers:
+        if answer.status != 204:
+            assert_refused(answer, 409, code=CONCURRENT_UPDATE)
+
+
+def test_of_those_who_saw_one_state_of_a_consumer_one_wins(api: Client) -> None:
+    """The generation is the lock."""
+    host = provider(api, {"VCPU": 100})
+    holder = consumer(api, {host: {"VCPU": 50}})
+
+    def claim(client: Client, amount: int) -> Response:
+        body = claim_body("1.39", {host: {"VCPU": amount}}, consumer_generation=1)
+        return client.put(f"/allocations/{holder}", json=body)
+
+    answers = at_once(api, [partial(claim, amount=n) for n in range(1, CLIENTS + 1)])
+
+    assert Counter(answer.status for answer in answers) == {204: 1, 409: CLIENTS - 1}
+    assert api.get(f"/allocations/{holder}").json["consumer_generation"] == 2
+
+
+@pytest.mark.parametrize("what", ["inventories", "traits", "aggregates"])
+def test_of_those_who_saw_one_state_of_a_provider_one_wins(api: Client, what: str) -> None:
+    """The others must read it again: 409 `concurrent_update`."""
+    host = provider(api, {"VCPU": 1})
+    seen = generation(api, host)
+
+    def replace(client: Client, number: int) -> Response:
+        value: object = {
+            "inventories": {"VCPU": {"total": number + 2}},
+            "traits": ["HW_CPU_X86_VMX"],
+            "aggregates": [new_uuid()],
+        }[what]
+        body = {what: value, "resource_provider_generation": seen}
+        return client.put(f"/resource_providers/{host}/{what}", json=body)
+
+    answers = at_once(api, [partial(replace, number=n) for n in range(CLIENTS)])
+
+    assert Counter(answer.status for answer in answers) == {200: 1, 409: CLIENTS - 1}
+    for answer in answers:
+        if answer.status == 409:
+            assert_refused(answer, 409, code=CONCURRENT_UPDATE)
+            assert "consumer generation conflict" not in answer.detail
+    assert generation(api, host) == seen + 1
+
+
+def test_of_those_who_add_one_inventory_one_wins(api: Client) -> None:
+    """POST of one that is there is a conflict like a lost race."""
+    host = provider(api)
+
+    def add(client: Client) -> Response:
+        body = {"resource_class": "VCPU", "total": 4}
+        return client.post(f"/resource_providers/{host}/inventories", json=body)
+
+    answers = at_once(api, [add] * CLIENTS)
+
+    assert Counter(answer.status for answer in answers) == {201: 1, 409: CLIENTS - 1}
+    for answer in answers:
+        if answer.status == 409:
+            assert_refused(answer, 409, code=CONCURRENT_UPDATE)
+
+
+@pytest.mark.parametrize("same", ["name", "uuid"])
+def test_a_name_and_a_uuid_are_given_once(api: Client, same: str) -> None:
+    """409 `duplicate_name`; only a taken name is called a conflicting name."""
+    fixed = {"name": new_name(), "uuid": new_uuid()}[same]
+
+    def create(client: Client) -> Response:
+        body = {"name": new_name(), "uuid": new_uuid()} | {same: fixed}
+        return client.post("/resource_providers", json=body)
+
+    answers = at_once(api, [create] * CLIENTS)
+
+    assert Counter(answer.status for answer in answers) == {200: 1, 409: CLIENTS - 1}
+    for answer in answers:
+        if answer.status == 409:
+            assert_refused(answer, 409, fixed, code=DUPLICATE_NAME)
+            named = "Conflicting resource provider name:" in answer.detail
+            assert named is (same == "name")
+
+
+@pytest.mark.parametrize("kind", ["traits", "resource_classes"])
+def test_a_name_is_confirmed_to_all_and_created_once(api: Client, kind: str) -> None:
+    """201 to one, 204 to the others."""
+    name = new_custom_name()
+    answers = at_once(api, [lambda client: client.put(f"/{kind}/{name}")] * CLIENTS)
+    assert Counter(answer.status for answer in answers) == {201: 1, 204: CLIENTS - 1}
+
+
+def test_a_class_is_posted_once(api: Client) -> None:
+    """409 to the others."""
+    body = {"name": new_custom_name()}
+    answers = at_once(api, [lambda client: client.post("/resource_classes", json=body)] * CLIENTS)
+    assert Counter(answer.status for answer in answers) == {201: 1, 409: CLIENTS - 1}
+
+
+def test_one_project_user_type_and_aggregate_may_be_new_to_all(api: Client) -> None:
+    """What springs into being is made once, and nobody hears of it."""
+    project, user, kind, aggregate = new_uuid(), new_uuid(), new_custom_name(), new_uuid()
+    hosts = [provider(api, {"VCPU": 1}) for _ in range(CLIENTS)]
+    seen = generation(api, hosts[0])
+
+    def claim(client: Client, host: str) -> Response:
+        body = claim_body(
+            "1.39", {host: {"VCPU": 1}}, project=project, user=user, consumer_type=kind
+        )
+        return client.put(f"/allocations/{new_uuid()}", json=body)
+
+    def join(client: Client, host: str) -> Response:
+        body = {"aggregates": [aggregate], "resource_provider_generation": seen}
+        return client.put(f"/resource_providers/{host}/aggregates", json=body)
+
+    joined = at_once(api, [partial(join, host=host) for host in hosts])
+    claimed = at_once(api, [partial(claim, host=host) for host in hosts])
+
+    assert [answer.status for answer in joined] == [200] * CLIENTS
+    assert [answer.status for answer in claimed] == [204] * CLIENTS
+    usages = api.get(f"/usages?project_id={project}").json["usages"]
+    assert usages == {kind: {"VCPU": CLIENTS, "consumer_count": CLIENTS}}
+
+
+def test_a_provider_is_deleted_or_claimed_but_not_both(api: Client) -> None:
+    """A claim that comes too late is refused with 400 or 409; a delete that does, with 409."""
+    host, holder = provider(api, {"VCPU": 1}), new_uuid()
+    body = claim_body("1.39", {host: {"VCPU": 1}})
+
+    deleted, claimed = at_once(
+        api,
+        [
+            lambda client: client.delete(f"/resource_providers/{host}"),
+            lambda client: client.put(f"/allocations/{holder}", json=body),
+        ],
+    )
+
+    if deleted.status == 204:
+        assert claimed.status in (400, 409)
+        assert held(api, holder) == {}
+    else:
+        assert (deleted.status, claimed.status) == (409, 204)
+        assert used(api, host) == {"VCPU": 1}
