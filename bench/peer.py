@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The original service, run as a black box beside berth.
+
+It is installed with pip into a virtual environment of its own (`$BERTH_PEER_VENV`, by default
+`build/peer/venv`) and served by uWSGI, as its operators do, on a SQLite file in a temporary
+directory. Nothing of it is imported here: it is a server that answers HTTP.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.server import RunningServer, free_port, run_server
+
+#: What is compared with: the release that the specification was taken from, and what serves it.
+PEER_RELEASE = "16.0.0"
+PEER_PACKAGES = (f"openstack-placement=={PEER_RELEASE}", "uwsgi")
+
+_ROOT = Path(__file__).resolve().parent.parent
+_CONFIGURATION = """\
+[DEFAULT]
+use_stderr = False
+log_file = {directory}/placement.log
+[api]
+auth_strategy = noauth2
+[placement_database]
+connection = sqlite:///{directory}/placement.sqlite
+sync_on_startup = True
+[oslo_policy]
+policy_file = {directory}/policy.yaml
+{extra}
+"""
+
+
+def peer_venv() -> Path:
+    """Where the original's virtual environment is, or will be."""
+    return Path(os.environ.get("BERTH_PEER_VENV") or _ROOT / "build" / "peer" / "venv")
+
+
+def install_peer() -> Path:
+    """Install the original where it is not yet, and return its virtual environment.
+
+    Raises:
+        subprocess.CalledProcessError: pip or venv failed; their own words are on stderr.
+    """
+    venv = peer_venv()
+    python = venv / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    if not (venv / "bin" / "uwsgi").exists() or not (venv / "bin" / "placement-manage").exists():
+        subprocess.run([str(python), "-m", "pip", "install", "-q", *PEER_PACKAGES], check=True)
+    return venv
+
+
+@contextmanager
+def run_peer(*, processes: int = 2, extra_configuration: str = "") -> Iterator[RunningServer]:
+    """Serve the original from an empty database for the length of the block.
+
+    Args:
+        processes: uWSGI worker processes, each with one thread.
+        extra_configuration: more text for placement.conf, sections included.
+    """
+    venv = install_peer()
+    with tempfile.TemporaryDirectory(prefix="berth-peer-") as name:
+        directory = Path(name)
+        configuration = directory / "placement.conf"
+        configuration.write_text(
+            _CONFIGURATION.format(directory=directory, extra=extra_configuration)
+        )
+        # Before the workers start: two of them would race to create the tables.
+        subprocess.run(
+            [
+                str(venv / "bin" / "placement-manage"),
+                "--config-file",
+                str(configuration),
+                "db",
+                "sync",
+            ],
+            check=True,
+            capture_output=True,
+        )
+        port = free_port()
+        command = [
+            str(venv / "bin" / "uwsgi"),
+            *("--http-socket", f"127.0.0.1:{port}"),
+            *("--virtualenv", str(venv)),
+            *("--module", "placement.wsgi.api", "--callable", "application"),
+            *("--processes", str(processes), "--master", "--lazy-apps", "--need-app"),
+            *("--die-on-term", "--disable-logging", "--listen", "100", "--buffer-size", "65535"),
+        ]
+        environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
+        with run_server(
+            f"peer {PEER_RELEASE}", command, port=port, environment=environment, directory=directory
+        ) as server:
+            yield server

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers as subprocesses: started on a free loopback port, waited for, and always stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+_START_SECONDS_MAX = 60.0
+_STOP_SECONDS_MAX = 10.0
+_LOG_TAIL_CHARACTERS = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """A server that answers at `http://127.0.0.1:<port>`."""
+
+    name: str
+    port: int
+    #: The outermost process; its children are the workers.
+    process_id: int
+    directory: Path
+
+    @property
+    def url(self) -> str:
+        """The base URL, without a slash at the end."""
+        return f"http://127.0.0.1:{self.port}"
+
+
+class ServerNotStarted(RuntimeError):
+    """A server ended, or did not answer in time."""
+
+    def __init__(self, name: str, *, log: str) -> None:
+        super().__init__(f"{name} did not start; the end of its output:\n{log}")
+        self.name = name
+        self.log = log
+
+
+def free_port() -> int:
+    """A TCP port on loopback that nobody listens to at the moment."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@contextmanager
+def run_server(
+    name: str,
+    command: Sequence[str],
+    *,
+    port: int,
+    environment: Mapping[str, str],
+    directory: Path,
+) -> Iterator[RunningServer]:
+    """Run `command` for the length of the block, once it answers `GET /` on `port`.
+
+    Raises:
+        ServerNotStarted: with the end of what the server printed.
+    """
+    log = directory / "server.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            env=dict(environment),
+            cwd=directory,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    try:
+        _wait_until_it_answers(name, process, port, log)
+        yield RunningServer(name, port, process.pid, directory)
+    finally:
+        _stop(process)
+
+
+@contextmanager
+def run_berth(*, workers: int = 2, extra_configuration: str = "") -> Iterator[RunningServer]:
+    """Serve berth from an empty database for the length of the block, as `berth serve` does.
+
+    Args:
+        workers: worker processes.
+        extra_configuration: more text for placement.conf, sections included.
+    """
+    with tempfile.TemporaryDirectory(prefix="berth-bench-") as name:
+        directory = Path(name)
+        configuration = directory / "placement.conf"
+        configuration.write_text(
+            "[api]\nauth_strategy = noauth2\n"
+            f"[placement_database]\nconnection = sqlite:///{directory}/berth.sqlite\n"
+            "sync_on_startup = True\n"
+            f"{extra_configuration}\n"
+        )
+        port = free_port()
+        command = [
+            *(sys.executable, "-m", "berth.cli", "serve", "--config-file", str(configuration)),
+            *("--bind", f"127.0.0.1:{port}", "--workers", str(workers)),
+        ]
+        root = str(Path(__file__).resolve().parent.parent)
+        environment = {**os.environ, "PYTHONPATH": root}
+        with run_server(
+            "berth", command, port=port, environment=environment, directory=directory
+        ) as server:
+            yield server
+
+
+def _wait_until_it_answers(
+    name: str, process: subprocess.Popen[bytes], port: int, log: Path
+) -> None:
+    """Return once `GET /` answers 200."""
+    give_up_at = time.monotonic() + _START_SECONDS_MAX
+    while time.monotonic() < give_up_at and process.poll() is None:
+        connection = HTTPConnection("127.0.0.1", port, timeout=5)
+        try:
+            connection.request("GET", "/")
+            if connection.getresponse().status == 200:
+                return
+        except (OSError, HTTPException):
+            pass
+        finally:
+            connection.close()
+        time.sleep(0.05)
+    raise ServerNotStarted(name, log=log.read_text(errors="replace")[-_LOG_TAIL_CHARACTERS:])
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End the server's whole session: workers must not outlive a supervisor that was killed."""
+    process.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_STOP_SECONDS_MAX)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
