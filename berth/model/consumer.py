@@ -26,5 +26,5 @@ class ConsumerWrite:
     allocations: Mapping[ProviderUUID, Mapping[str, int]]
     project_id: str
     user_id: str
-    generation: Generation | None | Literal[Sentinel.UNSET] = Sentinel.UNSET
-    consumer_type: str | None | Literal[Sentinel.UNSET] = Sentinel.UNSET
+    generation: Generation | Literal[Sentinel.UNSET] | None = Sentinel.UNSET
+    consumer_type: str | Literal[Sentinel.UNSET] | None = Sentinel.UNSET

@@ -481,6 +481,9 @@ class DatabaseUnavailable(Unavailable):
 class IndexUnavailable(Unavailable):
     """The index cannot be brought up to date, and nothing is answered from a stale one."""
 
+    def __init__(self) -> None:
+        super().__init__("The fleet's present state cannot be read at the moment; try again")
+
 
 # --- The database is not fit to be served from ---------------------------------------------------
 

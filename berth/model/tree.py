@@ -46,5 +46,5 @@ def check_move(
     if may_reparent or current is None or wanted == current:
         return
     if wanted is None:
-        raise UnparentNotAllowed(provider, current)
-    raise ReparentNotAllowed(provider, current, wanted)
+        raise UnparentNotAllowed(provider, None)
+    raise ReparentNotAllowed(provider, wanted)
