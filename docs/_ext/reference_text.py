@@ -5,40 +5,51 @@ Each renderer answers one directive of `reference_directives`; `expand` puts the
 as the site shows it, for the tests that look for every option, command and rule.
 """
 
+import inspect
 import os
 import re
 from collections.abc import Callable, Iterable
+from importlib.metadata import entry_points
 
 import click
 from oslo_config import cfg
+
+#: Who brings options into a placement.conf, by their entry points.
+OPTION_SOURCES = (
+    "placement.conf",
+    "oslo.policy",
+    "oslo.middleware.cors",
+    "oslo.middleware.http_proxy_to_wsgi",
+    "oslo.log",
+)
 
 DIRECTIVE = re.compile(r"^```\{(?P<name>[a-z-]+)\}\n```$", re.MULTILINE)
 
 
 def render_options() -> str:
     """A section for each configuration group, with a table of its options."""
-    from berth import config
+    from berth.config import CORS_DEFAULTS
 
     parts = []
-    groups: dict[str, dict[str, cfg.Opt]] = {}
-    for group, opts in config.list_opts():
-        named = groups.setdefault(str(group or "DEFAULT"), {})
-        named.update({opt.name: opt for opt in opts})
-    for group, named in groups.items():
+    for group, opts in _options_by_group().items():
+        changed = CORS_DEFAULTS if group == "cors" else {}
         rows = [
-            (f"`{opt.dest}`", _type_of(opt), _default_of(opt), _sentence(opt.help))
-            for opt in named.values()
+            (f"`{name}`", _type_of(opt), _default_of(opt, changed.get(name)), _sentence(opt.help))
+            for name, opt in opts.items()
         ]
-        parts += [f"### `[{group}]`", _table(("option", "type", "default", "meaning"), rows)]
+        parts += [
+            f"### `[{group}]`",
+            _table(("option", "type", "default", "meaning"), rows),
+        ]
     return "\n\n".join(parts)
 
 
 def render_commands() -> str:
     """A section for each command, with its help as the terminal shows it."""
-    from berth.cli import main
+    from berth.cli.main import cli
 
     parts = []
-    for words, command in _walk("berth", main):
+    for words, command in _walk("berth", cli):
         context = click.Context(command, info_name=words, max_content_width=88)
         parts += [f"## `{words}`", f"```text\n{command.get_help(context)}\n```"]
     return "\n\n".join(parts)
@@ -59,10 +70,24 @@ def render_policy() -> str:
     return _table(("rule", "default", "route"), rows)
 
 
+def render_exit_codes() -> str:
+    """A table of the exit codes, with the comments that stand beside them."""
+    from berth.cli import exit_codes
+
+    source = inspect.getsource(exit_codes.ExitCode)
+    meanings = re.findall(r"((?: +#: .*\n)+) +(\w+) = (\d+)", source)
+    rows = [
+        (code, f"`{name}`", _sentence(comment.replace("#:", "")))
+        for comment, name, code in meanings
+    ]
+    return _table(("code", "name", "meaning"), rows)
+
+
 #: The renderer of each directive.
 RENDERERS: dict[str, Callable[[], str]] = {
     "berth-options": render_options,
     "berth-commands": render_commands,
+    "berth-exit-codes": render_exit_codes,
     "berth-policy": render_policy,
 }
 
@@ -75,6 +100,16 @@ def expand(page: str) -> str:
         return renderer() if renderer else directive[0]
 
     return DIRECTIVE.sub(shown, page)
+
+
+def _options_by_group() -> dict[str, dict[str, cfg.Opt]]:
+    """Every option that berth knows, berth's own groups first: group, to name, to option."""
+    found = {entry.name: entry for entry in entry_points(group="oslo.config.opts")}
+    groups: dict[str, dict[str, cfg.Opt]] = {}
+    for source in OPTION_SOURCES:
+        for group, opts in found[source].load()():
+            groups.setdefault(str(group or "DEFAULT"), {}).update({opt.dest: opt for opt in opts})
+    return groups
 
 
 def _walk(words: str, command: click.Command) -> Iterable[tuple[str, click.Command]]:
@@ -94,8 +129,8 @@ def _type_of(opt: cfg.Opt) -> str:
     )
 
 
-def _default_of(opt: cfg.Opt) -> str:
-    default = opt.sample_default if opt.sample_default is not None else opt.default
+def _default_of(opt: cfg.Opt, changed: object = None) -> str:
+    default = next((one for one in (changed, opt.sample_default, opt.default) if one is not None), None)
     if default is None:
         return ""
     text = ", ".join(map(str, default)) if isinstance(default, list) else str(default)
