@@ -6,7 +6,6 @@ Tests share it by using names that nobody else has (`tests.api.worlds`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,11 +15,28 @@ from tests.client import Client
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
+PLACEMENT_CONF = """
+[api]
+auth_strategy = noauth2
+
+[placement_database]
+connection = sqlite:///{database}
+sync_on_startup = True
+
+[oslo_policy]
+enforce_new_defaults = True
+"""
+
 
 @pytest.fixture(scope="session")
-def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WSGIApplication]:
-    """An application of the whole session, on a database of its own."""
-    raise NotImplementedError
+def shared_app(tmp_path_factory: pytest.TempPathFactory) -> WSGIApplication:
+    """The application of the whole session, made from a placement.conf as an operator writes it."""
+    from berth import config, deploy
+
+    folder = tmp_path_factory.mktemp("shared")
+    placement_conf = folder / "placement.conf"
+    placement_conf.write_text(PLACEMENT_CONF.format(database=folder / "placement.db"))
+    return deploy.load_application(config.load([str(placement_conf)]))
 
 
 @pytest.fixture(scope="session")

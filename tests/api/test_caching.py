@@ -13,10 +13,10 @@ from email.utils import parsedate_to_datetime
 import pytest
 
 from tests.api.answers import assert_refused
+from tests.api.claims import consumer
 from tests.api.versions import at_least
 from tests.api.worlds import (
     NOWHERE,
-    claim,
     custom_trait,
     generation,
     new_custom_name,
@@ -219,18 +219,18 @@ def test_every_change_of_generation_touches_the_provider(api: Client) -> None:
 def test_allocations_have_the_date_of_the_claim(api: Client) -> None:
     """Of the consumer and of the provider."""
     uuid = provider(api, {"VCPU": 1})
-    consumer = claim(api, uuid, {"VCPU": 1})
-    assert_now(api.get(f"/allocations/{consumer}"))
+    holder = consumer(api, {uuid: {"VCPU": 1}})
+    assert_now(api.get(f"/allocations/{holder}"))
     assert_now(api.get(f"/resource_providers/{uuid}/allocations"))
 
 
 def test_deletes_are_undated(api: Client) -> None:
     """DELETE has neither header."""
     uuid = provider(api, {"VCPU": 1, "DISK_GB": 1}, traits=[])
-    consumer = claim(api, uuid, {"VCPU": 1})
+    holder = consumer(api, {uuid: {"VCPU": 1}})
     trait = custom_trait(api)
     for path in (
-        f"/allocations/{consumer}",
+        f"/allocations/{holder}",
         f"/resource_providers/{uuid}/inventories/VCPU",
         f"/resource_providers/{uuid}/inventories",
         f"/resource_providers/{uuid}/traits",

@@ -8,10 +8,10 @@ import re
 
 import pytest
 
+from tests.api.claims import consumer
 from tests.api.worlds import (
     NOBODY,
     NOWHERE,
-    claim,
     custom_trait,
     generation,
     new_custom_name,
@@ -108,7 +108,7 @@ def test_json_has_no_charset(api: Client) -> None:
 def test_an_answer_without_a_body_has_no_type(api: Client) -> None:
     """201 and 204."""
     uuid, name = provider(api, {"VCPU": 1}), new_custom_name()
-    consumer = claim(api, uuid, {"VCPU": 1})
+    holder = consumer(api, {uuid: {"VCPU": 1}})
     empty = [
         api.post("/resource_providers", json={"name": new_name()}, version="1.19"),
         api.put(f"/traits/{name}"),
@@ -117,7 +117,7 @@ def test_an_answer_without_a_body_has_no_type(api: Client) -> None:
         api.delete(f"/traits/{name}"),
         api.put(f"/resource_classes/{name}"),
         api.delete(f"/resource_classes/{name}"),
-        api.delete(f"/allocations/{consumer}"),
+        api.delete(f"/allocations/{holder}"),
         api.delete(f"/resource_providers/{uuid}"),
     ]
     assert [answer.status for answer in empty] == [201, 201, 204, 204, 204, 201, 204, 204, 204]

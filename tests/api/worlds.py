@@ -106,20 +106,6 @@ def custom_class(api: Client) -> str:
     return name
 
 
-def claim(api: Client, uuid: str, resources: Mapping[str, int]) -> str:
-    """Let a new consumer hold resources of one provider and return the consumer's uuid."""
-    consumer = new_uuid()
-    body = {
-        "allocations": {uuid: {"resources": resources}},
-        "project_id": "a-project",
-        "user_id": "a-user",
-        "consumer_generation": None,
-        "consumer_type": "INSTANCE",
-    }
-    done(api.put(f"/allocations/{consumer}", json=body), 204)
-    return consumer
-
-
 def generation(api: Client, uuid: str) -> int:
     """A provider's generation."""
     found = done(api.get(f"/resource_providers/{uuid}"), 200).json["generation"]

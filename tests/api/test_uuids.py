@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The spellings of a uuid that are taken, and which spelling is kept.
+
+berth takes each uuid in any spelling that the route accepts for the same uuid, and keeps the
+lower-case dashed one.
+
+Source: rest-api.md 1.9.
+"""
+
+import pytest
+
+from tests.api.answers import assert_refused
+from tests.api.claims import claim_body, consumer, held
+from tests.api.versions import at_least, versions
+from tests.api.worlds import (
+    done,
+    generation,
+    new_name,
+    new_uuid,
+    provider,
+    put_aggregates,
+    uuids_of,
+)
+from tests.client import Client
+from tests.routes import VERSIONS
+
+#: Spellings of one uuid by what they are, in the words of `spell`.
+LAX = ["upper", "undashed", "dashes anywhere", "braced", "urn", "undashed upper", "braced undashed"]
+
+WRONG = ["", " ", "x", "blank before", "blank after", "short", "long", "not hex", "newline after"]
+
+NORMALISED = pytest.mark.deliberately_different(
+    "berth takes every spelling of a uuid for the same uuid; the original compares as sent"
+)
+
+
+def spell(uuid: str, how: str) -> str:
+    """Write a uuid in another way, good or bad."""
+    undashed = uuid.replace("-", "")
+    return {
+        "dashed": uuid,
+        "upper": uuid.upper(),
+        "undashed": undashed,
+        "undashed upper": undashed.upper(),
+        "dashes anywhere": "-".join(undashed[start : start + 5] for start in range(0, 32, 5)),
+        "braced": f"{{{uuid}}}",
+        "braced undashed": f"{{{undashed}}}",
+        "urn": f"urn:uuid:{uuid}",
+        "blank before": f" {uuid}",
+        "blank after": f"{uuid} ",
+        "newline after": f"{uuid}\n",
+        "short": uuid[:-1],
+        "long": f"{uuid}0",
+        "not hex": f"g{uuid[1:]}",
+    }.get(how, how)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("how", ["dashed", *LAX])
+def test_a_new_provider_may_spell_its_uuid_freely(api: Client, how: str, version: str) -> None:
+    """It is kept lower-case and dashed."""
+    uuid = new_uuid()
+    body = {"name": new_name(), "uuid": spell(uuid, how)}
+    created = api.post("/resource_providers", json=body, version=version)
+    assert created.status == (200 if at_least(version, "1.20") else 201)
+    assert created.headers["Location"].endswith(f"/resource_providers/{uuid}")
+    assert api.get(f"/resource_providers/{uuid}", version=version).json["uuid"] == uuid
+
+
+@pytest.mark.parametrize("how", WRONG)
+def test_what_is_no_uuid_is_refused_in_bodies(api: Client, how: str) -> None:
+    """The uuid and the parent of a provider, and aggregates."""
+    uuid, rp = spell(new_uuid(), how), provider(api)
+    body: dict[str, object] = {"name": new_name(), "uuid": uuid}
+    assert_refused(api.post("/resource_providers", json=body), 400, "is not a 'uuid'")
+    body = {"name": new_name(), "parent_provider_uuid": uuid}
+    assert_refused(api.post("/resource_providers", json=body), 400)
+    assert_refused(api.put(f"/resource_providers/{rp}", json=body), 400)
+    body = {"aggregates": [uuid], "resource_provider_generation": 0}
+    answer = api.put(f"/resource_providers/{rp}/aggregates", json=body)
+    assert_refused(answer, 400, "is not a 'uuid'")
+
+
+@NORMALISED
+@pytest.mark.parametrize("how", LAX)
+def test_a_parent_may_be_spelled_freely(api: Client, how: str) -> None:
+    """The parent is found whatever its spelling."""
+    parent = provider(api)
+    body = {"name": new_name(), "parent_provider_uuid": spell(parent, how)}
+    child = done(api.post("/resource_providers", json=body), 200).json
+    assert child["parent_provider_uuid"] == parent
+
+
+@NORMALISED
+def test_a_path_finds_a_provider_in_any_letter_case(api: Client) -> None:
+    """The upper-case form in a path names the same provider."""
+    uuid = provider(api)
+    assert api.get(f"/resource_providers/{uuid.upper()}").json["uuid"] == uuid
+
+
+@pytest.mark.parametrize("text", ["x", "-", "0", "%7B%7D", "a" * 300])
+def test_a_path_may_hold_anything(api: Client, text: str) -> None:
+    """What is no uuid names no provider: 404, never 400."""
+    for tail in ("", "/inventories", "/usages", "/aggregates", "/traits", "/allocations"):
+        answer = api.get(f"/resource_providers/{text}{tail}")
+        assert_refused(answer, 404, "No resource provider with uuid")
+
+
+@pytest.mark.parametrize("how", ["dashed", *LAX])
+def test_a_consumer_in_the_path_may_be_spelled_freely(api: Client, how: str) -> None:
+    """PUT /allocations keeps the lower-case dashed form."""
+    rp, uuid = provider(api, {"VCPU": 1}), new_uuid()
+    body = claim_body("1.39", {rp: {"VCPU": 1}})
+    assert api.put(f"/allocations/{spell(uuid, how)}", json=body).status == 204
+    assert held(api, uuid) == {rp: {"VCPU": 1}}
+
+
+@pytest.mark.parametrize("text", ["x", "%20", "a" * 32 + "g", "a" * 37])
+def test_a_consumer_to_write_to_must_be_a_uuid(api: Client, text: str) -> None:
+    """PUT judges it, before the body."""
+    assert_refused(api.put(f"/allocations/{text}", json={}), 400, "Malformed consumer_uuid")
+
+
+@pytest.mark.parametrize("text", ["x", "%20", "a" * 37])
+def test_a_consumer_to_read_or_delete_may_be_anything(api: Client, text: str) -> None:
+    """GET finds nothing to show, DELETE nothing to delete."""
+    assert api.get(f"/allocations/{text}").json == {"allocations": {}}
+    assert_refused(api.delete(f"/allocations/{text}"), 404, "No allocations for consumer")
+
+
+@NORMALISED
+@pytest.mark.parametrize("how", ["upper", "undashed"])
+def test_a_consumer_is_found_in_every_spelling_that_wrote_it(api: Client, how: str) -> None:
+    """GET and DELETE take the spellings that PUT takes."""
+    rp = provider(api, {"VCPU": 1})
+    uuid = consumer(api, {rp: {"VCPU": 1}})
+    assert held(api, spell(uuid, how)) == {rp: {"VCPU": 1}}
+    assert api.delete(f"/allocations/{spell(uuid, how)}").status == 204
+
+
+@pytest.mark.parametrize("how", ["undashed", "braced", "urn", "x", "short", "not hex", ""])
+def test_keys_of_bodies_have_36_characters(api: Client, how: str) -> None:
+    """Consumers and providers that are keys of an object are taken less freely."""
+    rp = provider(api, {"VCPU": 1})
+    good = claim_body("1.39", {rp: {"VCPU": 1}})
+    bad = claim_body("1.39", {spell(rp, how): {"VCPU": 1}})
+    said = "does not match any of the regexes"
+    assert_refused(api.post("/allocations", json={spell(new_uuid(), how): good}), 400, said)
+    assert_refused(api.post("/allocations", json={new_uuid(): bad}), 400, said)
+    assert_refused(api.put(f"/allocations/{new_uuid()}", json=bad), 400, said)
+    inventories = {"inventories": {}, "resource_provider_generation": 0}
+    body = {"inventories": {spell(rp, how): inventories}, "allocations": {}}
+    assert_refused(api.post("/reshaper", json=body), 400, said)
+
+
+@pytest.mark.parametrize("version", versions("1.0", "1.11"))
+@NORMALISED
+def test_a_provider_in_the_list_form_may_be_spelled_freely(api: Client, version: str) -> None:
+    """Below 1.12 a provider is a value, not a key."""
+    rp = provider(api, {"VCPU": 1})
+    body = claim_body(version, {spell(rp, "undashed"): {"VCPU": 1}})
+    answer = api.put(f"/allocations/{new_uuid()}", json=body, version=version)
+    assert answer.status == 204
+
+
+@pytest.mark.parametrize("how", ["dashed", *LAX])
+def test_aggregates_may_be_spelled_freely(api: Client, how: str) -> None:
+    """The answer to the PUT repeats them as they were sent."""
+    uuid, sent = provider(api), spell(new_uuid(), how)
+    body = {"aggregates": [sent], "resource_provider_generation": 0}
+    answer = api.put(f"/resource_providers/{uuid}/aggregates", json=body)
+    assert (answer.status, answer.json["aggregates"]) == (200, [sent])
+
+
+@NORMALISED
+@pytest.mark.parametrize("how", LAX)
+def test_an_aggregate_is_one_in_every_spelling(api: Client, how: str) -> None:
+    """It is stored lower-case and dashed, and found by any spelling that `member_of` takes."""
+    aggregate = new_uuid()
+    uuid = provider(api, aggregates=[spell(aggregate, how)])
+    assert api.get(f"/resource_providers/{uuid}/aggregates").json["aggregates"] == [aggregate]
+    query = f"/resource_providers?member_of={spell(aggregate, how)}"
+    assert uuids_of(api.get(query)) == {uuid}
+
+
+@pytest.mark.parametrize("how", ["dashed", *LAX])
+def test_member_of_takes_every_spelling(api: Client, how: str) -> None:
+    """Whether or not the original would match it, it is well formed."""
+    query = f"/resource_providers?member_of={spell(new_uuid(), how)}"
+    assert uuids_of(api.get(query)) == set()
+
+
+@pytest.mark.parametrize("how", ["x", "short", "not hex", "%20{uuid}", "{uuid}%20"])
+def test_member_of_refuses_what_is_no_uuid(api: Client, how: str) -> None:
+    """No blanks either."""
+    value = how.format(uuid=new_uuid()) if "{" in how else spell(new_uuid(), how)
+    said = "Expected 'member_of' parameter to contain valid UUID(s)."
+    assert_refused(api.get(f"/resource_providers?member_of={value}"), 400, said)
+
+
+@NORMALISED
+def test_two_spellings_in_one_list_are_one_aggregate(api: Client) -> None:
+    """They differ as they were sent, so the list is taken, and are stored once."""
+    uuid, aggregate = provider(api), new_uuid()
+    put_aggregates(api, uuid, [aggregate, aggregate.upper()])
+    assert api.get(f"/resource_providers/{uuid}/aggregates").json["aggregates"] == [aggregate]
+    assert generation(api, uuid) == 1
