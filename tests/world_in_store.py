@@ -7,16 +7,17 @@ that a world may show more used than its capacity.
 
 from __future__ import annotations
 
-from berth.model.consumer import ConsumerWrite
-from berth.model.ids import AggregateUUID, ConsumerUUID, Generation, ProviderUUID
-from berth.model.inventory import Inventory
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import replace_allocations
-from berth.store.database import Database
 from berth.store.inventories import replace_inventories
 from berth.store.providers import create_provider, get_provider
 from berth.store.resource_classes import ensure_resource_class
 from berth.store.traits import create_trait, replace_provider_traits
+
+from berth.model.consumer import ConsumerWrite
+from berth.model.ids import AggregateUUID, ConsumerUUID, Generation, ProviderUUID
+from berth.model.inventory import Inventory
+from berth.store.database import Database
 from tests.worlds import (
     MAX_INT,
     World,
@@ -30,15 +31,21 @@ from tests.worlds import (
 
 def build_in_store(fleet: World, db: Database) -> None:
     """Make a world in a database that holds none of its names yet."""
+    define_names(fleet, db)
+    for provider in fleet.providers:
+        add_provider(provider, db)
+
+
+def define_names(fleet: World, db: Database) -> None:
+    """Create the custom resource classes and traits that a world needs."""
     for name in fleet.custom_classes:
         ensure_resource_class(db, name)
     for name in fleet.custom_traits:
         create_trait(db, name)
-    for provider in fleet.providers:
-        _store_provider(provider, db)
 
 
-def _store_provider(provider: WorldProvider, db: Database) -> None:
+def add_provider(provider: WorldProvider, db: Database) -> None:
+    """Create one provider with all that is drawn of it; its parent and its names are there."""
     uuid = ProviderUUID(provider_uuid(provider.name))
     parent = None if provider.parent is None else ProviderUUID(provider_uuid(provider.parent))
     create_provider(db, uuid=uuid, name=provider.name, parent_uuid=parent)

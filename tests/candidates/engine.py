@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asking the search itself about drawn worlds, without the wire in between."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import cast
+
+from berth.candidates import find_candidates
+from berth.candidates.request import (
+    CandidatesRequest,
+    GroupPolicy,
+    RequestGroup,
+    ResponseForm,
+    SearchSettings,
+)
+from berth.index import Index, Snapshot
+from berth.store.database import Database, DatabaseOptions, open_database
+from tests.answers import Answer, read_answer
+from tests.queries import Group, Query
+from tests.world_in_store import build_in_store
+from tests.worlds import World, aggregate_uuid, provider_uuid
+
+PLAIN = SearchSettings()
+
+
+@contextmanager
+def copy_of(prepared: Path) -> Iterator[Database]:
+    """A database of its own, as a copy of a prepared SQLite file; it is gone afterwards."""
+    with TemporaryDirectory() as directory:
+        path = shutil.copy(prepared, Path(directory) / "berth.sqlite")
+        db = open_database(f"sqlite:///{path}", options=DatabaseOptions(synchronous=False))
+        try:
+            yield db
+        finally:
+            db.dispose()
+
+
+@contextmanager
+def snapshot_of(fleet: World, prepared: Path) -> Iterator[Snapshot]:
+    """A snapshot of a database that holds this world only."""
+    with copy_of(prepared) as db:
+        build_in_store(fleet, db)
+        yield Index(db).snapshot()
+
+
+def ask(
+    snapshot: Snapshot,
+    fleet: World,
+    query: Query,
+    minor: int,
+    *,
+    settings: SearchSettings = PLAIN,
+    seed: int = 0,
+) -> Answer:
+    """What the search finds, held to the format of microversion 1.`minor`."""
+    return read_answer(
+        json.loads(ask_raw(snapshot, query, minor, settings=settings, seed=seed)), fleet, minor
+    )
+
+
+def ask_raw(
+    snapshot: Snapshot,
+    query: Query,
+    minor: int,
+    *,
+    settings: SearchSettings = PLAIN,
+    seed: int = 0,
+) -> bytes:
+    """The body that the search renders."""
+    return find_candidates(
+        snapshot, request_of(query), settings=settings, form=form_at(minor), rng=Random(seed)
+    )
+
+
+def form_at(minor: int) -> ResponseForm:
+    """The form of answers at microversion 1.`minor` (spec/allocation-candidates.md 7)."""
+    return ResponseForm(
+        allocations_as_list=minor < 12,
+        traits=minor >= 17,
+        all_classes=minor >= 27,
+        trees=minor >= 29,
+        mappings=minor >= 34,
+    )
+
+
+def request_of(query: Query) -> CandidatesRequest:
+    """The query as the search takes it, with uuids for names."""
+    return CandidatesRequest(
+        groups=tuple(_request_group(group) for group in query.groups),
+        group_policy=cast("GroupPolicy | None", query.group_policy),
+        limit=query.limit,
+        root_required=query.root_required,
+        root_forbidden=query.root_forbidden,
+        same_subtree=query.same_subtree,
+    )
+
+
+def _request_group(group: Group) -> RequestGroup:
+    return RequestGroup(
+        suffix=group.suffix,
+        resources=group.resources,
+        required=group.required,
+        forbidden=group.forbidden,
+        member_of=tuple(frozenset(map(aggregate_uuid, names)) for names in group.member_of),
+        not_member_of=frozenset(map(aggregate_uuid, group.not_member_of)),
+        in_tree=None if group.in_tree is None else provider_uuid(group.in_tree),
+    )

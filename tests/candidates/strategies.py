@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random worlds, and random queries that are well-formed for a microversion.
+
+Worlds are small, so that brute force stays quick, and odd, so that rules meet: trees to depth 3 in
+several copies of one shape (same structure, classes and traits, other numbers and aggregates),
+sharing providers at any place, over-use, units, ratios that do not divide. Everything is drawn
+from few names, so that what is asked has a fair chance of being there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hypothesis import strategies as st
+
+from tests.queries import Group, Query
+from tests.worlds import MAX_INT, SHARING_TRAIT, Stock, World, WorldProvider
+
+CLASSES: Final = ("VCPU", "DISK_GB", "CUSTOM_VF")
+TRAITS: Final = ("CUSTOM_X", "CUSTOM_Y", "HW_NUMA_ROOT")
+AGGREGATES: Final = ("A", "B", "C")
+
+#: Microversions at which something about the query or the answer changes, the newest most often.
+MINORS: Final = (
+    (39,) * 12
+    + (10, 12, 16, 17, 21, 22, 24, 25, 26, 27, 28, 28, 29, 31, 32, 33)
+    + ((34, 35, 36, 36, 38))
+)
+
+NUMBERED_SUFFIXES: Final = ("1", "2", "30")
+NAMED_SUFFIXES: Final = ("1", "_A", "-x0", "NET")
+
+PROVIDERS_MAX: Final = 9
+NODES_MAX: Final = 4
+DEPTH_MAX: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query and the minor version of the API that it is asked at."""
+
+    query: Query
+    minor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One place in a tree's shape; `parent` is the place of its parent in the list, or None."""
+
+    parent: int | None
+    classes: frozenset[str]
+    traits: frozenset[str]
+
+
+def few(names: Sequence[str], *, max_size: int = 2) -> st.SearchStrategy[frozenset[str]]:
+    """Small sets of names, as often empty as not."""
+    return st.just(frozenset[str]()) | st.frozensets(
+        st.sampled_from(names), min_size=1, max_size=max_size
+    )
+
+
+def seldom() -> st.SearchStrategy[bool]:
+    """True one time in six."""
+    return st.sampled_from((False,) * 5 + (True,))
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """Worlds of one to nine providers."""
+    providers: list[WorldProvider] = []
+    for shape in draw(st.lists(shapes(), min_size=1, max_size=4)):
+        for _ in range(draw(st.integers(1, 3))):
+            if len(providers) + len(shape) <= PROVIDERS_MAX:
+                providers += draw(trees(shape, first=len(providers)))
+    return World(tuple(providers), frozenset(CLASSES[2:]), frozenset(TRAITS[:2]))
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> list[Node]:
+    """Shapes of trees: one to four nodes, the root first, three levels at most."""
+    nodes: list[Node] = []
+    depths: list[int] = []
+    for _ in range(draw(st.integers(1, NODES_MAX))):
+        shallow = [place for place, depth in enumerate(depths) if depth < DEPTH_MAX]
+        parent = draw(st.sampled_from(shallow)) if nodes else None
+        depths.append(1 if parent is None else depths[parent] + 1)
+        classes = draw(st.frozensets(st.sampled_from(CLASSES), min_size=1) | few(CLASSES))
+        traits = draw(few(TRAITS))
+        if draw(st.sampled_from((False, False, True))):
+            traits |= {SHARING_TRAIT}
+        nodes.append(Node(parent, classes, traits))
+    return nodes
+
+
+@st.composite
+def trees(draw: st.DrawFn, shape: Sequence[Node], first: int) -> list[WorldProvider]:
+    """Trees of one shape; the providers are numbered from `first`."""
+    return [
+        WorldProvider(
+            name=f"p{first + place}",
+            parent=None if node.parent is None else f"p{first + node.parent}",
+            stocks={name: draw(stocks()) for name in sorted(node.classes)},
+            traits=node.traits,
+            aggregates=draw(few(AGGREGATES)),
+        )
+        for place, node in enumerate(shape)
+    ]
+
+
+@st.composite
+def stocks(draw: st.DrawFn) -> Stock:
+    """Inventories that mostly have room, sometimes with units, a ratio, or more used than fits."""
+    total = draw(st.sampled_from((1, 2, 3, 4, 6, 8, 8, 100)))
+    plain = Stock(total, used=draw(st.sampled_from((0, 0, 0, 1, 2, 5))))
+    if not draw(seldom()):
+        return plain
+    return replace(
+        plain,
+        reserved=draw(st.just(0) | st.integers(0, total)),
+        min_unit=draw(st.integers(1, 3)),
+        max_unit=draw(st.just(MAX_INT) | st.integers(1, 6)),
+        step_size=draw(st.integers(1, 3)),
+        allocation_ratio=draw(st.sampled_from((1.0, 0.29, 0.7, 1.5, 16.0))),
+    )
+
+
+@st.composite
+def questions(draw: st.DrawFn, fleet: World) -> Question:
+    """Queries that may be asked of a world, at a microversion that has all they use."""
+    minor = draw(st.sampled_from(MINORS))
+    suffixes = NAMED_SUFFIXES if minor >= 33 else NUMBERED_SUFFIXES
+    suffixed_max = 3 if minor >= 25 else 0
+    suffixed = draw(st.lists(st.sampled_from(suffixes), unique=True, max_size=suffixed_max))
+    chosen = [draw(groups(fleet, minor, suffix)) for suffix in suffixed]
+    if minor >= 36:
+        chosen = [without_resources(group) if draw(seldom()) else group for group in chosen]
+    if draw(st.booleans()) or not any(group.resources for group in chosen):
+        place = draw(st.integers(0, len(chosen)))
+        chosen.insert(place, draw(groups(fleet, minor, "")))
+    query = Query(
+        groups=tuple(chosen),
+        group_policy=draw(policies(minor, len(suffixed))),
+        same_subtree=draw(subtrees(chosen)) if minor >= 36 and suffixed else (),
+    )
+    if minor >= 35 and draw(seldom()):
+        required = draw(few((*TRAITS, SHARING_TRAIT)))
+        forbidden = draw(few((*TRAITS, SHARING_TRAIT)))
+        query = replace(query, root_required=required, root_forbidden=forbidden - required)
+    return Question(query, minor)
+
+
+@st.composite
+def groups(draw: st.DrawFn, fleet: World, minor: int, suffix: str) -> Group:
+    """Request groups with resources, using what the microversion has."""
+    forbidden = draw(few(TRAITS)) if minor >= 22 and draw(seldom()) else frozenset()
+    alternatives_max = 2 if minor >= 39 else 1
+    required = draw(st.lists(sets_of(TRAITS, alternatives_max), max_size=2))
+    member_of_max = 2 if minor >= 24 else 1
+    member_of = draw(st.lists(sets_of(AGGREGATES, 2), max_size=member_of_max))
+    homes = [provider.name for provider in fleet.providers]
+    classes_max = draw(st.sampled_from((1, 1, 2)) if suffix else st.integers(1, len(CLASSES)))
+    return Group(
+        suffix=suffix,
+        resources=draw(
+            st.dictionaries(st.sampled_from(CLASSES), amounts(), min_size=1, max_size=classes_max)
+        ),
+        required=tuple(alternatives for alternatives in required if alternatives - forbidden)
+        if minor >= 17 and draw(seldom())
+        else (),
+        forbidden=forbidden,
+        member_of=tuple(member_of) if minor >= 21 and draw(seldom()) else (),
+        not_member_of=draw(few(AGGREGATES)) if minor >= 32 and draw(seldom()) else frozenset(),
+        in_tree=draw(st.sampled_from([*homes, "unknown"]))
+        if minor >= 31 and draw(seldom())
+        else None,
+    )
+
+
+def amounts() -> st.SearchStrategy[int]:
+    """Amounts that often fit."""
+    return st.sampled_from((1, 1, 1, 1, 2, 2, 3, 29))
+
+
+def sets_of(names: Sequence[str], max_size: int) -> st.SearchStrategy[frozenset[str]]:
+    """Sets of one name, or of a few."""
+    return st.frozensets(st.sampled_from(names), min_size=1, max_size=max_size)
+
+
+def without_resources(group: Group) -> Group:
+    """The group as one that only says which provider it wants; it must say something."""
+    bare = replace(group, resources={})
+    says_nothing = bare == Group(group.suffix)
+    return replace(bare, required=(frozenset({TRAITS[0]}),)) if says_nothing else bare
+
+
+def policies(minor: int, suffixed: int) -> st.SearchStrategy[str | None]:
+    """Group policies: there must be one with several suffixed groups, there is none below 1.25."""
+    if minor < 25:
+        return st.none()
+    given = ("none", "isolate")
+    return st.sampled_from(given) if suffixed > 1 else st.sampled_from((None, *given))
+
+
+@st.composite
+def subtrees(draw: st.DrawFn, chosen: Sequence[Group]) -> tuple[frozenset[str], ...]:
+    """Values for same_subtree, which name at least all groups without resources."""
+    suffixes = [group.suffix for group in chosen if group.suffix]
+    some = st.frozensets(st.sampled_from(suffixes), min_size=1)
+    values = draw(st.lists(some, max_size=2)) if draw(st.booleans()) else []
+    unnamed = {group.suffix for group in chosen if group.suffix and not group.resources}
+    unnamed -= frozenset().union(*values)
+    return (*values, frozenset(unnamed) | draw(some)) if unnamed else tuple(values)
+
+
+@st.composite
+def worlds_with_questions(draw: st.DrawFn) -> tuple[World, list[Question]]:
+    """A world and several questions about it."""
+    fleet = draw(worlds())
+    return fleet, [draw(questions(fleet)) for _ in range(draw(st.sampled_from((1, 4, 8))))]

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search and its brute-force twin agree on random questions about random worlds.
+
+`BERTH_SEED` repeats a run, `BERTH_EFFORT=10` draws ten times as many worlds. A failure prints
+the world as a drawing that `tests.worlds.world` reads, the query, and the seed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given, note, seed, settings
+
+from berth.index import Index
+from tests.answers import read_answer
+from tests.brute_force import answer
+from tests.candidates.engine import ask, copy_of, snapshot_of
+from tests.candidates.seeds import SEED, repeat_with, worlds_to_draw
+from tests.candidates.strategies import Question, worlds_with_questions
+from tests.client import Client
+from tests.queries import query_text
+from tests.world_in_store import add_provider, define_names
+from tests.world_over_http import built_over_http
+from tests.worlds import World
+
+Asked = tuple[World, list[Question]]
+
+
+@seed(SEED)
+@settings(max_examples=worlds_to_draw(300), deadline=None, print_blob=True)
+@given(worlds_with_questions())
+def test_the_search_finds_what_brute_force_finds(prepared: Path, asked: Asked) -> None:
+    """No candidate lost, none invented, none twice; and every number of the summaries."""
+    fleet, questions = asked
+    tell(fleet)
+    with snapshot_of(fleet, prepared) as snapshot:
+        for question in questions:
+            note(f"1.{question.minor} {query_text(question.query)}")
+            due = answer(fleet, question.query, question.minor)
+            assert ask(snapshot, fleet, question.query, question.minor) == due
+
+
+@seed(SEED)
+@settings(max_examples=worlds_to_draw(60), deadline=None, print_blob=True)
+@given(worlds_with_questions())
+def test_an_index_that_saw_the_world_grow_answers_the_same(prepared: Path, asked: Asked) -> None:
+    """A snapshot that came about change by change is as good as one that was loaded."""
+    fleet, questions = asked
+    tell(fleet)
+    with copy_of(prepared) as db:
+        index = Index(db)
+        index.snapshot()
+        define_names(fleet, db)
+        for provider in fleet.providers:
+            add_provider(provider, db)
+            index.snapshot()
+        assert index.check() == []
+        for question in questions:
+            note(f"1.{question.minor} {query_text(question.query)}")
+            due = answer(fleet, question.query, question.minor)
+            assert ask(index.snapshot(), fleet, question.query, question.minor) == due
+
+
+@seed(SEED)
+@settings(max_examples=worlds_to_draw(30), deadline=None, print_blob=True)
+@given(worlds_with_questions())
+def test_the_wire_answers_what_brute_force_finds(server: Client, asked: Asked) -> None:
+    """The same through the API: the query as text, the answer as JSON."""
+    fleet, questions = asked
+    tell(fleet)
+    with built_over_http(fleet, server):
+        for question in questions:
+            text = query_text(question.query)
+            note(f"1.{question.minor} {text}")
+            response = server.get(
+                f"/allocation_candidates?{fleet.resolve(text)}", version=f"1.{question.minor}"
+            )
+            assert response.status == 200, response.text
+            found = read_answer(response.json, fleet, question.minor)
+            assert found == answer(fleet, question.query, question.minor)
+
+
+def tell(fleet: World) -> None:
+    """Put into the report of a failure what is needed to see it again."""
+    note(f"{fleet}\n{repeat_with()}")
