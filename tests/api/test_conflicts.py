@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which request gets what when several want the same thing at the same time.
 
-Source: rest-api.md section 13. That the losing halves are right at every step is staged by hand in
-`tests/store`; here clients collide as they do in life, and only what holds in every order is asserted.
+Source: rest-api.md section 13. That the losing halves are right at every step is staged by hand
+in `tests/store`; here clients collide as they do in life, and only what holds in every order is
+asserted.
 """
 
 from collections import Counter
