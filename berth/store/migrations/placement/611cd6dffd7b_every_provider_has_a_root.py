@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Go on only when every provider has a root; nothing is changed."""
+
+from alembic import op
+from sqlalchemy import column, func, select, table
+
+from berth.model.errors import SchemaError
+
+revision = "611cd6dffd7b"
+down_revision = "b4ed3a175331"
+
+_providers = table("resource_providers", column("root_provider_id"))
+
+
+def upgrade() -> None:
+    """Refuse while a root is missing."""
+    count = select(func.count()).select_from(_providers)
+    without = op.get_bind().scalar(count.where(_providers.c.root_provider_id.is_(None)))
+    if without:
+        raise SchemaError(
+            f"{without} resource providers have no root_provider_id: run the original's "
+            f"`placement-manage db online_data_migrations`, then upgrade again"
+        )
