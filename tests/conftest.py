@@ -1,6 +1,86 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every test can ask for: a fresh database, and berth standing on it."""
+"""What every test can ask for: a fresh database, and berth standing on it.
+
+The parts are imported where they are used, so that a test of one part needs no other.
+"""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+    from berth.config import Settings
+    from berth.index import Index
+    from berth.store.database import Database
+    from tests.client import Client
+
 pytest_plugins = ["tests.engines", "tests.server_option", "tests.coverage_page"]
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite file with the schema and the standard names and nothing else, to be copied."""
+    from berth.store import schema
+    from berth.store.database import DatabaseOptions, open_database
+
+    path = tmp_path_factory.mktemp("prepared") / "berth.db"
+    db = open_database(f"sqlite:///{path}", options=DatabaseOptions(synchronous=False))
+    schema.upgrade(db)
+    schema.sync_standard_names(db)
+    db.dispose()
+    return path
+
+
+@pytest.fixture
+def database(prepared: Path, tmp_path: Path) -> Iterator[Database]:
+    """A database of the test's own, ready to serve, with nothing in it but the standard names."""
+    from berth.store.database import DatabaseOptions, open_database
+
+    path = shutil.copy(prepared, tmp_path / "berth.db")
+    db = open_database(f"sqlite:///{path}", options=DatabaseOptions(synchronous=False))
+    yield db
+    db.dispose()
+
+
+@pytest.fixture
+def index(database: Database) -> Index:
+    """The index over the test's database."""
+    from berth.index import Index
+
+    return Index(database)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """The settings of a service with noauth2, and defaults for the rest."""
+    from berth import config
+
+    placement_conf = tmp_path / "placement.conf"
+    placement_conf.write_text(
+        "[api]\nauth_strategy = noauth2\n"
+        f"[placement_database]\nconnection = sqlite:///{tmp_path}/berth.db\n"
+    )
+    return config.read_settings(config.load([str(placement_conf)]))
+
+
+@pytest.fixture
+def app(settings: Settings, database: Database, index: Index) -> WSGIApplication:
+    """The whole application over the test's database and index."""
+    from berth.api.app import create_app
+
+    return create_app(settings, database, index)
+
+
+@pytest.fixture
+def client(app: WSGIApplication) -> Client:
+    """A client of the test's application, with the headers of an administrator."""
+    from tests.client import Client
+
+    return Client.of(app)

@@ -20,7 +20,7 @@ PACKAGE = Path(__file__).parent.parent / "berth"
 #: For each part of the package, the parts that it may import besides itself.
 MAY_IMPORT: dict[str, set[str]] = {
     "model": set(),
-    "config": set(),
+    "config": {"model"},
     "store": {"model"},
     "index": {"model", "store"},
     "candidates": {"model", "index"},

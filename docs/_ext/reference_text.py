@@ -130,7 +130,9 @@ def _type_of(opt: cfg.Opt) -> str:
 
 
 def _default_of(opt: cfg.Opt, changed: object = None) -> str:
-    default = next((one for one in (changed, opt.sample_default, opt.default) if one is not None), None)
+    default = next(
+        (one for one in (changed, opt.sample_default, opt.default) if one is not None), None
+    )
     if default is None:
         return ""
     text = ", ".join(map(str, default)) if isinstance(default, list) else str(default)
@@ -140,7 +142,8 @@ def _default_of(opt: cfg.Opt, changed: object = None) -> str:
 
 
 def _sentence(text: str | None) -> str:
-    return " ".join((text or "").split())
+    escaped = re.sub(r"([*<\[])", r"\\\1", text or "")
+    return " ".join(escaped.split())
 
 
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
