@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Aggregates as small numbers: every distinct set of aggregates that a provider is in has one id.
+
+A block stores an id per provider, so that "is it in one of these aggregates?" is one look-up table
+of booleans, and one indexing operation for a whole block of hosts, whatever the number of
+aggregates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth.model.ids import AggregateId
+
+Mask = NDArray[np.bool_]
+
+#: The id of the empty set, in every registry.
+NO_AGGREGATES: Final = 0
+
+
+class AggregateSets:
+    """A registry of sets of aggregates; ids are dense, start at 0 (the empty set) and never change
+    meaning."""
+
+    def __init__(self) -> None:
+        self._sets: list[frozenset[AggregateId]] = [frozenset()]
+        self._ids: dict[frozenset[AggregateId], int] = {frozenset(): NO_AGGREGATES}
+        self._having: dict[AggregateId, list[int]] = {}
+
+    def id_of(self, aggregates: frozenset[AggregateId]) -> int:
+        """The id of a set, given out on first sight."""
+        known = self._ids.get(aggregates)
+        if known is not None:
+            return known
+        # RACE tests/index: readers size their tables by the list, so the list grows before the id
+        # is known.
+        self._sets.append(aggregates)
+        number = len(self._sets) - 1
+        for aggregate in aggregates:
+            self._having.setdefault(aggregate, []).append(number)
+        self._ids[aggregates] = number
+        return number
+
+    def members(self, number: int) -> frozenset[AggregateId]:
+        """The aggregates of a set."""
+        return self._sets[number]
+
+    def union(self, numbers: Iterable[int]) -> int:
+        """The id of the union of several sets."""
+        distinct = set(numbers)
+        if len(distinct) == 1:
+            return distinct.pop()
+        return self.id_of(frozenset().union(*(self._sets[number] for number in distinct)))
+
+    def having_any(self, aggregates: Iterable[AggregateId]) -> Mask:
+        """Which sets contain at least one of some aggregates: a table of shape (sets,), to be
+        indexed by set id."""
+        table: Mask = np.zeros(len(self._sets), dtype=np.bool_)
+        for aggregate in aggregates:
+            table[self._having.get(aggregate, [])] = True
+        return table

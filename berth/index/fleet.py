@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The live index without I/O: rows of whole trees come in, snapshots go out.
+
+One `Fleet` belongs to one thread at a time (`berth.index.index` holds a lock around it); the
+snapshots that it gives out may be read by any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
+
+import numpy as np
+import os_traits
+
+from berth.index.aggregate_sets import AggregateSets
+from berth.index.block import ROWS_MAX, Block, Tree
+from berth.index.paged_map import PagedMap
+from berth.index.records import InventoryRecord, NodeRecord
+from berth.index.shape import Shape, ShapeRegistry, kind_of
+from berth.index.snapshot import Location, Names, Sharing, Snapshot, location_of, packed
+from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
+from berth.store.index_feed import FleetRows
+
+N = TypeVar("N")
+
+SHARING_TRAIT: Final = os_traits.MISC_SHARES_VIA_AGGREGATE
+
+
+class Fleet:
+    """All trees of the fleet in blocks, and what is needed to change them."""
+
+    def __init__(
+        self, *, class_ids: Mapping[str, ClassId], trait_ids: Mapping[str, TraitId]
+    ) -> None:
+        self.names = Names.of(class_ids, trait_ids)
+        #: aggregate uuid -> id, of every aggregate that some provider was ever seen in; and the
+        #: ids.
+        self._aggregate_ids: dict[str, AggregateId] = {}
+        self._known_aggregates: set[AggregateId] = set()
+        self._provider_ids: dict[str, ProviderId] = {}
+        self._shapes = ShapeRegistry()
+        self._sets = AggregateSets()
+        self._locations = PagedMap()
+        self._blocks: list[Block | None] = []
+        self._free_slots: list[int] = []
+        #: shape -> the slots of its blocks.
+        self._slots: defaultdict[Shape, set[int]] = defaultdict(set)
+        #: sharing provider -> the set of aggregates that it shares through, and the classes that it
+        #: has.
+        self._sharing_by: dict[ProviderId, tuple[int, tuple[ClassId, ...]]] = {}
+        self._sharing = self._sharing_now()
+
+    def snapshot(self) -> Snapshot:
+        """The fleet as it is now; later changes do not touch it. Cost: a few copies of page
+        tables."""
+        return Snapshot(
+            blocks=tuple(self._blocks),
+            locations=self._locations.fork(),
+            names=self.names,
+            provider_ids=self._provider_ids,
+            aggregate_ids=self._aggregate_ids,
+            aggregate_sets=self._sets,
+            sharing=self._sharing,
+        )
+
+    def add_names(self, class_ids: Mapping[str, ClassId], trait_ids: Mapping[str, TraitId]) -> bool:
+        """Take over the present names; False, and nothing done, when one was renamed.
+
+        Rendered texts hold names, so after a renaming the fleet has to be loaded anew.
+        """
+        new = Names.of(class_ids, trait_ids)
+        if any(new.class_names.get(k, name) != name for k, name in self.names.class_names.items()):
+            return False
+        self.names = new
+        return True
+
+    def unknown_aggregates(self, aggregates: Iterable[AggregateId]) -> set[AggregateId]:
+        """Those of some aggregates whose uuids the fleet has not been told."""
+        return {aggregate for aggregate in aggregates if aggregate not in self._known_aggregates}
+
+    def add_aggregates(self, ids: Mapping[str, AggregateId]) -> None:
+        """Tell the uuids of some aggregates: uuid -> id."""
+        self._aggregate_ids.update(ids)
+        self._known_aggregates.update(ids.values())
+
+    def roots_of(self, providers: Iterable[ProviderId]) -> set[ProviderId]:
+        """The roots, as the index has them, of those of some providers that it has."""
+        roots = set()
+        for provider in providers:
+            at = location_of(self._locations.get(provider))
+            if at is not None:
+                roots.add(ProviderId(int(self._block(at.slot).provider_ids[0, at.row])))
+        return roots
+
+    def trees_from(self, rows: FleetRows) -> list[Tree]:
+        """Assemble whole trees from their rows."""
+        return list(_trees(rows, self._shapes, self._sets))
+
+    def replace(self, roots: Collection[ProviderId], trees: Iterable[Tree]) -> None:
+        """Make the trees of some roots what they are now.
+
+        Args:
+            roots: every root whose tree may have changed, the roots that providers left included.
+            trees: the present trees of those roots; a root without one is gone.
+        """
+        values: defaultdict[int, dict[int, Tree]] = defaultdict(dict)
+        gone = {root: at for root in roots if (at := self._row_of_root(root)) is not None}
+        added: defaultdict[Shape, list[Tree]] = defaultdict(list)
+        for tree in trees:
+            root = tree.nodes[0].provider_id
+            at = gone.get(root)
+            if at is not None and self._block(at.slot).holds(at.row, tree):
+                values[at.slot][at.row] = tree
+                del gone[root]
+            else:
+                added[tree.shape].append(tree)
+        before = dict(self._sharing_by)
+        for slot, changed in values.items():
+            self._blocks[slot] = self._block(slot).with_row_values(changed)
+            self._note_sharing(changed.values())
+        self._remove(gone.values())
+        for shape, news in added.items():
+            self._add(shape, news)
+        if self._sharing_by != before:
+            self._sharing = self._sharing_now()
+
+    def _row_of_root(self, root: ProviderId) -> Location | None:
+        at = location_of(self._locations.get(root))
+        return at if at is not None and at.node == 0 else None
+
+    def _block(self, slot: int) -> Block:
+        block = self._blocks[slot]
+        assert block is not None
+        return block
+
+    def _remove(self, places: Iterable[Location]) -> None:
+        rows: defaultdict[int, set[int]] = defaultdict(set)
+        for place in places:
+            rows[place.slot].add(place.row)
+        for slot, removed in rows.items():
+            block = self._block(slot)
+            for row in removed:
+                self._forget(block, row)
+            kept = [row for row in range(block.rows) if row not in removed]
+            if kept:
+                self._put(slot, block.only_rows(kept))
+            else:
+                self._blocks[slot] = None
+                self._free_slots.append(slot)
+                self._slots[block.shape].discard(slot)
+
+    def _forget(self, block: Block, row: int) -> None:
+        for node, provider in enumerate(block.provider_ids[:, row].tolist()):
+            self._locations.remove(provider)
+            self._sharing_by.pop(provider, None)
+            uuid = block.uuids[node][row]
+            if self._provider_ids.get(uuid) == provider:
+                del self._provider_ids[uuid]
+
+    def _add(self, shape: Shape, trees: Sequence[Tree]) -> None:
+        self._note_sharing(trees)
+        for tree in trees:
+            for node in tree.nodes:
+                self._provider_ids[node.uuid] = node.provider_id
+        done = 0
+        for slot in sorted(self._slots[shape]):
+            block = self._block(slot)
+            part = trees[done : done + ROWS_MAX - block.rows]
+            if part:
+                self._put(slot, block.with_rows(part))
+                done += len(part)
+        while done < len(trees):
+            part = trees[done : done + ROWS_MAX]
+            slot = self._free_slots.pop() if self._free_slots else len(self._blocks)
+            if slot == len(self._blocks):
+                self._blocks.append(None)
+            self._slots[shape].add(slot)
+            self._put(slot, Block.of(shape, part))
+            done += len(part)
+
+    def _put(self, slot: int, block: Block) -> None:
+        self._blocks[slot] = block
+        nodes = np.arange(block.shape.size, dtype=np.int64)[:, None]
+        rows = np.arange(block.rows, dtype=np.int64)[None, :]
+        self._locations.set_many(block.provider_ids.ravel(), packed(slot, rows, nodes).ravel())
+
+    def _note_sharing(self, trees: Iterable[Tree]) -> None:
+        sharing = self.names.trait_ids.get(SHARING_TRAIT)
+        for tree in trees:
+            if sharing in tree.shape.traits:
+                for node in tree.nodes:
+                    if sharing in node.traits:
+                        self._sharing_by[node.provider_id] = (
+                            node.aggregate_set,
+                            kind_of(node).classes,
+                        )
+
+    def _sharing_now(self) -> Sharing:
+        by_aggregate: defaultdict[AggregateId, list[ProviderId]] = defaultdict(list)
+        for provider, (aggregates, _) in sorted(self._sharing_by.items()):
+            for aggregate in self._sets.members(aggregates):
+                by_aggregate[aggregate].append(provider)
+        return Sharing(
+            {aggregate: tuple(providers) for aggregate, providers in by_aggregate.items()},
+            self.names.trait_ids.get(SHARING_TRAIT),
+            frozenset().union(*(classes for _, classes in self._sharing_by.values())),
+        )
+
+
+def _trees(rows: FleetRows, shapes: ShapeRegistry, sets: AggregateSets) -> Iterator[Tree]:
+    inventories: defaultdict[int, list[InventoryRecord]] = defaultdict(list)
+    for provider, *inventory in rows.inventories:
+        inventories[provider].append(InventoryRecord._make(inventory))
+    traits = _gathered(rows.traits)
+    aggregates = _gathered(rows.aggregates)
+    same: dict[frozenset[TraitId], frozenset[TraitId]] = {}
+    nothing: frozenset[TraitId] = frozenset()
+    trees: defaultdict[int, list[NodeRecord]] = defaultdict(list)
+    for provider, uuid, parent, root in rows.providers:
+        having = frozenset(traits[provider]) if provider in traits else nothing
+        trees[root].append(
+            NodeRecord(
+                provider_id=ProviderId(provider),
+                uuid=uuid,
+                parent_id=None if parent is None else ProviderId(parent),
+                root_id=ProviderId(root),
+                inventories=tuple(sorted(inventories.get(provider, ()))),
+                # One object for equal sets: a fleet has few, and comparing them is then free.
+                traits=same.setdefault(having, having),
+                aggregate_set=sets.id_of(frozenset(aggregates.get(provider, ()))),
+            )
+        )
+    for nodes in trees.values():
+        shape, ordered = shapes.arrange(nodes)
+        yield Tree(shape, ordered, sets.union(node.aggregate_set for node in ordered))
+
+
+def _gathered(pairs: Iterable[tuple[ProviderId, N]]) -> dict[ProviderId, list[N]]:
+    gathered: defaultdict[ProviderId, list[N]] = defaultdict(list)
+    for key, value in pairs:
+        gathered[key].append(value)
+    return gathered

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The index of one worker process and its synchronisation with the database by the writers' clock.
+
+A read must see every write that was acknowledged before it, whichever worker took that write. So
+each read asks first how far the writers have come (design.md, "A vector clock of writers keeps
+every index honest"), and reloads the trees of the providers that the journal names since. On SQLite
+the question costs no query at all: `PRAGMA data_version` tells whether anybody else committed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from berth.index.check import faults_of
+from berth.index.fleet import Fleet
+from berth.index.snapshot import Snapshot
+from berth.model.errors import DatabaseUnavailable, IndexUnavailable
+from berth.model.ids import ProviderId
+from berth.store import index_feed
+from berth.store.database import Database, Tx
+from berth.store.index_feed import NAMES_CHANGED, WriterHead
+
+
+@dataclass(slots=True)
+class Counts:
+    """What the index did so far: for tests, and for operators."""
+
+    #: Times that everything was loaded.
+    loads: int = 0
+    #: Times that the journal was read.
+    refreshes: int = 0
+    #: Trees loaded by refreshes.
+    trees: int = 0
+
+
+class Index:
+    """The index of one process, to be shared by all of its threads."""
+
+    def __init__(self, db: Database) -> None:
+        self.counts = Counts()
+        self._db = db
+        self._lock = threading.Lock()
+        self._fleet: Fleet | None = None
+        self._snapshot: Snapshot | None = None
+        #: writer -> the last seq whose journal is part of the snapshot.
+        self._applied: dict[int, int] = {}
+        #: The process and the database's commit stamp at the last refresh; see `_commit_stamp`.
+        self._stamp: object = None
+
+    def snapshot(self) -> Snapshot:
+        """The fleet with every write that was acknowledged before this call.
+
+        Raises:
+            IndexUnavailable: the database could not be asked; nothing older is ever answered
+                instead.
+        """
+        with self._lock:
+            try:
+                # The stamp is taken first: what commits after it is at worst looked at twice.
+                stamp = self._db.commit_stamp()
+                if self._snapshot is None or stamp is None or stamp != self._stamp:
+                    self._snapshot = self._refreshed()
+                    self._stamp = stamp
+            except DatabaseUnavailable as error:
+                raise IndexUnavailable from error
+            return self._snapshot
+
+    def check(self) -> list[str]:
+        """Re-derive everything from the database and say what does not agree; an empty list when
+        all is well."""
+        snapshot = self.snapshot()
+        with self._db.read() as tx:
+            return faults_of(snapshot, _loaded(tx).snapshot(), index_feed.used_amounts(tx))
+
+    def _refreshed(self) -> Snapshot:
+        with self._db.read() as tx:
+            heads = index_feed.writer_heads(tx)
+            if self._fleet is None or _beyond_horizon(self._applied, heads):
+                return self._reloaded(tx, heads)
+            moved = {
+                writer: self._applied.get(writer, 0)
+                for writer, head in heads.items()
+                if head.seq != self._applied.get(writer, 0)
+            }
+            if not moved and self._snapshot is not None:
+                return self._snapshot
+            changed = index_feed.journal_since(tx, moved)
+            names_changed = NAMES_CHANGED in changed
+            changed.discard(NAMES_CHANGED)
+            if names_changed and not self._fleet.add_names(
+                class_ids=(names := index_feed.names(tx)).classes, trait_ids=names.traits
+            ):
+                return self._reloaded(tx, heads)
+            self._replace_trees(self._fleet, tx, changed)
+        self.counts.refreshes += 1
+        self._applied = {writer: head.seq for writer, head in heads.items()}
+        return self._fleet.snapshot()
+
+    def _replace_trees(self, fleet: Fleet, tx: Tx, changed: set[ProviderId]) -> None:
+        roots = index_feed.roots_of(tx, changed) | fleet.roots_of(changed)
+        rows = index_feed.fleet_rows(tx, roots)
+        unknown = fleet.unknown_aggregates(aggregate for _, aggregate in rows.aggregates)
+        fleet.add_aggregates(index_feed.aggregate_ids(tx, unknown))
+        self.counts.trees += len(roots)
+        try:
+            fleet.replace(roots, fleet.trees_from(rows))
+        except BaseException:
+            # Half a change is no index: the next read starts from the database.
+            self._fleet = None
+            raise
+
+    def _reloaded(self, tx: Tx, heads: Mapping[int, WriterHead]) -> Snapshot:
+        self._fleet = _loaded(tx)
+        self.counts.loads += 1
+        self._applied = {writer: head.seq for writer, head in heads.items()}
+        return self._fleet.snapshot()
+
+
+def _beyond_horizon(applied: Mapping[int, int], heads: Mapping[int, WriterHead]) -> bool:
+    """Whether the journal no longer has all that happened since: a part was trimmed, or a writer is
+    gone altogether."""
+    return any(writer not in heads for writer in applied) or any(
+        head.trimmed_seq > applied.get(writer, 0) for writer, head in heads.items()
+    )
+
+
+def _loaded(tx: Tx) -> Fleet:
+    names = index_feed.names(tx)
+    fleet = Fleet(class_ids=names.classes, trait_ids=names.traits)
+    fleet.add_aggregates(index_feed.aggregate_ids(tx, None))
+    trees = fleet.trees_from(index_feed.fleet_rows(tx, None))
+    fleet.replace([], trees)
+    return fleet

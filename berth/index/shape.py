@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shapes: what trees that look alike have in common, so that a structural question is answered once
+for all of them.
+
+Two trees have the same shape when their nodes, in canonical order, have the same parents, the same
+resource classes with inventory and the same traits. Amounts and aggregates are not part of it: they
+differ from host to host and stand in the arrays of `berth.index.block`.
+
+Nodes are numbered in *tree order*: the root is 0, a parent comes before its children, and brothers
+stand in the order of their subtrees' canonical numbers (ties by provider id, which makes the order
+repeatable and changes no answer).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from berth.index.records import NodeRecord
+from berth.model.ids import ClassId, TraitId
+
+#: The parent of a root.
+NO_PARENT: Final = -1
+
+
+class Kind(NamedTuple):
+    """What one provider looks like without its numbers: classes ascending."""
+
+    classes: tuple[ClassId, ...]
+    traits: frozenset[TraitId]
+
+
+class Shape:
+    """The common structure of like trees; immutable, one object for each structure of a registry.
+
+    Attributes:
+        parents: per node, the parent's number, `NO_PARENT` for the root.
+        kinds: per node, its classes and traits.
+    """
+
+    def __init__(self, parents: tuple[int, ...], kinds: tuple[Kind, ...]) -> None:
+        assert len(parents) == len(kinds)
+        assert parents[0] == NO_PARENT
+        self.parents = parents
+        self.kinds = kinds
+        #: class -> the nodes that have inventory of it, ascending: the rows of the class's arrays
+        #: in a block.
+        self.nodes_of_class: dict[ClassId, tuple[int, ...]] = _nodes_of_class(kinds)
+        #: class -> node -> row of the class's arrays in a block.
+        self.row_of_node: dict[ClassId, dict[int, int]] = {
+            class_id: {node: row for row, node in enumerate(nodes)}
+            for class_id, nodes in self.nodes_of_class.items()
+        }
+
+    @property
+    def size(self) -> int:
+        """The number of nodes."""
+        return len(self.parents)
+
+    @cached_property
+    def traits(self) -> frozenset[TraitId]:
+        """All traits of all nodes."""
+        return frozenset().union(*(kind.traits for kind in self.kinds))
+
+    @cached_property
+    def lineage(self) -> tuple[int, ...]:
+        """Per node, the set of its ancestors and itself, as a bit mask."""
+        masks: list[int] = []
+        for node, parent in enumerate(self.parents):
+            masks.append((1 << node) | (0 if parent == NO_PARENT else masks[parent]))
+        return tuple(masks)
+
+
+class ShapeRegistry:
+    """Hands out one `Shape` object for each structure, and puts trees in canonical order.
+
+    Only ever grows: a shape costs a few hundred bytes, and a fleet has few.
+    """
+
+    def __init__(self) -> None:
+        self._kinds: dict[Kind, int] = {}
+        #: (kind, canonical numbers of the children's subtrees, ascending) -> canonical number.
+        self._subtrees: dict[tuple[int, tuple[int, ...]], int] = {}
+        #: canonical number of a root's subtree -> shape.
+        self._shapes: dict[int, Shape] = {}
+
+    def arrange(self, nodes: Iterable[NodeRecord]) -> tuple[Shape, tuple[NodeRecord, ...]]:
+        """Put the providers of one tree in tree order, and say which shape the tree has.
+
+        Args:
+            nodes: all providers of one tree, in any order; exactly one of them has no parent.
+        """
+        nodes = tuple(nodes)
+        if len(nodes) == 1:
+            number = self._subtree(nodes[0], ())
+            return self._shape(number, nodes, (NO_PARENT,)), nodes
+        children: dict[int | None, list[NodeRecord]] = {}
+        for node in nodes:
+            children.setdefault(node.parent_id, []).append(node)
+        (root,) = children[None]
+        breadth_first = [root]
+        for node in breadth_first:
+            breadth_first.extend(children.get(node.provider_id, ()))
+        assert len(breadth_first) == len(nodes), "every provider of a tree hangs below its root"
+
+        numbers: dict[int, int] = {}
+        # Leaves first, without recursion: a tree may be deeper than the interpreter's stack.
+        for node in reversed(breadth_first):
+            below = children.get(node.provider_id, [])
+            below.sort(key=lambda child: (numbers[child.provider_id], child.provider_id))
+            numbers[node.provider_id] = self._subtree(
+                node, tuple(numbers[child.provider_id] for child in below)
+            )
+        ordered, parents = _depth_first(root, children)
+        return self._shape(numbers[root.provider_id], ordered, parents), ordered
+
+    def _subtree(self, node: NodeRecord, below: tuple[int, ...]) -> int:
+        kind = kind_of(node)
+        kind_number = self._kinds.setdefault(kind, len(self._kinds))
+        return self._subtrees.setdefault((kind_number, below), len(self._subtrees))
+
+    def _shape(self, number: int, ordered: Sequence[NodeRecord], parents: tuple[int, ...]) -> Shape:
+        shape = self._shapes.get(number)
+        if shape is None:
+            shape = self._shapes[number] = Shape(parents, tuple(map(kind_of, ordered)))
+        return shape
+
+
+def kind_of(node: NodeRecord) -> Kind:
+    """What a provider looks like without its numbers."""
+    return Kind(tuple([inventory[0] for inventory in node.inventories]), node.traits)
+
+
+def _nodes_of_class(kinds: Sequence[Kind]) -> dict[ClassId, tuple[int, ...]]:
+    nodes: dict[ClassId, list[int]] = {}
+    for node, kind in enumerate(kinds):
+        for class_id in kind.classes:
+            nodes.setdefault(class_id, []).append(node)
+    return {class_id: tuple(having) for class_id, having in nodes.items()}
+
+
+def _depth_first(
+    root: NodeRecord, children: dict[int | None, list[NodeRecord]]
+) -> tuple[tuple[NodeRecord, ...], tuple[int, ...]]:
+    ordered: list[NodeRecord] = []
+    parents: list[int] = []
+    stack = [(root, NO_PARENT)]
+    while stack:
+        node, parent = stack.pop()
+        place = len(ordered)
+        ordered.append(node)
+        parents.append(parent)
+        stack.extend((child, place) for child in reversed(children.get(node.provider_id, [])))
+    return tuple(ordered), tuple(parents)
