@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The aggregates of a provider (1.1), with a generation from 1.19 on.
+
+Source: spec/rest-api.md 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from berth.api import body, caching
+from berth.api.paths import provider_uuid
+from berth.api.rendering import answer
+from berth.api.request import Request, Response, Services
+from berth.api.schemas import aggregates as schemas
+from berth.model.ids import AggregateUUID, Generation, parse_uuid_lax
+from berth.model.sentinels import UNSET
+from berth.store import aggregates as store
+
+GENERATION_SINCE = 19
+
+
+def list_aggregates(services: Services, request: Request, response: Response, uuid: str) -> None:
+    """Answer the aggregates that a provider is in."""
+    found = store.get_aggregates(services.database, provider_uuid(uuid))
+    _answer(request, response, found.uuids, found.generation)
+
+
+def replace_aggregates(services: Services, request: Request, response: Response, uuid: str) -> None:
+    """Replace the aggregates that a provider is in."""
+    provider = provider_uuid(uuid)
+    with body.judged_after(services.database, provider) as judgement:
+        wanted = body.read(request, schemas.REPLACE.at(request.microversion))
+        if request.microversion >= GENERATION_SINCE:
+            aggregates = _canonical(wanted["aggregates"])
+            seen = judgement.saw(wanted["resource_provider_generation"])
+        else:
+            aggregates = _canonical(wanted)
+            seen = None
+    generation = store.replace_aggregates(
+        services.database, provider, aggregates, UNSET if seen is None else seen
+    )
+    _answer(request, response, aggregates, generation)
+
+
+def _canonical(uuids: Iterable[str]) -> list[AggregateUUID]:
+    """Uuids that the schema has let in, each once."""
+    return list(dict.fromkeys(AggregateUUID(parse_uuid_lax(text) or text) for text in uuids))
+
+
+def _answer(
+    request: Request, response: Response, uuids: Sequence[str], generation: Generation
+) -> None:
+    caching.stamp_now(request, response)
+    shown: dict[str, Any] = {"aggregates": uuids}
+    if request.microversion >= GENERATION_SINCE:
+        shown["resource_provider_generation"] = generation
+    answer(response, shown)

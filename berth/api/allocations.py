@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allocations: what consumers hold.
+
+Source: spec/rest-api.md 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from berth.api import body, caching
+from berth.api.errors import Refused
+from berth.api.paths import consumer_uuid, provider_uuid
+from berth.api.rendering import answer, answer_empty
+from berth.api.request import Request, Response, Services
+from berth.api.schemas import allocations as schemas
+from berth.config import Settings
+from berth.model.consumer import UNKNOWN_TYPE, ConsumerWrite
+from berth.model.ids import (
+    ConsumerUUID,
+    Generation,
+    ProviderUUID,
+    parse_uuid_36,
+    parse_uuid_lax,
+)
+from berth.model.sentinels import UNSET, Sentinel
+from berth.store import allocations as store
+
+OWNERS_SINCE = 8
+OWNERS_SHOWN_SINCE = 12
+BY_PROVIDER_SINCE = 12
+CONSUMER_GENERATION_SINCE = 28
+CONSUMER_TYPE_SINCE = 38
+
+
+def show_allocations(
+    services: Services, request: Request, response: Response, consumer: str
+) -> None:
+    """Answer what a consumer holds; nothing, for a consumer that nobody knows."""
+    found = store.consumer_allocations(services.database, consumer_uuid(consumer))
+    caching.stamp_or_now(request, response, found.last_modified if found else None)
+    if found is None or not found.allocations:
+        answer(response, {"allocations": {}})
+        return
+    shown: dict[str, Any] = {
+        "allocations": {
+            provider: {"generation": generation, "resources": resources}
+            for provider, (generation, resources) in found.allocations.items()
+        }
+    }
+    if request.microversion >= OWNERS_SHOWN_SINCE:
+        shown["project_id"] = found.project_id
+        shown["user_id"] = found.user_id
+    if request.microversion >= CONSUMER_GENERATION_SINCE:
+        shown["consumer_generation"] = found.generation
+    if request.microversion >= CONSUMER_TYPE_SINCE:
+        shown["consumer_type"] = found.consumer_type or UNKNOWN_TYPE
+    answer(response, shown)
+
+
+def list_provider_allocations(
+    services: Services, request: Request, response: Response, uuid: str
+) -> None:
+    """Answer who holds what of a provider."""
+    found = store.provider_allocations(services.database, provider_uuid(uuid))
+    caching.stamp_or_now(request, response, found.last_modified)
+    allocations: dict[str, dict[str, Any]] = {
+        consumer: {"resources": resources} for consumer, (_, resources) in found.consumers.items()
+    }
+    if request.microversion >= CONSUMER_GENERATION_SINCE:
+        for consumer, (generation, _) in found.consumers.items():
+            allocations[consumer]["consumer_generation"] = generation
+    answer(
+        response,
+        {"resource_provider_generation": found.generation, "allocations": allocations},
+    )
+
+
+def replace_allocations(
+    services: Services, request: Request, response: Response, consumer: str
+) -> None:
+    """Replace all that one consumer holds."""
+    uuid = parse_uuid_lax(consumer)
+    if uuid is None:
+        raise Refused(400, f"Malformed consumer_uuid: {consumer}")
+    wanted = body.read(request, schemas.REPLACE.at(request.microversion))
+    write = decode(ConsumerUUID(uuid), wanted, request.microversion, services.settings)
+    _write(services, [write])
+    answer_empty(response)
+
+
+def manage_allocations(services: Services, request: Request, response: Response) -> None:
+    """Replace all that several consumers hold, in one transaction."""
+    wanted = body.read(request, schemas.MANAGE.at(request.microversion))
+    _write(services, decode_all(wanted, request.microversion, services.settings))
+    answer_empty(response)
+
+
+def delete_allocations(
+    services: Services, request: Request, response: Response, consumer: str
+) -> None:
+    """Take away all that a consumer holds, whatever its generation."""
+    store.delete_allocations(services.database, consumer_uuid(consumer))
+    answer_empty(response)
+
+
+def decode_all(
+    wanted: Mapping[str, Mapping[str, Any]], microversion: int, settings: Settings
+) -> list[ConsumerWrite]:
+    """The writes of a body keyed by consumer; of two spellings of one consumer the last counts."""
+    consumers = {parse_uuid_36(key) or key: value for key, value in wanted.items()}
+    return [
+        decode(ConsumerUUID(consumer), value, microversion, settings)
+        for consumer, value in consumers.items()
+    ]
+
+
+def decode(
+    consumer: ConsumerUUID, wanted: Mapping[str, Any], microversion: int, settings: Settings
+) -> ConsumerWrite:
+    """The write of one consumer, from a body that the schema of the microversion has let in."""
+    return ConsumerWrite(
+        uuid=consumer,
+        allocations=_decode_allocations(wanted["allocations"]),
+        project_id=wanted.get("project_id", settings.incomplete_consumer_project_id),
+        user_id=wanted.get("user_id", settings.incomplete_consumer_user_id),
+        generation=_decode_generation(wanted),
+        consumer_type=wanted.get("consumer_type", UNSET),
+    )
+
+
+def _write(services: Services, writes: list[ConsumerWrite]) -> None:
+    attempts = max(1, services.settings.allocation_conflict_retry_count)
+    store.replace_allocations(services.database, writes, attempts=attempts)
+
+
+def _decode_generation(
+    wanted: Mapping[str, Any],
+) -> Generation | Literal[Sentinel.UNSET] | None:
+    if "consumer_generation" not in wanted:
+        return UNSET
+    generation = wanted["consumer_generation"]
+    return None if generation is None else Generation(int(generation))
+
+
+def _decode_allocations(wanted: Any) -> dict[ProviderUUID, dict[str, int]]:
+    """Amounts by class by provider, from the list up to 1.11 or the object since."""
+    if isinstance(wanted, list):
+        pairs = [(parse_uuid_lax(one["resource_provider"]["uuid"]), one) for one in wanted]
+    else:
+        pairs = [(parse_uuid_36(key), one) for key, one in wanted.items()]
+    return {
+        ProviderUUID(str(uuid)): {
+            resource_class: int(amount) for resource_class, amount in one["resources"].items()
+        }
+        for uuid, one in pairs
+    }

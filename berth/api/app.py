@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole WSGI application, layer upon layer.
+
+The order decides which error wins, and is that of spec/rest-api.md 1.1: 401 is told before
+anything about versions, and versions before anything about paths.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any, NoReturn, cast
+from wsgiref.types import WSGIApplication
+
+import falcon
+from falcon.routing import CompiledRouter
+from oslo_middleware import cors, http_proxy_to_wsgi
+
+from berth.api import auth, errors
+from berth.api.auth import Layer
+from berth.api.body import check_content_headers
+from berth.api.errors import Refused
+from berth.api.faults import catch_faults
+from berth.api.microversion import SERVICE_TYPE
+from berth.api.policy import Policy
+from berth.api.rendering import STATUS_LINES
+from berth.api.request import Request, Response, Services
+from berth.api.request_log import log_requests
+from berth.api.router import Router
+from berth.api.routes import ROUTES
+from berth.candidates.request import SearchSettings
+from berth.config import Settings
+from berth.index import Index
+from berth.model.errors import BerthError
+from berth.store.database import Database
+
+VERSION_HEADER = "openstack-api-version"
+
+
+def create_app(
+    settings: Settings, db: Database, index: Index, *, authentication: Layer | None = None
+) -> WSGIApplication:
+    """Build the application over an open database and its index.
+
+    Args:
+        authentication: the layer that says who calls; none: that of the configured strategy.
+    """
+    services = Services(
+        settings=settings,
+        database=db,
+        index=index,
+        search=SearchSettings(
+            randomize=settings.randomize_allocation_candidates,
+            candidates_max=settings.max_allocation_candidates,
+            strategy=settings.allocation_candidates_generation_strategy,
+        ),
+        rng=Random(),
+    )
+    authenticate = authentication or auth.layer_for(settings.auth_strategy, settings.conf)
+    application: WSGIApplication = _core(services, Policy(settings.conf))
+    application = catch_faults(application)
+    application = auth.identify(application)
+    application = authenticate(application)
+    if settings.conf.cors.allowed_origin:
+        application = cors.CORS(application, settings.conf)
+    application = log_requests(application)
+    if settings.enable_proxy_headers_parsing:
+        application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, settings.conf)
+    return application
+
+
+class _Gate:
+    """What is judged before routing, on every path."""
+
+    def process_request(self, request: Request, response: Response) -> None:
+        request.negotiate()
+        response.set_header(VERSION_HEADER, f"{SERVICE_TYPE} 1.{request.microversion}")
+        response.set_header("vary", VERSION_HEADER)
+        check_content_headers(request)
+
+
+def _core(services: Services, policy: Policy) -> falcon.App[Request, Response]:
+    """The falcon application: microversion, content gate, routing, handlers, errors."""
+    app = falcon.App(
+        request_type=Request,
+        middleware=[_Gate()],
+        router=cast(CompiledRouter, Router(ROUTES, services, policy)),
+    )
+    # Falcon takes None, whatever its annotation: no type on an answer without a body.
+    app.resp_options.default_media_type = None  # type: ignore[assignment]
+    app.add_error_handler(Refused, _answer_refused)
+    app.add_error_handler(BerthError, _answer_error)
+    app.add_error_handler(falcon.HTTPError, _answer_falcon_error)
+    app.add_error_handler(Exception, _raise_on)
+    return app
+
+
+def _answer_refused(
+    request: Request, response: Response, refused: Refused, parameters: dict[str, Any]
+) -> None:
+    response.status = STATUS_LINES[refused.status]
+    for name, value in refused.headers.items():
+        response.set_header(name, value)
+    if request.method == "HEAD":
+        # COMPAT spec/rest-api.md 1.3: no body, and a type for what would have been in it.
+        response.content_type = "text/html; charset=UTF-8"
+        return
+    response.content_type, response.data = errors.render(refused, request.env)
+
+
+def _answer_error(
+    request: Request, response: Response, error: BerthError, parameters: dict[str, Any]
+) -> None:
+    _answer_refused(request, response, errors.refusal_of(error), parameters)
+
+
+def _answer_falcon_error(
+    request: Request, response: Response, error: falcon.HTTPError, parameters: dict[str, Any]
+) -> None:
+    """Falcon itself refuses what no route matches, and a method that only it knows."""
+    message = f"Nothing is at {request.path}"
+    _answer_refused(
+        request, response, Refused(error.status_code, error.description or message), parameters
+    )
+
+
+def _raise_on(
+    request: Request, response: Response, fault: Exception, parameters: dict[str, Any]
+) -> NoReturn:
+    """Leave what nobody expected to `catch_faults`."""
+    raise fault

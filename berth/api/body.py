@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Request bodies: the bytes, the JSON in them, and what JSON admits but nothing behind can hold.
+
+Source: spec/rest-api.md 1.5.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import msgspec
+
+from berth.api.errors import Refused
+from berth.api.media_types import JSON
+from berth.api.request import Request
+from berth.api.schema import Schema
+from berth.model.errors import Invalid, InvalidInput, ProviderGenerationConflict
+from berth.model.ids import Generation, ProviderUUID
+from berth.model.inventory import MAX_INT
+from berth.store import providers
+from berth.store.database import Database
+
+#: Far above the largest body that a client has reason to send: a reshape of 100,000 consumers.
+BODY_BYTES_MAX = 64 * 1024 * 1024
+
+
+def check_content_headers(request: Request) -> None:
+    """Refuse, before routing, a length that is no number and content without a type."""
+    length = request.env.get("CONTENT_LENGTH")
+    if not length:
+        return
+    if not (length.isascii() and length.isdigit()):
+        raise Refused(400, "content-length header must be an integer")
+    if length.strip("0") and not request.content_type:
+        raise Refused(400, "content-type header required when content-length > 0")
+
+
+def check_is_json(request: Request) -> None:
+    """Refuse with 415 a body of another type than JSON; the letters must be exactly these."""
+    content_type = request.content_type
+    if content_type == JSON:
+        return
+    media_type = content_type.split(";")[0].strip() if content_type else None
+    if media_type != JSON:
+        raise Refused(415, f"The media type {media_type} is not supported, use {JSON}")
+
+
+def read(request: Request, schema: Schema) -> Any:
+    """The decoded body, which passes the schema.
+
+    Raises:
+        Refused: 400 for malformed JSON, for what no database stores, or a breach of the schema;
+            413 for a body over the limit.
+    """
+    value = decode(_read_bytes(request))
+    schema.check(value)
+    return value
+
+
+class Judgement:
+    """What a body said before its fault was found."""
+
+    def __init__(self) -> None:
+        self.seen: Generation | None = None
+
+    def saw(self, generation: float) -> Generation:
+        """Take note of the provider generation in the body, a number without a fraction."""
+        self.seen = Generation(int(generation))
+        if abs(self.seen) > MAX_INT:
+            raise InvalidInput("No provider can have this generation.")
+        return self.seen
+
+
+@contextmanager
+def judged_after(database: Database, provider: ProviderUUID) -> Iterator[Judgement]:
+    """Judge a body only after the provider in the path, and its rest only after its generation.
+
+    A missing provider is the first thing told, then a breach of the schema, then an old
+    generation, then what else is wrong with the body. A good body costs nothing here, since the
+    store looks at the provider itself.
+    """
+    judgement = Judgement()
+    try:
+        yield judgement
+    except (Refused, Invalid):
+        stored = providers.get_provider(database, provider)
+        if judgement.seen not in (None, stored.generation):
+            raise ProviderGenerationConflict(
+                provider, seen=judgement.seen, actual=stored.generation
+            ) from None
+        raise
+
+
+def decode(raw: bytes) -> object:
+    """Decode JSON, strictly.
+
+    The fast decoder refuses some numbers that are JSON (beyond a double, integers of hundreds of
+    digits), so the slow one has the last word and the better message.
+
+    Raises:
+        Refused: 400, not JSON, NaN or infinity, lone surrogates, nested too deeply, or with a NUL.
+    """
+    try:
+        value = _decode(raw)
+        if rb"\u0000" in raw:
+            _check_no_nul(value)
+    except RecursionError:
+        raise Refused(400, "Malformed JSON: nested too deeply") from None
+    return value
+
+
+def _decode(raw: bytes) -> object:
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass
+    try:
+        value = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant)
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeDecodeError:
+        raise Refused(400, "Malformed JSON: the body is not UTF-8") from None
+    except UnicodeEncodeError:
+        raise Refused(400, "Malformed JSON: half of a surrogate pair in a string") from None
+    except ValueError as error:
+        raise Refused(400, f"Malformed JSON: {error}") from None
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _check_no_nul(value: object) -> None:
+    if isinstance(value, str):
+        if "\0" in value:
+            raise Refused(400, "JSON does not validate: a NUL character cannot be stored.")
+    elif isinstance(value, list):
+        for item in value:
+            _check_no_nul(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _check_no_nul(key)
+            _check_no_nul(item)
+
+
+def _read_bytes(request: Request) -> bytes:
+    length = request.env.get("CONTENT_LENGTH")
+    if length:
+        wanted = int(length) if len(length) < 20 else BODY_BYTES_MAX + 1
+    elif request.env.get("wsgi.input_terminated") or "HTTP_TRANSFER_ENCODING" in request.env:
+        wanted = BODY_BYTES_MAX + 1
+    else:
+        return b""
+    if length and wanted > BODY_BYTES_MAX:
+        _refuse_size()
+    try:
+        raw = _read_up_to(request, wanted)
+    except OSError as error:
+        raise Refused(400, f"The body could not be read: {error}") from error
+    if len(raw) > BODY_BYTES_MAX:
+        _refuse_size()
+    return raw
+
+
+def _read_up_to(request: Request, wanted: int) -> bytes:
+    """At most `wanted` bytes; fewer only where the stream ends, though it may come in pieces."""
+    stream = request.env["wsgi.input"]
+    raw: bytes = stream.read(wanted)
+    if not raw or len(raw) == wanted:
+        return raw
+    pieces = [raw]
+    left = wanted - len(raw)
+    while left and (piece := stream.read(left)):
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)
+
+
+def _refuse_size() -> NoReturn:
+    raise Refused(413, f"A body may have {BODY_BYTES_MAX} bytes at most; send it in parts.")

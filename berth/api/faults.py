@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The layer that turns an exception nobody expected into a logged trace and a 500."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from berth.api import errors
+from berth.api.errors import Refused
+
+LOG = logging.getLogger(__name__)
+
+
+def catch_faults(application: WSGIApplication) -> WSGIApplication:
+    """Wrap an application so that it always answers."""
+
+    def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        try:
+            return application(environ, start_response)
+        except Exception as fault:
+            LOG.exception("Unexpected error in request %s", environ.get(errors.REQUEST_ID))
+            content_type, body = errors.render(Refused(500, str(fault)), environ)
+            headers = [("content-type", content_type), ("content-length", str(len(body)))]
+            start_response("500 Internal Server Error", headers)
+            return [body]
+
+    return layer

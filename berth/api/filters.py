@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The little languages of query values: amounts, traits, aggregates.
+
+`GET /resource_providers` and `GET /allocation_candidates` share them. Each reader takes the text
+of one value and refuses with 400 what does not parse; whether a name exists is found out below.
+Source: spec/rest-api.md 4.1 and spec/allocation-candidates.md 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from berth.api.errors import Refused
+from berth.api.schema import QUERY
+from berth.model.ids import AggregateUUID, parse_uuid_lax
+
+FORBIDDEN_TRAITS_SINCE = 22
+REPEATED_MEMBER_OF_SINCE = 24
+FORBIDDEN_MEMBER_OF_SINCE = 32
+ANY_TRAITS_SINCE = 39
+
+
+@dataclass(frozen=True, slots=True)
+class TraitCondition:
+    """ANDed sets of traits of which one must be there, and traits that may not."""
+
+    required: tuple[frozenset[str], ...]
+    forbidden: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class MembershipCondition:
+    """ANDed sets of aggregates of which one must hold the provider, and those that may not."""
+
+    member_of: tuple[frozenset[AggregateUUID], ...]
+    not_member_of: frozenset[AggregateUUID]
+
+
+#: No condition at all.
+ANY_TRAITS = TraitCondition((), frozenset())
+ANY_MEMBERSHIP = MembershipCondition((), frozenset())
+
+
+def parse_resources(value: str) -> dict[str, int]:
+    """`VCPU:2,MEMORY_MB:1024`: amounts of at least 1, the last one of a class counting."""
+    if not value.strip():
+        raise _badly_formed("empty string")
+    amounts = {}
+    for item in value.split(","):
+        parts = item.split(":")
+        if len(parts) != 2:
+            raise _badly_formed(item)
+        resource_class, amount = parts
+        amounts[resource_class] = _parse_amount(resource_class, amount)
+    return amounts
+
+
+def parse_traits(values: Iterable[str], microversion: int) -> TraitCondition:
+    """All the values of `required` that count at this microversion, ANDed."""
+    required: list[frozenset[str]] = []
+    forbidden: set[str] = set()
+    for value in values:
+        if value.startswith("in:"):
+            required.append(parse_any_traits(value, microversion))
+        else:
+            names, excluded = parse_trait_list(value, microversion)
+            required += [frozenset((name,)) for name in names]
+            forbidden |= excluded
+    return TraitCondition(tuple(dict.fromkeys(required)), frozenset(forbidden))
+
+
+def parse_any_traits(value: str, microversion: int) -> frozenset[str]:
+    """`in:A,B`: one of these is enough."""
+    if microversion < ANY_TRAITS_SINCE:
+        raise any_traits_refused(value)
+    names = _trait_items(value.removeprefix("in:"), value, microversion)
+    if any(name.startswith("!") for name in names):
+        raise Refused(
+            400,
+            f"{QUERY}: The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' does not support forbidden "
+            f"traits. Got: {value}",
+        )
+    return frozenset(names)
+
+
+def any_traits_refused(value: str) -> Refused:
+    """The 400 for `in:` where lists of alternatives are not understood."""
+    return Refused(
+        400,
+        f"{QUERY}: The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' only supported since "
+        f"microversion 1.39. Got: {value}",
+    )
+
+
+def parse_trait_list(value: str, microversion: int) -> tuple[list[str], set[str]]:
+    """`A,!B`: the required traits in order, and the forbidden ones."""
+    required = []
+    forbidden = set()
+    for item in _trait_items(value, value, microversion):
+        if not item.startswith("!"):
+            required.append(item)
+        elif microversion < FORBIDDEN_TRAITS_SINCE:
+            raise Refused(400, f"{_trait_form(microversion)} Got: {value}")
+        else:
+            forbidden.add(item.lstrip("!"))
+    return required, forbidden
+
+
+def parse_member_of(values: list[str], microversion: int) -> MembershipCondition:
+    """All the values of `member_of`, ANDed."""
+    if len(values) > 1 and microversion < REPEATED_MEMBER_OF_SINCE:
+        raise Refused(
+            400,
+            f"{QUERY}: Multiple member_of parameters are not supported before microversion 1.24.",
+        )
+    member_of = []
+    not_member_of: set[AggregateUUID] = set()
+    for value in values:
+        if value.startswith("!"):
+            if microversion < FORBIDDEN_MEMBER_OF_SINCE:
+                raise Refused(
+                    400,
+                    f"{QUERY}: Forbidden member_of parameters are not supported in the specified "
+                    f"microversion; they are from 1.32 on.",
+                )
+            not_member_of |= _parse_aggregates(value[1:])
+        else:
+            member_of.append(_parse_aggregates(value))
+    return MembershipCondition(tuple(dict.fromkeys(member_of)), frozenset(not_member_of))
+
+
+def _parse_amount(resource_class: str, amount: str) -> int:
+    try:
+        number = int(amount)
+    except ValueError:
+        raise Refused(
+            400,
+            f"{QUERY}: Requested resource {resource_class} expected positive integer amount. "
+            f"Got: {amount}.",
+        ) from None
+    if number < 1:
+        raise Refused(
+            400,
+            f"{QUERY}: Requested resource {resource_class} requires amount >= 1. Got: {number}.",
+        )
+    return number
+
+
+def _badly_formed(got: str) -> Refused:
+    return Refused(
+        400,
+        "Badly formed resources parameter. It should look like "
+        f"?resources=VCPU:2,MEMORY_MB:1024. Got: {got}.",
+    )
+
+
+def _trait_items(items: str, value: str, microversion: int) -> list[str]:
+    names = [item.strip() for item in items.split(",")]
+    if not all(name.lstrip("!") for name in names):
+        raise Refused(400, f"{_trait_form(microversion)} Got an empty trait in: {value}")
+    return names
+
+
+def _trait_form(microversion: int) -> str:
+    sign = "!" if microversion >= FORBIDDEN_TRAITS_SINCE else ""
+    return (
+        f"{QUERY}: Expected 'required' parameter value of the form: "
+        f"HW_CPU_X86_VMX,{sign}CUSTOM_MAGIC."
+    )
+
+
+def _parse_aggregates(value: str) -> frozenset[AggregateUUID]:
+    if value.startswith("in:"):
+        items = value.removeprefix("in:").split(",")
+    elif "," in value:
+        raise Refused(
+            400,
+            f"{QUERY}: Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' "
+            f"keyword. Got: {value}",
+        )
+    else:
+        items = [value]
+    return frozenset(map(_parse_aggregate, items))
+
+
+def _parse_aggregate(item: str) -> AggregateUUID:
+    uuid = parse_uuid_lax(item)
+    if uuid is None:
+        raise Refused(
+            400,
+            f"{QUERY}: Expected 'member_of' parameter to contain valid UUID(s). Got: {item}",
+        )
+    return AggregateUUID(uuid)

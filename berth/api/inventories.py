@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inventories of a provider.
+
+Source: spec/rest-api.md 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from berth.api import body, caching
+from berth.api.paths import provider_uuid
+from berth.api.rendering import answer, answer_empty
+from berth.api.request import Request, Response, Services
+from berth.api.schemas import inventories as schemas
+from berth.api.schemas.fragments import ALLOCATION_RATIO_MAX
+from berth.model.errors import InvalidInput, InventoryCapacityInvalid
+from berth.model.ids import Generation, ProviderUUID
+from berth.model.inventory import MAX_INT, Inventory
+from berth.store import inventories as store
+
+RESERVED_MAY_EQUAL_TOTAL_SINCE = 26
+
+
+def list_inventories(services: Services, request: Request, response: Response, uuid: str) -> None:
+    """Answer all that a provider has."""
+    found = store.list_inventories(services.database, provider_uuid(uuid))
+    caching.stamp(request, response, found.last_modified)
+    _answer_all(response, found.generation, found.inventories)
+
+
+def show_inventory(
+    services: Services, request: Request, response: Response, uuid: str, resource_class: str
+) -> None:
+    """Answer what a provider has of one class."""
+    found = store.get_inventory(services.database, provider_uuid(uuid), resource_class)
+    _answer_one(request, response, found.inventory, found.generation, modified=found.last_modified)
+
+
+def create_inventory(services: Services, request: Request, response: Response, uuid: str) -> None:
+    """Add a class to what a provider has."""
+    provider = provider_uuid(uuid)
+    with body.judged_after(services.database, provider):
+        record = body.read(request, schemas.CREATE)
+        resource_class = record["resource_class"]
+        inventory = decode(record)
+        _check_capacity(provider, {resource_class: inventory}, request.microversion, creating=True)
+    generation = store.create_inventory(services.database, provider, resource_class, inventory)
+    path = f"/resource_providers/{provider}/inventories/{resource_class}"
+    response.set_header("location", request.location(path))
+    _answer_one(request, response, inventory, generation, status=201)
+
+
+def replace_inventories(
+    services: Services, request: Request, response: Response, uuid: str
+) -> None:
+    """Replace all that a provider has."""
+    provider = provider_uuid(uuid)
+    with body.judged_after(services.database, provider) as judgement:
+        wanted = body.read(request, schemas.REPLACE)
+        seen = judgement.saw(wanted["resource_provider_generation"])
+        inventories = decode_all(wanted["inventories"])
+        _check_capacity(provider, inventories, request.microversion, creating=False)
+    generation = store.replace_inventories(services.database, provider, seen, inventories)
+    if inventories:
+        caching.stamp_now(request, response)
+    else:
+        caching.stamp(request, response, None)
+    _answer_all(response, generation, inventories)
+
+
+def update_inventory(
+    services: Services, request: Request, response: Response, uuid: str, resource_class: str
+) -> None:
+    """Replace what a provider has of one class."""
+    provider = provider_uuid(uuid)
+    with body.judged_after(services.database, provider) as judgement:
+        record = body.read(request, schemas.UPDATE)
+        seen = judgement.saw(record["resource_provider_generation"])
+        inventory = decode(record)
+        _check_capacity(provider, {resource_class: inventory}, request.microversion, creating=False)
+    generation = store.update_inventory(
+        services.database, provider, resource_class, seen, inventory
+    )
+    _answer_one(request, response, inventory, generation)
+
+
+def delete_inventory(
+    services: Services, request: Request, response: Response, uuid: str, resource_class: str
+) -> None:
+    """Remove one class from what a provider has."""
+    store.delete_inventory(services.database, provider_uuid(uuid), resource_class)
+    answer_empty(response)
+
+
+def delete_inventories(services: Services, request: Request, response: Response, uuid: str) -> None:
+    """Remove all that a provider has."""
+    store.delete_inventories(services.database, provider_uuid(uuid))
+    answer_empty(response)
+
+
+def decode(record: Mapping[str, Any]) -> Inventory:
+    """An inventory from a record that the schema has let in; what it omits takes its default.
+
+    Raises:
+        InvalidInput: the ratio is out of the range of a number that can be stored.
+    """
+    ratio = record.get("allocation_ratio", 1.0)
+    # The schema bounds it from above only. Below, negative ratios have always been let in, but
+    # not those that no column can hold.
+    if ratio < -ALLOCATION_RATIO_MAX:
+        raise InvalidInput(f"An allocation_ratio must be at least -{ALLOCATION_RATIO_MAX}.")
+    return Inventory(
+        total=int(record["total"]),
+        reserved=int(record.get("reserved", 0)),
+        min_unit=int(record.get("min_unit", 1)),
+        max_unit=int(record.get("max_unit", MAX_INT)),
+        step_size=int(record.get("step_size", 1)),
+        allocation_ratio=float(ratio),
+    )
+
+
+def decode_all(records: Mapping[str, Mapping[str, Any]]) -> dict[str, Inventory]:
+    """Inventories by resource class name."""
+    return {resource_class: decode(record) for resource_class, record in records.items()}
+
+
+def render(inventory: Inventory) -> dict[str, float]:
+    """The six fields of a record."""
+    return {
+        "total": inventory.total,
+        "reserved": inventory.reserved,
+        "min_unit": inventory.min_unit,
+        "max_unit": inventory.max_unit,
+        "step_size": inventory.step_size,
+        "allocation_ratio": inventory.allocation_ratio,
+    }
+
+
+def _check_capacity(
+    provider: ProviderUUID,
+    inventories: Mapping[str, Inventory],
+    microversion: int,
+    *,
+    creating: bool,
+) -> None:
+    may_equal = microversion >= RESERVED_MAY_EQUAL_TOTAL_SINCE
+    least = 0 if may_equal else 1
+    for resource_class, inventory in inventories.items():
+        if inventory.capacity < least:
+            raise InventoryCapacityInvalid(
+                provider, resource_class, creating=creating, reserved_may_equal_total=may_equal
+            )
+
+
+def _answer_all(
+    response: Response, generation: Generation, inventories: Mapping[str, Inventory]
+) -> None:
+    answer(
+        response,
+        {
+            "resource_provider_generation": generation,
+            "inventories": {name: render(inventory) for name, inventory in inventories.items()},
+        },
+    )
+
+
+def _answer_one(
+    request: Request,
+    response: Response,
+    inventory: Inventory,
+    generation: Generation,
+    *,
+    modified: datetime | None = None,
+    status: int = 200,
+) -> None:
+    caching.stamp_or_now(request, response, modified)
+    shown = {**render(inventory), "resource_provider_generation": generation}
+    answer(response, shown, status=status)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an `Accept` header admits, for the two questions that this API has about it.
+
+A header that cannot be parsed counts as absent. A media range with parameters (other than `q`)
+matches nothing: that is how the original answers, and clients that send one expect its 406.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+JSON = "application/json"
+HTML = "text/html"
+TEXT = "text/plain"
+
+_TOKEN = r"[^\s/;,=\"]+"
+_RANGE = re.compile(rf"({_TOKEN}/{_TOKEN})((?:\s*;\s*{_TOKEN}=(?:{_TOKEN}|\"[^\"]*\"))*)\Z")
+_QUALITY = re.compile(r"(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\Z")
+
+
+@lru_cache(maxsize=256)
+def admits_json(accept: str | None) -> bool:
+    """Whether a JSON answer will do."""
+    if not accept or accept in (JSON, "*/*"):
+        return True
+    ranges = _parse(accept)
+    return ranges is None or _quality(JSON, ranges) > 0
+
+
+@lru_cache(maxsize=256)
+def error_media_type(accept: str | None) -> str:
+    """The media type in which an error is told: JSON, HTML if that is preferred, else plain text.
+
+    A tie goes to JSON, which every known client reads.
+    """
+    if not accept or accept in (JSON, "*/*"):
+        return JSON
+    ranges = _parse(accept)
+    if ranges is None:
+        return JSON
+    json_quality, html_quality = _quality(JSON, ranges), _quality(HTML, ranges)
+    if json_quality == html_quality == 0:
+        return TEXT
+    return JSON if json_quality >= html_quality else HTML
+
+
+def _parse(accept: str) -> dict[str, float] | None:
+    """Quality by lower-case media range, without those that match nothing; None if malformed."""
+    ranges: dict[str, float] = {}
+    for element in filter(None, map(str.strip, accept.split(","))):
+        found = _RANGE.match(element)
+        if found is None:
+            return None
+        parameters = [part.strip() for part in found[2].split(";") if part.strip()]
+        quality = 1.0
+        if parameters and parameters[0][:2] in ("q=", "Q="):
+            if not _QUALITY.match(parameters[0][2:]):
+                return None
+            quality = float(parameters[0][2:])
+        elif parameters:
+            continue
+        ranges[found[1].lower()] = quality
+    return ranges
+
+
+def _quality(offer: str, ranges: dict[str, float]) -> float:
+    """The quality that the most specific matching range gives to an offered media type."""
+    for pattern in (offer, offer.split("/")[0] + "/*", "*/*"):
+        if pattern in ranges:
+            return ranges[pattern]
+    return 0.0

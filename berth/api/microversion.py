@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Microversions: which one a request asks for, and tables that change from one to the next.
+
+All versions are 1.0 to 1.39, so throughout `api/` a microversion is its minor number alone, 0 to
+39, and comparisons read `microversion >= 26`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Generic, TypeVar
+
+from berth.api.errors import Refused
+
+MINOR_MAX = 39
+VERSION_MIN = "1.0"
+VERSION_MAX = f"1.{MINOR_MAX}"
+SERVICE_TYPE = "placement"
+
+T = TypeVar("T")
+
+
+class ByMicroversion(Generic[T]):
+    """A value that changed at some microversions, each holding until the next.
+
+    Below the first one there is no value.
+    """
+
+    def __init__(self, since: Mapping[int, T]) -> None:
+        self._first = min(since)
+        newest = since[self._first]
+        values = []
+        for minor in range(self._first, MINOR_MAX + 1):
+            newest = since.get(minor, newest)
+            values.append(newest)
+        self._values = values
+
+    def at(self, microversion: int) -> T:
+        """The value that holds at a microversion, which must not be below the first."""
+        assert microversion >= self._first, "routes let nobody in below their first microversion"
+        return self._values[microversion - self._first]
+
+
+@lru_cache(maxsize=256)
+def negotiate(header: str | None) -> int:
+    """The microversion that an `OpenStack-API-Version` header asks for; 0 when it asks for none.
+
+    Raises:
+        Refused: 400 for a malformed version, 406 for one that is not served.
+
+    Source: spec/rest-api.md 1.2; several lines of the header arrive joined by commas.
+    """
+    asked = None
+    for entry in (header or "").split(","):
+        words = entry.split(None, 1)
+        if len(words) == 2 and words[0].lower() == SERVICE_TYPE:
+            asked = words[1].strip()
+    if asked is None:
+        return 0
+    if asked == "latest":
+        return MINOR_MAX
+    return _parse(asked)
+
+
+def _parse(asked: str) -> int:
+    halves = asked.split(".")
+    try:
+        major, minor = map(int, halves)
+    except ValueError:
+        raise Refused(400, f"invalid version string: {asked}") from None
+    if major != 1 or not 0 <= minor <= MINOR_MAX:
+        raise Refused(
+            406,
+            f"Unacceptable version header: {asked}. "
+            f"Versions {VERSION_MIN} to {VERSION_MAX} are served.",
+            facts={"max_version": VERSION_MAX, "min_version": VERSION_MIN},
+        )
+    return minor

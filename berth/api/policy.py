@@ -1,0 +1,416 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do what: the rules with their defaults, and their cheap evaluation.
+
+Rules, files, deprecations and reloading are oslo.policy's. Its own evaluation inspects every check
+with the `inspect` module on each request, which costs more than the rest of a request; so the
+loaded check trees are turned into closures, once per change of a policy file.
+
+Source: spec/operations.md 2.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+from oslo_config import cfg
+from oslo_context.context import RequestContext
+from oslo_policy import _checks as checks
+from oslo_policy import policy
+
+from berth.api.errors import Refused
+
+LOG = logging.getLogger(__name__)
+
+ADMIN_OR_SERVICE = "rule:admin_or_service_api"
+ADMIN_OR_READER_OR_SERVICE = "rule:admin_or_project_reader_or_service_api"
+SERVICE = "rule:service_api"
+
+#: How often, at most, the policy files are looked at for changes.
+RELOAD_INTERVAL_S = 0.2
+
+_PROJECT_SCOPE = ["project"]
+_OLD_REASON = "Placement tells service users from administrators by roles of their own."
+_OLD_SINCE = "9.0.0"
+
+#: The rules that others refer to: name, default, whether admin sufficed before, scope, description.
+_BASE_RULES: tuple[tuple[str, str, bool, list[str] | None, str], ...] = (
+    ("admin_api", "role:admin", False, _PROJECT_SCOPE, "Administrators."),
+    ("service_api", "role:service", True, _PROJECT_SCOPE, "Services that talk to each other."),
+    (
+        "admin_or_service_api",
+        "role:admin or role:service",
+        True,
+        _PROJECT_SCOPE,
+        "Administrators and services.",
+    ),
+    (
+        "project_reader_api",
+        "role:reader and project_id:%(project_id)s",
+        True,
+        None,
+        "Readers of the project in question.",
+    ),
+    (
+        "admin_or_project_reader_or_service_api",
+        "role:admin or rule:project_reader_api or role:service",
+        True,
+        _PROJECT_SCOPE,
+        "Administrators, services, and readers of the project in question.",
+    ),
+)
+
+_PROVIDER = "/resource_providers/{uuid}"
+
+#: The rules of the routes: name, default, description, and the (method, path) pairs they guard.
+ROUTE_RULES: tuple[tuple[str, str, str, tuple[tuple[str, str], ...]], ...] = (
+    (
+        "placement:resource_providers:list",
+        ADMIN_OR_SERVICE,
+        "List resource providers.",
+        (("GET", "/resource_providers"),),
+    ),
+    (
+        "placement:resource_providers:create",
+        ADMIN_OR_SERVICE,
+        "Create a resource provider.",
+        (("POST", "/resource_providers"),),
+    ),
+    (
+        "placement:resource_providers:show",
+        ADMIN_OR_SERVICE,
+        "Show a resource provider.",
+        (("GET", _PROVIDER),),
+    ),
+    (
+        "placement:resource_providers:update",
+        ADMIN_OR_SERVICE,
+        "Rename or move a resource provider.",
+        (("PUT", _PROVIDER),),
+    ),
+    (
+        "placement:resource_providers:delete",
+        ADMIN_OR_SERVICE,
+        "Delete a resource provider.",
+        (("DELETE", _PROVIDER),),
+    ),
+    (
+        "placement:resource_providers:inventories:list",
+        ADMIN_OR_SERVICE,
+        "List a provider's inventories.",
+        (("GET", f"{_PROVIDER}/inventories"),),
+    ),
+    (
+        "placement:resource_providers:inventories:create",
+        ADMIN_OR_SERVICE,
+        "Add one inventory to a provider.",
+        (("POST", f"{_PROVIDER}/inventories"),),
+    ),
+    (
+        "placement:resource_providers:inventories:show",
+        ADMIN_OR_SERVICE,
+        "Show one inventory.",
+        (("GET", f"{_PROVIDER}/inventories/{{resource_class}}"),),
+    ),
+    (
+        "placement:resource_providers:inventories:update",
+        ADMIN_OR_SERVICE,
+        "Replace one or all of a provider's inventories.",
+        (
+            ("PUT", f"{_PROVIDER}/inventories"),
+            ("PUT", f"{_PROVIDER}/inventories/{{resource_class}}"),
+        ),
+    ),
+    (
+        "placement:resource_providers:inventories:delete",
+        ADMIN_OR_SERVICE,
+        "Delete one or all of a provider's inventories.",
+        (
+            ("DELETE", f"{_PROVIDER}/inventories"),
+            ("DELETE", f"{_PROVIDER}/inventories/{{resource_class}}"),
+        ),
+    ),
+    (
+        "placement:resource_providers:aggregates:list",
+        ADMIN_OR_SERVICE,
+        "List a provider's aggregates.",
+        (("GET", f"{_PROVIDER}/aggregates"),),
+    ),
+    (
+        "placement:resource_providers:aggregates:update",
+        ADMIN_OR_SERVICE,
+        "Replace a provider's aggregates.",
+        (("PUT", f"{_PROVIDER}/aggregates"),),
+    ),
+    (
+        "placement:resource_providers:traits:list",
+        ADMIN_OR_SERVICE,
+        "List a provider's traits.",
+        (("GET", f"{_PROVIDER}/traits"),),
+    ),
+    (
+        "placement:resource_providers:traits:update",
+        ADMIN_OR_SERVICE,
+        "Replace a provider's traits.",
+        (("PUT", f"{_PROVIDER}/traits"),),
+    ),
+    (
+        "placement:resource_providers:traits:delete",
+        ADMIN_OR_SERVICE,
+        "Remove a provider's traits.",
+        (("DELETE", f"{_PROVIDER}/traits"),),
+    ),
+    (
+        "placement:resource_providers:usages",
+        ADMIN_OR_SERVICE,
+        "Show what is used of a provider.",
+        (("GET", f"{_PROVIDER}/usages"),),
+    ),
+    (
+        "placement:resource_providers:allocations:list",
+        ADMIN_OR_SERVICE,
+        "List the allocations on a provider.",
+        (("GET", f"{_PROVIDER}/allocations"),),
+    ),
+    (
+        "placement:resource_classes:list",
+        ADMIN_OR_SERVICE,
+        "List resource classes.",
+        (("GET", "/resource_classes"),),
+    ),
+    (
+        "placement:resource_classes:create",
+        ADMIN_OR_SERVICE,
+        "Create a resource class.",
+        (("POST", "/resource_classes"),),
+    ),
+    (
+        "placement:resource_classes:show",
+        ADMIN_OR_SERVICE,
+        "Show a resource class.",
+        (("GET", "/resource_classes/{name}"),),
+    ),
+    (
+        "placement:resource_classes:update",
+        ADMIN_OR_SERVICE,
+        "Create a resource class where it is missing (before 1.7: rename it).",
+        (("PUT", "/resource_classes/{name}"),),
+    ),
+    (
+        "placement:resource_classes:delete",
+        ADMIN_OR_SERVICE,
+        "Delete a resource class.",
+        (("DELETE", "/resource_classes/{name}"),),
+    ),
+    ("placement:traits:list", ADMIN_OR_SERVICE, "List traits.", (("GET", "/traits"),)),
+    ("placement:traits:show", ADMIN_OR_SERVICE, "Show a trait.", (("GET", "/traits/{name}"),)),
+    (
+        "placement:traits:update",
+        ADMIN_OR_SERVICE,
+        "Create a trait where it is missing.",
+        (("PUT", "/traits/{name}"),),
+    ),
+    (
+        "placement:traits:delete",
+        ADMIN_OR_SERVICE,
+        "Delete a trait.",
+        (("DELETE", "/traits/{name}"),),
+    ),
+    (
+        "placement:allocations:manage",
+        ADMIN_OR_SERVICE,
+        "Write the allocations of several consumers.",
+        (("POST", "/allocations"),),
+    ),
+    (
+        "placement:allocations:list",
+        ADMIN_OR_SERVICE,
+        "List the allocations of a consumer.",
+        (("GET", "/allocations/{consumer_uuid}"),),
+    ),
+    (
+        "placement:allocations:update",
+        ADMIN_OR_SERVICE,
+        "Write the allocations of a consumer.",
+        (("PUT", "/allocations/{consumer_uuid}"),),
+    ),
+    (
+        "placement:allocations:delete",
+        ADMIN_OR_SERVICE,
+        "Delete the allocations of a consumer.",
+        (("DELETE", "/allocations/{consumer_uuid}"),),
+    ),
+    (
+        "placement:allocation_candidates:list",
+        ADMIN_OR_SERVICE,
+        "List allocation candidates.",
+        (("GET", "/allocation_candidates"),),
+    ),
+    (
+        "placement:usages",
+        ADMIN_OR_READER_OR_SERVICE,
+        "Show what a project uses.",
+        (("GET", "/usages"),),
+    ),
+    (
+        "placement:reshaper:reshape",
+        SERVICE,
+        "Move inventories and allocations in one transaction.",
+        (("POST", "/reshaper"),),
+    ),
+)
+
+
+def list_rules() -> list[policy.RuleDefault]:
+    """Every rule with its default, for the enforcer and for oslo.policy's tools."""
+    rules: list[policy.RuleDefault] = [
+        policy.RuleDefault(
+            name,
+            default,
+            description=description,
+            scope_types=scope,
+            deprecated_rule=_admin_only(name) if admin_sufficed else None,
+        )
+        for name, default, admin_sufficed, scope, description in _BASE_RULES
+    ]
+    rules += [
+        policy.DocumentedRuleDefault(
+            name,
+            default,
+            description,
+            [{"method": method, "path": path} for method, path in operations],
+            scope_types=_PROJECT_SCOPE,
+            deprecated_rule=_admin_only(name),
+        )
+        for name, default, description, operations in ROUTE_RULES
+    ]
+    return rules
+
+
+def create_enforcer(conf: cfg.ConfigOpts) -> policy.Enforcer:
+    """An oslo.policy enforcer that knows the rules, with the files of a configuration."""
+    enforcer = policy.Enforcer(conf)
+    enforcer.suppress_default_change_warnings = True
+    enforcer.suppress_deprecation_warnings = True
+    enforcer.register_defaults(list_rules())
+    return enforcer
+
+
+def get_enforcer() -> policy.Enforcer:
+    """The enforcer that oslo.policy's command line tools work with."""
+    conf = cfg.ConfigOpts()
+    conf([], project="placement")
+    return create_enforcer(conf)
+
+
+class Subject:
+    """Who asks for what, as the checks want to see it."""
+
+    def __init__(self, caller: RequestContext, target: Mapping[str, str | None]) -> None:
+        self._caller = caller
+        self.target = target
+        self.roles = frozenset(role.lower() for role in caller.roles)
+
+    @cached_property
+    def credentials(self) -> dict[str, Any]:
+        """All that is known of the caller; only checks on more than roles need it."""
+        return dict(self._caller.to_policy_values())
+
+
+Decision = Callable[[Subject], bool]
+
+
+class Policy:
+    """The rules in force, re-read when their files change."""
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._enforcer = create_enforcer(conf)
+        self._lock = threading.Lock()
+        self._enforcer.load_rules()
+        self._decisions = _compile(self._enforcer)
+        self._looked_at = time.monotonic()
+        self._last_failure = ""
+
+    def check(
+        self, rule: str, caller: RequestContext, target: Mapping[str, str | None] | None = None
+    ) -> None:
+        """Refuse with 403 unless the rule lets the caller in.
+
+        Every rule is for tokens of project scope: system and domain scope are refused whatever the
+        files say. The target is the caller's own project and user unless given.
+        """
+        if time.monotonic() - self._looked_at > RELOAD_INTERVAL_S:
+            self._reload()
+        if caller.system_scope or caller.domain_id:
+            raise Refused(403, rule)
+        if target is None:
+            target = {"project_id": caller.project_id, "user_id": caller.user_id}
+        if not self._decisions[rule](Subject(caller, target)):
+            raise Refused(403, f"Policy does not allow {rule} to be performed.")
+
+    def _reload(self) -> None:
+        """Look for changed files; a file that cannot be read leaves the rules as they were."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._looked_at = time.monotonic()
+            self._enforcer.load_rules()
+            self._decisions = _compile(self._enforcer)
+            self._last_failure = ""
+        except Exception as error:
+            if str(error) != self._last_failure:
+                self._last_failure = str(error)
+                LOG.exception("The policy files cannot be read; the rules read before stay.")
+        finally:
+            self._lock.release()
+
+
+def _admin_only(name: str) -> policy.DeprecatedRule:
+    return policy.DeprecatedRule(
+        name, "role:admin", deprecated_reason=_OLD_REASON, deprecated_since=_OLD_SINCE
+    )
+
+
+def _compile(enforcer: policy.Enforcer) -> dict[str, Decision]:
+    """A closure for each registered rule, be its check from a file or the default."""
+    rules = dict(enforcer.rules)
+    return {
+        name: _compile_check(rules[name], rules, enforcer, (name,))
+        for name in enforcer.registered_rules
+    }
+
+
+def _compile_check(
+    check: Any, rules: Mapping[str, Any], enforcer: policy.Enforcer, within: tuple[str, ...]
+) -> Decision:
+    """A closure for one check; `within` names the rules that led here, to end circles."""
+    if isinstance(check, checks.TrueCheck):
+        return lambda subject: True
+    if isinstance(check, checks.OrCheck | checks.AndCheck):
+        parts = [_compile_check(part, rules, enforcer, within) for part in check.rules]
+        gather = any if isinstance(check, checks.OrCheck) else all
+        return lambda subject: gather(part(subject) for part in parts)
+    if isinstance(check, checks.NotCheck):
+        inner = _compile_check(check.rule, rules, enforcer, within)
+        return lambda subject: not inner(subject)
+    if isinstance(check, checks.RuleCheck):
+        name = check.match
+        if name in within or name not in rules:
+            return lambda subject: False
+        return _compile_check(rules[name], rules, enforcer, (*within, name))
+    if isinstance(check, checks.RoleCheck) and "%" not in check.match:
+        role = check.match.lower()
+        return lambda subject: role in subject.roles
+    return _compile_other(check, enforcer, within[0])
+
+
+def _compile_other(check: Any, enforcer: policy.Enforcer, rule: str) -> Decision:
+    """A check that judges for itself; those of old extensions do not want to know the rule."""
+    if len(inspect.getfullargspec(check.__call__).args) > 4:
+        return lambda subject: bool(check(subject.target, subject.credentials, enforcer, rule))
+    return lambda subject: bool(check(subject.target, subject.credentials, enforcer))

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Query strings, from what the server hands over to pairs of text."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote_to_bytes
+
+from berth.api.errors import Refused
+
+#: Decoded pairs in the order of the query.
+Pairs = list[tuple[str, str]]
+
+
+def parse_pairs(query_string: str) -> Pairs:
+    """Decode a raw `QUERY_STRING` (bytes in the guise of latin-1, as WSGI has it).
+
+    Pairs are separated by `&` or `;`, as in the original; a pair without `=` has an empty value.
+
+    Raises:
+        Refused: 400, bytes that are not UTF-8, or a NUL, which no database stores.
+    """
+    pairs = []
+    for piece in query_string.replace(";", "&").split("&"):
+        if piece:
+            key, _, value = piece.partition("=")
+            pairs.append((_decode(key), _decode(value)))
+    return pairs
+
+
+def last_values(pairs: Pairs) -> dict[str, str]:
+    """Each parameter with its last value, which is the one that counts in most places."""
+    return dict(pairs)
+
+
+def values_of(pairs: Pairs, key: str) -> list[str]:
+    """All values of one parameter, in order."""
+    return [value for name, value in pairs if name == key]
+
+
+def _decode(text: str) -> str:
+    if "+" in text:
+        text = text.replace("+", " ")
+    if "%" in text or not text.isascii():
+        try:
+            text = unquote_to_bytes(text.encode("latin-1")).decode("utf-8")
+        except UnicodeDecodeError:
+            raise Refused(
+                400, "Invalid query string parameters: they must be UTF-8, percent-encoded."
+            ) from None
+    if "\0" in text:
+        raise Refused(400, "Invalid query string parameters: a NUL character cannot be matched.")
+    return text

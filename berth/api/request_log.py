@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The outermost layer of our own: it names each request, and logs how each one ended.
+
+Source: spec/operations.md 4 and spec/rest-api.md 1.7. Below this layer `Accept` is settled: absent,
+empty and `*/*` have become JSON.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from berth.api.errors import MICROVERSION, REQUEST_ID
+from berth.api.media_types import JSON
+
+LOG = logging.getLogger("placement.requestlog")
+
+REQUEST_ID_HEADER = "x-openstack-request-id"
+_INBOUND_HEADER = "HTTP_X_OPENSTACK_REQUEST_ID"
+#: Where oslo.context looks for the id that the caller gave to a chain of requests.
+_GLOBAL_REQUEST_ID = "openstack.global_request_id"
+_GLOBAL_ID_FORM = re.compile(r"req-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
+
+ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]
+
+
+def log_requests(application: WSGIApplication) -> WSGIApplication:
+    """Wrap an application with request ids and the request log."""
+
+    def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        request_id = f"req-{uuid.uuid4()}"
+        environ[REQUEST_ID] = request_id
+        inbound = environ.get(_INBOUND_HEADER)
+        if inbound is not None and _GLOBAL_ID_FORM.match(inbound):
+            environ[_GLOBAL_REQUEST_ID] = inbound
+        if environ.get("HTTP_ACCEPT", "*/*") in ("", "*/*"):
+            environ["HTTP_ACCEPT"] = JSON
+        if LOG.isEnabledFor(logging.DEBUG):
+            LOG.debug("Starting request: %s %s", environ.get("REMOTE_ADDR"), _request_line(environ))
+
+        def start(
+            status: str,
+            headers: list[tuple[str, str]],
+            exc_info: ExceptionInfo | None = None,
+        ) -> Any:
+            headers.append((REQUEST_ID_HEADER, request_id))
+            if LOG.isEnabledFor(logging.INFO):
+                _log_end(environ, status, headers)
+            if exc_info is None:
+                return start_response(status, headers)
+            return start_response(status, headers, exc_info)
+
+        return application(environ, start)
+
+    return layer
+
+
+def _log_end(environ: WSGIEnvironment, status: str, headers: list[tuple[str, str]]) -> None:
+    length = next((value for name, value in headers if name.lower() == "content-length"), "-")
+    minor = environ.get(MICROVERSION)
+    LOG.info(
+        "%s %s status: %s len: %s microversion: %s",
+        environ.get("REMOTE_ADDR", "-"),
+        _request_line(environ),
+        status.split(" ", 1)[0],
+        length,
+        "-" if minor is None else f"1.{minor}",
+    )
+
+
+def _request_line(environ: WSGIEnvironment) -> str:
+    path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+    query = environ.get("QUERY_STRING")
+    uri = quote(path.encode("latin-1", "replace")) + (f"?{query}" if query else "")
+    return f'"{environ["REQUEST_METHOD"]} {uri}"'

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`POST /reshaper` (1.30): inventories and allocations moved in one transaction.
+
+Source: spec/rest-api.md 12.
+"""
+
+from __future__ import annotations
+
+from berth.api import allocations, body, inventories
+from berth.api.rendering import answer_empty
+from berth.api.request import Request, Response, Services
+from berth.api.schemas.allocations import RESHAPE
+from berth.model.ids import Generation, ProviderUUID, parse_uuid_36
+from berth.store import reshape as store
+from berth.store.reshape import ReshapedInventories
+
+
+def reshape(services: Services, request: Request, response: Response) -> None:
+    """Replace the inventories of some providers and the allocations of some consumers."""
+    wanted = body.read(request, RESHAPE.at(request.microversion))
+    reshaped = {
+        ProviderUUID(parse_uuid_36(key) or key): one for key, one in wanted["inventories"].items()
+    }
+    store.reshape(
+        services.database,
+        [
+            ReshapedInventories(
+                provider_uuid=provider,
+                seen=Generation(int(one["resource_provider_generation"])),
+                inventories=inventories.decode_all(one["inventories"]),
+            )
+            for provider, one in reshaped.items()
+        ],
+        allocations.decode_all(wanted["allocations"], request.microversion, services.settings),
+    )
+    answer_empty(response)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resource classes (1.2).
+
+Source: spec/rest-api.md 8.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from berth.api import body, caching
+from berth.api.rendering import answer, answer_empty
+from berth.api.request import Request, Response, Services
+from berth.api.schemas import resource_classes as schemas
+from berth.store import resource_classes as store
+
+
+def list_resource_classes(services: Services, request: Request, response: Response) -> None:
+    """Answer all resource classes, the standard ones first."""
+    found = store.list_resource_classes(services.database)
+    caching.stamp_or_now(request, response, found.last_modified)
+    rendered = [_render(name, request.mount) for name in found.names]
+    answer(response, {"resource_classes": rendered})
+
+
+def create_resource_class(services: Services, request: Request, response: Response) -> None:
+    """Create a custom resource class."""
+    name = body.read(request, schemas.CUSTOM_NAME)["name"]
+    store.create_resource_class(services.database, name)
+    response.set_header("location", request.location(f"/resource_classes/{name}"))
+    answer_empty(response, status=201)
+
+
+def show_resource_class(
+    services: Services, request: Request, response: Response, name: str
+) -> None:
+    """Answer one resource class."""
+    found = store.get_resource_class(services.database, name)
+    caching.stamp_or_now(request, response, found.updated_at or found.created_at)
+    answer(response, _render(found.name, request.mount))
+
+
+def rename_resource_class(
+    services: Services, request: Request, response: Response, name: str
+) -> None:
+    """Rename a custom resource class (1.2 to 1.6)."""
+    new_name = body.read(request, schemas.CUSTOM_NAME)["name"]
+    store.rename_resource_class(services.database, name, new_name)
+    answer(response, _render(new_name, request.mount))
+
+
+def ensure_resource_class(
+    services: Services, request: Request, response: Response, name: str
+) -> None:
+    """Create a custom resource class, or confirm it (1.7)."""
+    schemas.CUSTOM_NAME.check({"name": name})
+    created = store.ensure_resource_class(services.database, name)
+    response.set_header("location", request.location(f"/resource_classes/{name}"))
+    answer_empty(response, status=201 if created else 204)
+
+
+def delete_resource_class(
+    services: Services, request: Request, response: Response, name: str
+) -> None:
+    """Delete a custom resource class that no provider has."""
+    store.delete_resource_class(services.database, name)
+    answer_empty(response)
+
+
+def _render(name: str, mount: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "links": [{"rel": "self", "href": f"{mount}/resource_classes/{name}"}],
+    }

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pieces that several schemas share.
+
+Source: spec/rest-api.md 1.10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from berth.api.schema import JSONSchema
+from berth.model import names
+from berth.model.inventory import MAX_INT
+from berth.model.names import NAME_LENGTH_MAX
+
+#: Python's `$` matches before a final newline, `\Z` does not; see `berth.api.schema`.
+CLASS_NAME_PATTERN = names.CLASS_NAME_PATTERN.replace("$", r"\Z")
+CUSTOM_NAME_PATTERN = names.CUSTOM_CLASS_NAME_PATTERN.replace("$", r"\Z")
+CONSUMER_TYPE_PATTERN = names.CONSUMER_TYPE_PATTERN.replace("$", r"\Z")
+UUID_36_PATTERN = r"^[0-9a-fA-F-]{36}\Z"
+
+INTEGER: JSONSchema = {"type": "integer"}
+UUID: JSONSchema = {"type": "string", "format": "uuid"}
+UUID_OR_NULL: JSONSchema = {"type": ["string", "null"], "format": "uuid"}
+EXTERNAL_ID: JSONSchema = {"type": "string", "minLength": 1, "maxLength": NAME_LENGTH_MAX}
+CONSUMER_TYPE: JSONSchema = {
+    "type": "string",
+    "pattern": CONSUMER_TYPE_PATTERN,
+    "minLength": 1,
+    "maxLength": NAME_LENGTH_MAX,
+}
+TRAIT_NAMES: JSONSchema = {
+    "type": "array",
+    "items": {"type": "string", "minLength": 1, "maxLength": NAME_LENGTH_MAX},
+}
+ALLOCATION_RATIO_MAX = 3.40282e38
+
+
+def closed_object(
+    properties: Mapping[str, JSONSchema], *, required: tuple[str, ...] = ()
+) -> JSONSchema:
+    """An object with these members and no others."""
+    return {
+        "type": "object",
+        "required": list(required),
+        "additionalProperties": False,
+        "properties": dict(properties),
+    }
+
+
+def object_by(pattern: str, value: JSONSchema, *, at_least_one: bool = False) -> JSONSchema:
+    """An object whose keys all match a pattern and whose values all follow one schema."""
+    schema: dict[str, Any] = {"type": "object"}
+    if at_least_one:
+        schema["minProperties"] = 1
+    schema["additionalProperties"] = False
+    schema["patternProperties"] = {pattern: value}
+    return schema
+
+
+def _bounded(least: int) -> JSONSchema:
+    return {"type": "integer", "minimum": least, "maximum": MAX_INT}
+
+
+#: The six numbers of an inventory record.
+INVENTORY: Mapping[str, JSONSchema] = {
+    "total": _bounded(1),
+    "reserved": _bounded(0),
+    "min_unit": _bounded(1),
+    "max_unit": _bounded(1),
+    "step_size": _bounded(1),
+    "allocation_ratio": {"type": "number", "maximum": ALLOCATION_RATIO_MAX},
+}

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traits (1.6): the definitions, and those of a provider.
+
+Source: spec/rest-api.md 7.
+"""
+
+from __future__ import annotations
+
+from berth.api import body, caching
+from berth.api.errors import Refused
+from berth.api.paths import provider_uuid
+from berth.api.query_string import last_values, parse_pairs
+from berth.api.rendering import answer, answer_empty
+from berth.api.request import Request, Response, Services
+from berth.api.schemas import traits as schemas
+from berth.model.ids import Generation
+from berth.model.names import NAME_LENGTH_MAX, is_custom_trait_name
+from berth.store import traits as store
+from berth.store.traits import ProviderTraits
+
+
+def list_traits(services: Services, request: Request, response: Response) -> None:
+    """Answer the names of the traits that meet the filters."""
+    query = last_values(parse_pairs(request.query_string))
+    schemas.FILTERS.check(query)
+    names, prefix = _decode_name(query.get("name"))
+    found = store.list_traits(
+        services.database,
+        names=names,
+        prefix=prefix,
+        associated=_decode_associated(query.get("associated")),
+    )
+    caching.stamp_or_now(request, response, found.last_modified)
+    answer(response, {"traits": found.names})
+
+
+def show_trait(services: Services, request: Request, response: Response, name: str) -> None:
+    """Say that a trait exists."""
+    found = store.get_trait(services.database, name)
+    caching.stamp(request, response, found.created_at)
+    answer_empty(response)
+
+
+def ensure_trait(services: Services, request: Request, response: Response, name: str) -> None:
+    """Create a trait, or confirm it."""
+    if not is_custom_trait_name(name):
+        raise Refused(
+            400,
+            f"The trait is invalid. A name has at most {NAME_LENGTH_MAX} characters, begins with "
+            f"CUSTOM_ and goes on with A to Z, 0 to 9 and _. Got: {name}",
+        )
+    trait, created = store.create_trait(services.database, name)
+    response.set_header("location", request.location(f"/traits/{name}"))
+    caching.stamp(request, response, trait.created_at)
+    answer_empty(response, status=201 if created else 204)
+
+
+def delete_trait(services: Services, request: Request, response: Response, name: str) -> None:
+    """Delete a trait that no provider has."""
+    store.delete_trait(services.database, name)
+    answer_empty(response)
+
+
+def list_provider_traits(
+    services: Services, request: Request, response: Response, uuid: str
+) -> None:
+    """Answer the traits of a provider."""
+    found = store.get_provider_traits(services.database, provider_uuid(uuid))
+    _answer_provider_traits(request, response, found)
+
+
+def replace_provider_traits(
+    services: Services, request: Request, response: Response, uuid: str
+) -> None:
+    """Replace the traits of a provider."""
+    provider = provider_uuid(uuid)
+    # COMPAT spec/rest-api.md 1.14: here, as nowhere else, the body is judged before the path.
+    wanted = body.read(request, schemas.REPLACE)
+    with body.judged_after(services.database, provider) as judgement:
+        seen: Generation = judgement.saw(wanted["resource_provider_generation"])
+    names = list(dict.fromkeys(wanted["traits"]))
+    found = store.replace_provider_traits(services.database, provider, names, seen)
+    _answer_provider_traits(request, response, found)
+
+
+def delete_provider_traits(
+    services: Services, request: Request, response: Response, uuid: str
+) -> None:
+    """Remove all traits of a provider."""
+    store.delete_provider_traits(services.database, provider_uuid(uuid))
+    answer_empty(response)
+
+
+def _decode_name(value: str | None) -> tuple[list[str] | None, str | None]:
+    """The names asked for, and the prefix; an unknown word before the colon filters nothing."""
+    if value is None:
+        return None, None
+    operator, colon, operand = value.partition(":")
+    if not colon:
+        raise Refused(
+            400,
+            f"Badly formatted name parameter. It is in:NAME,NAME or startswith:PREFIX. "
+            f"Got: {value}",
+        )
+    if operator == "in":
+        return operand.split(","), None
+    return None, operand if operator == "startswith" else None
+
+
+def _decode_associated(value: str | None) -> bool | None:
+    if value is None:
+        return None
+    if value.lower() not in ("true", "false"):
+        raise Refused(
+            400, f'The query parameter "associated" is either "true" or "false". Got: {value}'
+        )
+    return value.lower() == "true"
+
+
+def _answer_provider_traits(request: Request, response: Response, found: ProviderTraits) -> None:
+    caching.stamp_or_now(request, response, found.last_modified)
+    answer(
+        response,
+        {"traits": found.names, "resource_provider_generation": found.generation},
+    )
