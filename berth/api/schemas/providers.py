@@ -29,12 +29,11 @@ UPDATE = ByMicroversion(
 )
 
 _TEXT: JSONSchema = {"type": "string"}
-_DASHED_UUID: JSONSchema = {"type": "string", "format": "dashed-uuid"}
 _FILTERS: list[tuple[int, dict[str, JSONSchema]]] = [
-    (0, {"name": _TEXT, "uuid": _DASHED_UUID}),
+    (0, {"name": _TEXT, "uuid": UUID}),
     (3, {"member_of": _TEXT}),
     (4, {"resources": _TEXT}),
-    (14, {"in_tree": _DASHED_UUID}),
+    (14, {"in_tree": UUID}),
     (18, {"required": _TEXT}),
 ]
 
