@@ -6,6 +6,7 @@ database, bring its schema up to date where that is allowed, write the standard 
 index, build the application.
 """
 
+import importlib.util
 import logging
 import urllib.parse
 from collections.abc import Callable
@@ -25,8 +26,10 @@ from berth.config import (
     read_settings,
 )
 from berth.index import Index
+from berth.model.errors import SchemaError
 from berth.store import schema
 from berth.store.database import Database, DatabaseOptions, open_database
+from berth.store.sqlite import PoolOptions
 
 LOG = logging.getLogger(__name__)
 
@@ -37,7 +40,7 @@ class NotInThisRelease(ConfigurationError):
     """The configuration asks for something that this release of berth does not have."""
 
 
-class SchemaNotReady(Exception):
+class SchemaNotReady(SchemaError):
     """The database has to be upgraded by its operator before it can be served."""
 
 
@@ -73,13 +76,17 @@ def check_supported(settings: Settings, *, authentication: Authentication | None
     """Refuse to serve with what this release does not have, before anything is opened.
 
     Raises:
-        NotInThisRelease: an engine other than SQLite, or Keystone with no middleware given.
+        NotInThisRelease: an engine other than SQLite, or Keystone without its middleware.
     """
     check_engine(settings)
-    if settings.auth_strategy == "keystone" and authentication is None:
+    if (
+        settings.auth_strategy == "keystone"
+        and authentication is None
+        and importlib.util.find_spec("keystonemiddleware") is None
+    ):
         raise NotInThisRelease(
-            "this release of berth has no Keystone authentication yet: set [api]auth_strategy to "
-            "noauth2 and keep the service away from others"
+            "[api]auth_strategy = keystone needs the package keystonemiddleware, which is not "
+            "installed: install it, or set auth_strategy to noauth2 and keep others away"
         )
 
 
@@ -103,7 +110,7 @@ def open_store(settings: Settings) -> Database:
         ConfigurationError: the folder of an SQLite file does not exist.
         DatabaseUnavailable: it cannot be opened.
     """
-    path = sqlite_path(settings.database)
+    path = _sqlite_path(settings.database)
     if path is not None:
         _ensure_folder(path)
     return open_database(settings.database.url, options=_options(settings.database))
@@ -140,7 +147,7 @@ def build_application(
     return create_app(settings, db, Index(db), authentication=authentication)
 
 
-def sqlite_path(database: DatabaseSettings) -> Path | None:
+def _sqlite_path(database: DatabaseSettings) -> Path | None:
     """The file of an SQLite database; None for another engine, or a database in memory."""
     if database.engine != "sqlite":
         return None
@@ -159,4 +166,12 @@ def _ensure_folder(path: Path) -> None:
 
 
 def _options(database: DatabaseSettings) -> DatabaseOptions:
-    return DatabaseOptions(synchronous=database.sqlite_synchronous)
+    return DatabaseOptions(
+        synchronous=database.sqlite_synchronous,
+        pool=PoolOptions(
+            size=database.max_pool_size,
+            max_overflow=database.max_overflow,
+            timeout_s=database.pool_timeout,
+            recycle_s=database.connection_recycle_time,
+        ),
+    )

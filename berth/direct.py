@@ -21,7 +21,7 @@ import dataclasses
 import io
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, cast
@@ -195,15 +195,12 @@ def _header_variables(headers: Mapping[str, str | bytes]) -> dict[str, str]:
 
 
 def _body_of(request: requests.PreparedRequest) -> bytes:
-    """The whole body: requests holds it as text, bytes, a file or pieces."""
-    body = request.body
+    """The whole body, which requests holds as text, bytes, a file or other pieces."""
+    body = cast("str | bytes | Iterable[str | bytes] | None", request.body)
     if body is None:
         return b""
-    if isinstance(body, str):
-        return body.encode()
-    if isinstance(body, bytes):
-        return body
-    return b"".join(piece.encode() if isinstance(piece, str) else piece for piece in body)
+    pieces = [body] if isinstance(body, str | bytes) else body
+    return b"".join(piece.encode() if isinstance(piece, str) else piece for piece in pieces)
 
 
 def _response(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from oslo_config import cfg
+from oslo_middleware import cors
 
 from berth import config
 from berth.config import ConfigurationError
@@ -316,6 +317,6 @@ def test_two_configurations_do_not_touch_each_other(home: Path) -> None:
     config.register_opts(conf)
     config.register_opts(conf)
     other = cfg.ConfigOpts()
-    other.register_opts(config.cors.OPTS, group="cors")
+    other.register_opts(cors.OPTS, group="cors")
     other([], default_config_files=[], default_config_dirs=[])
     assert other.cors.allow_headers == []

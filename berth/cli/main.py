@@ -17,13 +17,14 @@ from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.serve import serve
 from berth.config import ConfigurationError
-from berth.deploy import NotInThisRelease, SchemaNotReady
-from berth.model.errors import BerthError
+from berth.deploy import NotInThisRelease
+from berth.model.errors import BerthError, SchemaError, UnsupportedDatabase
 
 #: The code of an error, or of its nearest ancestor here.
-EXIT_CODES: dict[type[Exception], ExitCode] = {
+EXIT_CODES: dict[type, ExitCode] = {
     NotInThisRelease: ExitCode.UNSUPPORTED,
-    SchemaNotReady: ExitCode.SCHEMA,
+    UnsupportedDatabase: ExitCode.UNSUPPORTED,
+    SchemaError: ExitCode.SCHEMA,
     ConfigurationError: ExitCode.CONFIGURATION,
     BerthError: ExitCode.DATABASE,
 }
@@ -60,12 +61,14 @@ def main(args: Sequence[str] | None = None) -> None:
         if debug:
             traceback.print_exc()
         failure = failure_for(error)
-        failure.show()
-        sys.exit(failure.exit_code)
+        click.echo(f"berth: {failure}", err=True)
+        sys.exit(failure.code)
 
 
 def failure_for(error: Exception) -> CommandFailed:
     """What to say about an error, and the code to end with."""
+    if isinstance(error, CommandFailed):
+        return error
     for kind in type(error).__mro__:
         if kind in EXIT_CODES:
             return CommandFailed(str(error), EXIT_CODES[kind])

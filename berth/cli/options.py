@@ -10,6 +10,21 @@ from oslo_config import cfg
 
 from berth import config
 
+OPTIONS = (
+    click.option(
+        "--config-file",
+        multiple=True,
+        metavar="FILE",
+        help="Read this placement.conf instead of the usual places; may be repeated, later wins.",
+    ),
+    click.option(
+        "--config-dir",
+        multiple=True,
+        metavar="DIR",
+        help="Read the *.conf files of this directory too, after the files.",
+    ),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationSource:
@@ -31,23 +46,13 @@ class ConfigurationSource:
 def configured(command: Callable[..., None]) -> Callable[..., None]:
     """Add `--config-file` and `--config-dir`, given to the command as a `ConfigurationSource`."""
 
-    @click.option(
-        "--config-file",
-        multiple=True,
-        metavar="FILE",
-        help="Read this placement.conf instead of the usual places; may be repeated, later wins.",
-    )
-    @click.option(
-        "--config-dir",
-        multiple=True,
-        metavar="DIR",
-        help="Read the *.conf files of this directory too, after the files.",
-    )
-    @click.pass_obj
-    @functools.wraps(command)
     def with_source(
         debug: bool, config_file: tuple[str, ...], config_dir: tuple[str, ...], **options: object
     ) -> None:
         command(ConfigurationSource(config_file, config_dir, debug), **options)
 
-    return with_source
+    functools.update_wrapper(with_source, command)
+    decorated: Callable[..., None] = click.pass_obj(with_source)
+    for option in reversed(OPTIONS):
+        decorated = option(decorated)
+    return decorated

@@ -28,10 +28,10 @@ import berth
 from berth import deploy
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
+from berth.cli.granian_environ import for_granian
 from berth.cli.options import ConfigurationSource, configured
 from berth.config import ConfigurationError, Settings, read_settings
 from berth.model.errors import BerthError
-from berth.wsgi import for_granian
 
 LOG = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ DEFAULT_PORT = 8778
 
 #: Threads of a worker that run requests. Most of their time is Python's own, one at a time; the
 #: others wait for the disk or for another's write, and must not keep readers out while they do.
-THREADS_PER_WORKER = 16
+THREADS_PER_WORKER = 8
 
 #: Seconds between two looks whether the workers answer yet.
 READY_POLL = 0.02
@@ -109,12 +109,6 @@ def serve(source: ConfigurationSource, bind: str, workers: int, insecure_noauth:
     deploy.check_supported(settings)
     address = parse_bind(bind)
     refuse_strangers(address, settings, insecure_noauth=insecure_noauth)
-    if deploy.sqlite_path(settings.database) is None:
-        raise CommandFailed(
-            "a database in memory is not shared between workers and threads: name a file, as in "
-            "sqlite:////var/lib/berth/berth.db",
-            ExitCode.CONFIGURATION,
-        )
     with reserved(address) as held:
         deploy.open_prepared(settings).dispose()
         banner = describe(held, settings, workers=workers)
@@ -259,7 +253,7 @@ def load_worker(source: ConfigurationSource) -> WSGIApplication:
         conf = source.load()
         deploy.set_up_logging(conf)
         return for_granian(deploy.load_application(conf))
-    except (BerthError, ConfigurationError, deploy.SchemaNotReady) as error:
+    except (BerthError, ConfigurationError) as error:
         LOG.error("A worker cannot start: %s", error)
         sys.exit(ExitCode.WORKERS)
 

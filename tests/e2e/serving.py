@@ -1,71 +1,146 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real `berth serve`, in a home directory of its own and on a port that was free."""
+"""`berth serve` as a process of its own, for tests: started on a free port, always stopped."""
 
 from __future__ import annotations
 
 import os
-import socket
+import re
+import selectors
+import signal
 import subprocess
 import sys
 import time
-import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from urllib.error import URLError
 
-#: How long a server may take to answer its first request, and to end.
-SECONDS_MAX = 20
+BERTH = (sys.executable, "-m", "berth.cli")
+
+#: Seconds that a server may take to start or to stop before a test gives up; generous, because
+#: the machine may be busy, and never an assertion about speed.
+PATIENCE = 60.0
+
+
+@dataclass
+class Service:
+    """A running `berth serve`."""
+
+    process: subprocess.Popen[str]
+    url: str
+    #: What it printed at start.
+    banner: str
+    home: Path
+    #: Where its log goes.
+    log: Path
+
+    @property
+    def host(self) -> str:
+        """The host of its address."""
+        return self.url.removeprefix("http://").rpartition(":")[0]
+
+    @property
+    def port(self) -> int:
+        """The port of its address."""
+        return int(self.url.rpartition(":")[2])
+
+    def workers(self) -> set[int]:
+        """The process ids of its workers, as the kernel knows them."""
+        path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return {int(pid) for pid in path.read_text().split()}
+
+    def terminate(self) -> int:
+        """Ask it to stop, as an operator would, and wait; its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE)
+
+
+def environment(home: Path, **variables: str) -> dict[str, str]:
+    """The environment of a command that starts from nothing: an empty home, no configuration."""
+    unwanted = ("OS_", "XDG_", "SNAP")
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(unwanted)}
+    root = str(Path(__file__).parents[2])
+    return {**kept, "HOME": str(home), "PYTHONPATH": root, **variables}
+
+
+def run_berth(
+    home: Path, *arguments: str, variables: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a `berth` command to its end."""
+    return subprocess.run(
+        [*BERTH, *arguments],
+        env=environment(home, **(variables or {})),
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
 
 
 @contextmanager
-def served(home: Path, *, options: Sequence[str] = ()) -> Iterator[str]:
-    """Run `berth serve` with nothing configured, and yield its base URL.
-
-    Args:
-        home: a directory for everything that it keeps; also where its log goes, `serve.log`.
-        options: more options of the command, such as `--workers 2`.
-    """
-    bind = f"127.0.0.1:{free_port()}"
+def serving(
+    home: Path, *arguments: str, variables: Mapping[str, str] | None = None
+) -> Iterator[Service]:
+    """A `berth serve` on a free port, for as long as the block lasts."""
     log = home / "serve.log"
-    with log.open("w") as output:
+    with log.open("w") as stderr:
         process = subprocess.Popen(
-            [sys.executable, "-m", "berth.cli", "serve", "--bind", bind, *options],
-            env=environment(home),
+            [*BERTH, "serve", "--bind", "127.0.0.1:0", *arguments],
+            env=environment(home, **(variables or {})),
             cwd=home,
-            stdout=output,
-            stderr=subprocess.STDOUT,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            start_new_session=True,
         )
     try:
-        wait_until_it_answers(f"http://{bind}/", process, log)
-        yield f"http://{bind}"
+        banner = _read_banner(process, log)
+        found = re.search(r"serves (http://\S+:\d+),", banner)
+        assert found, f"no address in what berth said at start:\n{banner}"
+        yield Service(process, found[1], banner, home, log)
     finally:
+        stop(process)
+
+
+@contextmanager
+def served(home: Path, *arguments: str) -> Iterator[str]:
+    """As `serving`, for those who only want the base URL."""
+    with serving(home, *arguments) as service:
+        yield service.url
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Poll a condition until it holds, or fail saying what did not come true."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"gave up waiting: {what}"
+        os.sched_yield()
+
+
+def _read_banner(process: subprocess.Popen[str], log: Path) -> str:
+    """What the service prints once it answers, its last line being what to try."""
+    assert process.stdout is not None
+    lines: list[str] = []
+    deadline = time.monotonic() + PATIENCE
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while not (lines and lines[-1].lstrip().startswith("try ")):
+            ready = selector.select(deadline - time.monotonic())
+            line = process.stdout.readline() if ready else ""
+            assert line, f"berth serve did not start:\n{''.join(lines)}{log.read_text()}"
+            lines.append(line)
+    return "".join(lines)
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """End the service and every process of its session, politely first."""
+    if process.poll() is None:
         process.terminate()
-        process.wait(SECONDS_MAX)
-
-
-def environment(home: Path) -> dict[str, str]:
-    """This process's environment, without what would configure a service."""
-    unwanted = ("OS_", "XDG_", "BERTH_", "SNAP")
-    inherited = {name: text for name, text in os.environ.items() if not name.startswith(unwanted)}
-    return inherited | {"HOME": str(home)}
-
-
-def free_port() -> int:
-    """A port of the loopback address that nobody listens on now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-    return port
-
-
-def wait_until_it_answers(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Ask until there is an answer; fail with the server's own words if it ends or takes too long."""
-    deadline = time.monotonic() + SECONDS_MAX
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=1):
-                return
-        except (URLError, OSError):
-            time.sleep(0.02)
-    raise AssertionError(f"no answer from {url}; it said:\n{log.read_text()}")
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(PATIENCE)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()

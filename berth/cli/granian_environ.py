@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two places where Granian calls a WSGI application otherwise than other servers do, set right.
+
+Checked and found faithful (tests/e2e/test_serve.py): methods of any spelling, doubled slashes,
+percent-decoding, repeated headers, absent and empty Content-Type, chunked bodies. Left to Granian,
+which answers with an empty body before any application is asked: a Content-Length that is no
+number (400), bytes in the request line that are not ASCII (400), a request line over 64 KiB (414).
+A header value that is not ASCII reaches the application empty.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+
+def for_granian(
+    application: WSGIApplication, environment: Mapping[str, str] = os.environ
+) -> WSGIApplication:
+    """Wrap an application so that Granian calls it the way other WSGI servers do.
+
+    Granian lays each request over a copy of the process's environment, where HTTP_PROXY and its
+    like then pass for request headers, and it gives a request without a Host header an empty one
+    (elsewhere it has none, so that the server's own name is used for links).
+    """
+    leaked = {
+        name: value
+        for name, value in environment.items()
+        if name.startswith("HTTP_") or name in ("CONTENT_TYPE", "CONTENT_LENGTH")
+    }
+
+    def faithful(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if not environ["HTTP_HOST"]:
+            del environ["HTTP_HOST"]
+        for name, value in leaked.items():
+            if environ.get(name) == value:
+                del environ[name]
+        return application(environ, start_response)
+
+    return faithful

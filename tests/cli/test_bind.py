@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth serve --bind`: which addresses are understood, and which are safe."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from berth import config
+from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import CommandFailed
+from berth.cli.granian_environ import for_granian
+from berth.cli.serve import Address, describe, parse_bind, refuse_strangers, reserved, split_bind
+from berth.config import AuthStrategy, Settings
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Settings with noauth2."""
+    path = tmp_path / "any.conf"
+    path.write_text(
+        "[api]\nauth_strategy = noauth2\n"
+        "[placement_database]\nconnection = sqlite:////srv/berth.db\n"
+    )
+    return config.read_settings(config.load([str(path)]))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("127.0.0.1:8778", ("127.0.0.1", 8778)),
+        ("0.0.0.0:80", ("0.0.0.0", 80)),
+        ("localhost", ("localhost", 8778)),
+        (":9000", ("127.0.0.1", 9000)),
+        ("[::1]:9000", ("::1", 9000)),
+        ("[::1]", ("::1", 8778)),
+    ],
+)
+def test_an_address_has_a_host_and_a_port(text: str, expected: tuple[str, int]) -> None:
+    """Either may be left out."""
+    assert split_bind(text) == expected
+
+
+@pytest.mark.parametrize("text", ["a:b", "1:2:3", "h:65536", "h:-1", "h:", "[::1", "[::1]9", "h:²"])
+def test_anything_else_is_a_mistake(text: str) -> None:
+    """With the form that is expected."""
+    with pytest.raises(CommandFailed, match="is not HOST:PORT") as caught:
+        split_bind(text)
+    assert caught.value.code == ExitCode.USAGE
+
+
+def test_an_unknown_host_is_named() -> None:
+    """Names are resolved before anything is started."""
+    with pytest.raises(CommandFailed, match=r"no-such-host\.invalid is not a known host") as caught:
+        parse_bind("no-such-host.invalid:1")
+    assert caught.value.code == ExitCode.ADDRESS
+
+
+@pytest.mark.parametrize(
+    ("host", "family", "strategy", "accepted"),
+    [
+        ("127.0.0.1", socket.AF_INET, "noauth2", True),
+        ("127.8.9.1", socket.AF_INET, "noauth2", True),
+        ("::1", socket.AF_INET6, "noauth2", True),
+        ("0.0.0.0", socket.AF_INET, "noauth2", False),
+        ("192.0.2.1", socket.AF_INET, "noauth2", False),
+        ("::", socket.AF_INET6, "noauth2", False),
+        ("0.0.0.0", socket.AF_INET, "keystone", True),
+    ],
+)
+def test_only_loopback_is_served_without_authentication(
+    settings: Settings,
+    host: str,
+    family: socket.AddressFamily,
+    strategy: AuthStrategy,
+    accepted: bool,
+) -> None:
+    """Unless --insecure-noauth is given, which forces every address."""
+    address = Address(host, 8778, family)
+    settings = replace(settings, auth_strategy=strategy)
+    refuse_strangers(address, settings, insecure_noauth=True)
+    if accepted:
+        refuse_strangers(address, settings, insecure_noauth=False)
+        return
+    with pytest.raises(CommandFailed, match="--insecure-noauth") as caught:
+        refuse_strangers(address, settings, insecure_noauth=False)
+    assert caught.value.code == ExitCode.UNSAFE
+
+
+def test_a_reserved_address_is_for_this_process_and_those_that_share_it() -> None:
+    """Another service is refused; workers, which ask to share, are let in."""
+    with reserved(parse_bind("127.0.0.1:0")) as held:
+        assert held.port != 0
+        with pytest.raises(CommandFailed) as caught, reserved(held):
+            pass
+        assert caught.value.code == ExitCode.ADDRESS
+        with socket.socket() as worker:
+            worker.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            worker.bind((held.host, held.port))
+            worker.listen()
+            socket.create_connection((held.host, held.port)).close()
+
+
+def test_an_address_that_is_not_this_machines_is_refused() -> None:
+    """192.0.2.0/24 belongs to documentation."""
+    with (
+        pytest.raises(CommandFailed, match="cannot listen on http://192"),
+        reserved(Address("192.0.2.1", 8778, socket.AF_INET)),
+    ):
+        pass
+
+
+def test_what_is_said_at_start_warns_of_strangers(settings: Settings) -> None:
+    """A forced address without authentication is said in capitals."""
+    said = describe(Address("0.0.0.0", 8778, socket.AF_INET), settings, workers=1)
+    assert "http://0.0.0.0:8778, 1 worker\n" in said
+    assert "FROM ANYWHERE" in said
+
+
+def test_granian_is_kept_from_passing_the_environment_for_headers() -> None:
+    """A variable of the process is dropped, a header of the same name with another value kept."""
+    seen: list[dict[str, object]] = []
+
+    def application(environ: dict[str, object], start_response: object) -> list[bytes]:
+        seen.append(environ)
+        return []
+
+    wrapped = for_granian(application, {"HTTP_PROXY": "http://proxy", "PATH": "/bin"})
+    for proxy in ("http://proxy", "sent"):
+        wrapped({"HTTP_HOST": "", "HTTP_PROXY": proxy, "PATH": "/bin"}, lambda *_: bytes)
+    assert seen == [{"PATH": "/bin"}, {"HTTP_PROXY": "sent", "PATH": "/bin"}]

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `berth` command: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import berth
+from berth.cli.exit_codes import ExitCode
+from berth.cli.main import failure_for
+from tests.e2e.serving import run_berth
+
+#: The newest revision of the original's history.
+HEAD = "a082b8bb98d0"
+
+
+def configuration(folder: Path, text: str) -> str:
+    """Write a configuration file; its path."""
+    path = folder / "any.conf"
+    path.write_text(text)
+    return str(path)
+
+
+def on(folder: Path, url: str) -> str:
+    """A configuration file for a database, without authentication."""
+    return configuration(
+        folder, f"[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = {url}\n"
+    )
+
+
+def assert_fails(done: subprocess.CompletedProcess[str], code: ExitCode, *said: str) -> None:
+    """A failure is one line on stderr that says all of `said`, nothing else, and its code."""
+    assert done.returncode == code, done.stderr
+    assert done.stdout == ""
+    assert done.stderr.startswith("berth: ")
+    assert done.stderr.count("\n") == 1
+    for words in said:
+        assert words in done.stderr
+
+
+def test_it_tells_its_version(tmp_path: Path) -> None:
+    """`berth --version`."""
+    done = run_berth(tmp_path, "--version")
+    assert (done.returncode, done.stdout) == (ExitCode.OK, f"berth {berth.__version__}\n")
+
+
+@pytest.mark.parametrize("arguments", [["frobnicate"], ["db", "downgrade"], ["serve", "--wrong"]])
+def test_what_is_not_understood_ends_with_the_usage_code(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    """Unknown commands and options."""
+    done = run_berth(tmp_path, *arguments)
+    assert done.returncode == ExitCode.USAGE
+    assert "Usage: berth" in done.stderr
+
+
+def test_an_empty_database_is_upgraded_and_stays_so(tmp_path: Path) -> None:
+    """version, upgrade, upgrade again, version, check: on the embedded database."""
+    before = run_berth(tmp_path, "db", "version")
+    assert (before.returncode, before.stdout.split()[0]) == (ExitCode.OK, "None")
+    for _ in range(2):
+        upgraded = run_berth(tmp_path, "db", "upgrade")
+        assert upgraded.returncode == ExitCode.OK, upgraded.stderr
+        assert HEAD in upgraded.stdout
+    after = run_berth(tmp_path, "db", "version")
+    assert after.stdout.split()[0] == HEAD
+    checked = run_berth(tmp_path, "db", "check")
+    assert checked.returncode == ExitCode.OK, checked.stderr
+    assert checked.stdout.startswith("nothing wrong in sqlite:///")
+
+
+def test_a_check_says_what_is_wrong(tmp_path: Path) -> None:
+    """A usage that disagrees with the allocations is found and named."""
+    database = tmp_path / "berth.db"
+    source = on(tmp_path, f"sqlite:///{database}")
+    assert run_berth(tmp_path, "db", "upgrade", "--config-file", source).returncode == 0
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute(
+            "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used)"
+            " VALUES (4711, '00000000-0000-0000-0000-000000000001', 0, 1)"
+        )
+        connection.commit()
+    done = run_berth(tmp_path, "db", "check", "--config-file", source)
+    assert done.returncode == ExitCode.INCONSISTENT
+    assert "4711" in done.stdout
+    assert "found in sqlite:///" in done.stderr
+
+
+def test_an_empty_database_cannot_be_checked(tmp_path: Path) -> None:
+    """`db check` asks for the schema it knows."""
+    done = run_berth(tmp_path, "db", "check")
+    assert_fails(done, ExitCode.SCHEMA, "berth db upgrade")
+
+
+@pytest.mark.parametrize("command", [["serve"], ["db", "upgrade"], ["db", "version"]])
+@pytest.mark.parametrize("scheme", ["postgresql+psycopg2", "mysql+pymysql"])
+def test_other_engines_are_for_a_later_release(
+    tmp_path: Path, command: list[str], scheme: str
+) -> None:
+    """One clear line, with no password in it."""
+    source = on(tmp_path, f"{scheme}://placement:secret@db/placement")
+    done = run_berth(tmp_path, *command, "--config-file", source)
+    assert_fails(done, ExitCode.UNSUPPORTED, "SQLite only", f"{scheme}://placement:***@db")
+    assert "secret" not in done.stderr
+
+
+def test_a_configuration_without_a_database_is_refused(tmp_path: Path) -> None:
+    """A file that names no database is not taken for a wish for the embedded one."""
+    source = configuration(tmp_path, "[api]\nauth_strategy = noauth2\n")
+    done = run_berth(tmp_path, "db", "version", "--config-file", source)
+    assert_fails(done, ExitCode.CONFIGURATION, "[placement_database]connection")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    """`--config-file` must exist."""
+    done = run_berth(tmp_path, "serve", "--config-file", "nowhere.conf")
+    assert_fails(done, ExitCode.CONFIGURATION, "nowhere.conf")
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    """berth makes no folders but its own."""
+    source = on(tmp_path, f"sqlite:///{tmp_path}/no/such/berth.db")
+    done = run_berth(tmp_path, "serve", "--config-file", source)
+    assert_fails(done, ExitCode.CONFIGURATION, f"there is no folder {tmp_path}/no/such")
+
+
+def test_a_database_in_memory_is_refused(tmp_path: Path) -> None:
+    """Nobody else could see it."""
+    done = run_berth(tmp_path, "serve", "--config-file", on(tmp_path, "sqlite://"))
+    assert_fails(done, ExitCode.UNSUPPORTED, "in memory")
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    """Whatever SQLite says of it, in one line."""
+    (tmp_path / "berth.db").write_text("certainly no database " * 100)
+    done = run_berth(
+        tmp_path, "serve", "--config-file", on(tmp_path, f"sqlite:///{tmp_path}/berth.db")
+    )
+    assert_fails(done, ExitCode.DATABASE, "not a database")
+
+
+def test_a_database_of_another_schema_waits_for_the_upgrade(tmp_path: Path) -> None:
+    """Only an empty database is prepared by itself; a line says what to run first."""
+    database = tmp_path / "berth.db"
+    source = on(tmp_path, f"sqlite:///{database}")
+    assert run_berth(tmp_path, "db", "upgrade", "--config-file", source).returncode == 0
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("DROP TABLE berth_alembic_version")
+        connection.commit()
+    done = run_berth(tmp_path, "serve", "--config-file", source)
+    assert_fails(done, ExitCode.SCHEMA, "berth db upgrade", str(database))
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])
+def test_strangers_are_not_let_in_without_authentication(tmp_path: Path, host: str) -> None:
+    """noauth2 and an address that others reach: refused, with the ways out."""
+    done = run_berth(tmp_path, "serve", "--bind", f"{host}:0")
+    assert_fails(done, ExitCode.UNSAFE, "--insecure-noauth", "127.0.0.1")
+
+
+def test_a_mistake_of_ours_is_said_in_one_line() -> None:
+    """An error that nobody foresaw asks to be reported."""
+    failure = failure_for(ZeroDivisionError("division by zero"))
+    assert failure.code == ExitCode.INTERNAL
+    assert "ZeroDivisionError: division by zero" in str(failure)
+
+
+def test_debug_adds_the_traceback(tmp_path: Path) -> None:
+    """`berth --debug` shows where a failure arose."""
+    done = run_berth(tmp_path, "--debug", "serve", "--config-file", "nowhere.conf")
+    assert done.returncode == ExitCode.CONFIGURATION
+    assert "Traceback" in done.stderr

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth serve` as an operator meets it: starting, refusing, several workers, stopping."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sqlite3
+import stat
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from berth.cli.exit_codes import ExitCode
+from tests.client import ADMIN, Client
+from tests.e2e.serving import PATIENCE, Service, run_berth, serving, wait_until
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One service for the tests that leave it as it was, with two workers."""
+    with serving(tmp_path_factory.mktemp("home"), "--workers", "2") as service:
+        yield service
+
+
+def database_of(service: Service) -> Path:
+    """The embedded database of a service that was started with nothing configured."""
+    return service.home / ".local" / "share" / "berth" / "berth.db"
+
+
+def create_provider(client: Client, name: str | None = None) -> str:
+    """Create a provider over the wire; its uuid."""
+    provider = str(uuid.uuid4())
+    answer = client.post(
+        "/resource_providers", json={"uuid": provider, "name": name or f"cn-{provider}"}
+    )
+    assert answer.status == 200, answer.text
+    return provider
+
+
+@contextmanager
+def write_locked(database: Path) -> Iterator[None]:
+    """Hold the database's write lock from another process's point of view."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("ROLLBACK")
+
+
+def test_nothing_needs_to_be_configured(service: Service) -> None:
+    """With an empty home, berth makes a database of this user's own and answers."""
+    assert Client.at(service.url).get("/").status == 200
+    database = database_of(service)
+    assert database.exists()
+    assert stat.S_IMODE(database.parent.stat().st_mode) == 0o700
+    assert service.url.startswith("http://127.0.0.1:")
+
+
+def test_it_says_what_it_does_and_what_to_try(service: Service) -> None:
+    """Where it listens, on which database, with which authentication, and a request to try."""
+    first, *rest = service.banner.splitlines()
+    assert first.startswith("berth ")
+    assert first.endswith(f"serves {service.url}, 2 workers")
+    said = dict(line.strip().split(maxsplit=1) for line in rest)
+    assert said["database"] == f"sqlite:///{database_of(service)}"
+    assert said["authentication"].startswith("noauth2")
+    assert said["try"] == (f"curl -H 'X-Auth-Token: admin' {service.url}/resource_providers")
+
+
+def test_a_write_is_seen_through_every_connection_at_once(service: Service) -> None:
+    """Whichever worker took a write, the next read of any other connection shows it."""
+    clients = [Client.at(service.url) for _ in range(12)]
+    for number in range(24):
+        provider = create_provider(clients[number % len(clients)])
+        path = f"/resource_providers/{provider}/inventories"
+        inventory = {"total": number + 1}
+        answer = clients[(number + 1) % len(clients)].put(
+            path, json={"resource_provider_generation": 0, "inventories": {"VCPU": inventory}}
+        )
+        assert answer.status == 200, answer.text
+        query = f"/allocation_candidates?resources=VCPU:{number + 1}&in_tree={provider}"
+        found = [client.get(query).json["allocation_requests"] for client in clients]
+        assert all(len(requests) == 1 for requests in found), f"after {number} writes"
+    assert workers_hit(service, clients) == 2
+
+
+def workers_hit(service: Service, clients: list[Client]) -> int:
+    """How many workers hold one of the clients' connections, by the kernel's tables."""
+    ports = set()
+    for client in clients:
+        connection = client.transport.connection  # type: ignore[attr-defined]
+        ports.add(connection.sock.getsockname()[1])
+    owners = inodes_of_connections(service.port, ports)
+    return len(
+        {
+            pid
+            for pid in service.workers()
+            for link in Path(f"/proc/{pid}/fd").iterdir()
+            if link_target(link) in owners
+        }
+    )
+
+
+def inodes_of_connections(server_port: int, client_ports: set[int]) -> set[str]:
+    """What /proc/PID/fd shows for the server's ends of some connections."""
+    inodes = set()
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, remote, *rest = line.split()
+        if int(local[-4:], 16) == server_port and int(remote[-4:], 16) in client_ports:
+            inodes.add(f"socket:[{rest[6]}]")
+    return inodes
+
+
+def link_target(link: Path) -> str:
+    """Where a link of /proc points; nothing when it has gone meanwhile."""
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""
+
+
+def test_a_taken_port_is_refused_in_one_line(service: Service, tmp_path: Path) -> None:
+    """A second service cannot slip in beside the first and take half of its connections."""
+    done = run_berth(tmp_path, "serve", "--bind", f"127.0.0.1:{service.port}")
+    assert done.returncode == ExitCode.ADDRESS
+    assert done.stderr.startswith(f"berth: cannot listen on {service.url}: address already in use")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / ".local").exists()
+
+
+def test_requests_in_flight_finish_when_it_is_told_to_stop(tmp_path: Path) -> None:
+    """SIGTERM: nobody new is let in, and a write that waits for its turn is still answered."""
+    with serving(tmp_path, variables={"OS_DEFAULT__DEBUG": "true"}) as service:
+        answers: list[int] = []
+        with write_locked(database_of(service)):
+            writer = threading.Thread(
+                target=lambda: answers.append(
+                    Client.at(service.url)
+                    .post("/resource_providers", json={"name": "in flight"})
+                    .status
+                )
+            )
+            writer.start()
+            wait_until(lambda: "Starting request" in service.log.read_text(), "the write to arrive")
+            service.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: not accepts_connections(service), "the address to be let go")
+            assert not answers
+        writer.join(PATIENCE)
+        assert service.process.wait(PATIENCE) == ExitCode.OK
+        assert answers == [200]
+    with serving(tmp_path) as again:
+        names = [row["name"] for row in providers(Client.at(again.url))]
+        assert names == ["in flight"]
+
+
+def accepts_connections(service: Service) -> bool:
+    """Whether somebody listens at the service's address."""
+    try:
+        socket.create_connection((service.host, service.port)).close()
+    except OSError:
+        return False
+    return True
+
+
+def providers(client: Client) -> list[dict[str, object]]:
+    """Every provider, as listed."""
+    listed = client.get("/resource_providers").json["resource_providers"]
+    assert isinstance(listed, list)
+    return listed
+
+
+def test_a_killed_worker_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    """kill -9 in the middle of writes: every acknowledged one is there, and service goes on."""
+    with serving(tmp_path, "--workers", "2") as service:
+        acknowledged: list[str] = []
+        stop = threading.Event()
+
+        def write() -> None:
+            while not stop.is_set():
+                try:
+                    acknowledged.append(create_provider(Client.at(service.url)))
+                except OSError:
+                    continue
+
+        writers = [threading.Thread(target=write) for _ in range(4)]
+        for writer in writers:
+            writer.start()
+        try:
+            wait_until(lambda: len(acknowledged) > 20, "some writes")
+            before = service.workers()
+            os.kill(min(before), signal.SIGKILL)
+            seen = len(acknowledged)
+            wait_until(lambda: len(acknowledged) > seen + 20, "writes by the other worker")
+            wait_until(lambda: len(service.workers() - before) == 1, "a new worker")
+        finally:
+            stop.set()
+            for writer in writers:
+                writer.join(PATIENCE)
+        stored = {row["uuid"] for row in providers(Client.at(service.url))}
+        assert stored >= set(acknowledged)
+        assert service.terminate() == ExitCode.OK
+    checked = run_berth(tmp_path, "db", "check")
+    assert checked.returncode == ExitCode.OK, checked.stdout + checked.stderr
+
+
+def test_what_the_wire_says_reaches_the_application(service: Service) -> None:
+    """Methods, paths, repeated headers and bodies come through the server unchanged."""
+    client = Client.at(service.url)
+    provider = create_provider(client)
+    path = f"/resource_providers/{provider}"
+    for method in ("HEAD", "OPTIONS", "PATCH", "get", "PONY"):
+        answer = client.request(method, path)
+        assert (method, answer.status) == (method, 405)
+        assert answer.headers["Allow"].replace(" ", "") == "GET,DELETE,PUT"
+    for odd in (f"/{path}", f"{path}/", path.replace("/resource", "//resource"), f"{path}%2Fx"):
+        assert (odd, client.get(odd).status) == (odd, 404)
+    escaped = path.replace("r", "%72")
+    assert client.get(escaped).status == 200
+    repeated = [
+        *ADMIN.items(),
+        ("OpenStack-API-Version", "compute 2.1"),
+        ("OpenStack-API-Version", "placement 1.6"),
+    ]
+    answer = client.request("GET", path, headers=repeated, version=None)
+    assert answer.headers["OpenStack-API-Version"] == "placement 1.6"
+    body = b'{"name": "renamed"}'
+    assert client.put(path, body=body).status == 400
+    assert client.put(path, body=body, headers={"Content-Type": ""}).status == 400
+    assert client.put(path, body=body, headers={"Content-Type": "text/plain"}).status == 415
+    assert client.put(path, headers={"Content-Length": None}).status == 415
+    answer = client.put(path, body=body, headers={"Content-Type": "application/json"})
+    assert answer.status == 200
+    chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    headers = {
+        "Content-Type": "application/json",
+        "Transfer-Encoding": "chunked",
+        "Content-Length": None,
+    }
+    answer = client.put(path, body=chunked, headers=headers)
+    assert (answer.status, answer.json["name"]) == (200, "renamed")
+    assert client.delete(path).status == 204
+
+
+def test_links_name_the_host_that_the_client_used(service: Service) -> None:
+    """Without a Host header (HTTP/1.0), Location falls back to the server's own address."""
+    name = uuid.uuid4()
+    body = b'{"name": "%s"}' % str(name).encode()
+    with socket.create_connection((service.host, service.port), timeout=PATIENCE) as connection:
+        connection.sendall(
+            b"POST /resource_providers HTTP/1.0\r\nX-Auth-Token: admin\r\n"
+            b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+        )
+        answer = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+    assert answer.startswith("HTTP/1.0 201")
+    assert f"location: {service.url}/resource_providers/" in answer.lower()
+
+
+def test_the_environment_of_the_server_is_not_taken_for_headers(tmp_path: Path) -> None:
+    """HTTP_... variables of the process say nothing about any request."""
+    variables = {"HTTP_X_AUTH_TOKEN": "admin", "CONTENT_TYPE": "application/json"}
+    with serving(tmp_path, variables=variables) as service:
+        client = Client.at(service.url).acting_as({})
+        assert client.get("/resource_providers").status == 401
+
+
+def test_keystone_guards_everything_but_the_version_document(tmp_path: Path) -> None:
+    """The documented default strategy of a configuration file asks for a valid token."""
+    path = tmp_path / "placement.conf"
+    path.write_text(
+        f"[placement_database]\nconnection = sqlite:///{tmp_path}/berth.db\n"
+        "[keystone_authtoken]\nwww_authenticate_uri = http://keystone.invalid:5000\n"
+        "auth_type = password\nauth_url = http://keystone.invalid:5000\n"
+    )
+    with serving(tmp_path, "--config-file", str(path)) as service:
+        client = Client.at(service.url).acting_as({})
+        assert client.get("/").status == 200
+        refused = client.get("/resource_providers")
+        assert refused.status == 401
+        assert "http://keystone.invalid:5000" in refused.headers["WWW-Authenticate"]

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth.direct`: the API without a socket (spec/operations.md, section 6)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import keystoneauth1.adapter
+import keystoneauth1.session
+import pytest
+import requests
+from keystoneauth1 import exceptions
+from oslo_config import cfg
+
+from berth import config, deploy
+from berth.config import ConfigurationError
+from berth.direct import PlacementDirect
+
+MakeConf = Callable[[str], cfg.ConfigOpts]
+
+
+@pytest.fixture
+def make_conf(tmp_path: Path) -> MakeConf:
+    """Configurations as a caller makes them, each for a database file of its own."""
+
+    def make(name: str) -> cfg.ConfigOpts:
+        conf = cfg.ConfigOpts()
+        config.register_opts(conf)
+        conf([], default_config_files=[], default_config_dirs=[])
+        conf.set_override("connection", f"sqlite:///{tmp_path}/{name}.db", "placement_database")
+        return conf
+
+    return make
+
+
+def create_provider(client: keystoneauth1.adapter.Adapter, name: str) -> str:
+    """Create a provider; its uuid."""
+    provider = str(uuid.uuid4())
+    answer = client.post("/resource_providers", json={"uuid": provider, "name": name})
+    assert answer.status_code in (200, 201), answer.text
+    return provider
+
+
+def names(client: keystoneauth1.adapter.Adapter) -> set[str]:
+    """The names of all providers."""
+    listed = client.get("/resource_providers").json()["resource_providers"]
+    return {row["name"] for row in listed}
+
+
+def test_it_gives_an_adapter_of_keystoneauth(make_conf: MakeConf) -> None:
+    """The client is what callers of the original have, for the same service type."""
+    with PlacementDirect(make_conf("a")) as client:
+        assert isinstance(client, keystoneauth1.adapter.Adapter)
+        assert client.service_type == "placement"
+        answer = client.get("/")
+        assert isinstance(answer, requests.Response)
+        assert answer.json()["versions"][0]["max_version"] == "1.39"
+
+
+def test_an_empty_database_is_prepared_and_kept(make_conf: MakeConf) -> None:
+    """What one context wrote, the next one finds."""
+    conf = make_conf("a")
+    with PlacementDirect(conf) as client:
+        create_provider(client, "cn1")
+    with PlacementDirect(conf) as client:
+        assert names(client) == {"cn1"}
+
+
+def test_the_default_microversion_is_the_oldest(make_conf: MakeConf) -> None:
+    """1.0 unless asked otherwise, for the whole client or for one call."""
+    conf = make_conf("a")
+    with PlacementDirect(conf) as client:
+        assert client.get("/resource_providers").headers["OpenStack-API-Version"] == "placement 1.0"
+        asked = client.get("/resource_providers", microversion="1.14")
+        assert asked.headers["openstack-api-version"] == "placement 1.14"
+    with PlacementDirect(conf, latest_microversion=True) as client:
+        newest = client.get("/resource_providers").headers["OpenStack-API-Version"]
+        assert newest == "placement 1.39"
+
+
+def test_failures_are_returned_unless_asked_for(make_conf: MakeConf) -> None:
+    """`raise_exc` is off, and can be set per call."""
+    with PlacementDirect(make_conf("a")) as client:
+        missing = f"/resource_providers/{uuid.uuid4()}"
+        answer = client.get(missing)
+        assert (answer.status_code, answer.reason) == (404, "Not Found")
+        assert answer.json()["errors"][0]["title"] == "Not Found"
+        with pytest.raises(exceptions.NotFound):
+            client.get(missing, raise_exc=True)
+
+
+def test_schemas_and_microversions_are_those_of_the_service(make_conf: MakeConf) -> None:
+    """Nothing is skipped because there is no socket."""
+    with PlacementDirect(make_conf("a")) as client:
+        assert client.post("/resource_providers", json={"nom": "x"}).status_code == 400
+        assert client.get("/traits").status_code == 404
+        assert client.get("/traits", microversion="1.6").status_code == 200
+        assert client.get("/traits", microversion="1.99").status_code == 406
+        odd = client.put("/resource_classes/CUSTOM_%C3%84", microversion="1.7")
+        assert odd.status_code == 400
+
+
+def test_links_stay_inside(make_conf: MakeConf) -> None:
+    """Location names the address that the adapter itself understands."""
+    with PlacementDirect(make_conf("a")) as client:
+        created = client.post("/resource_providers", json={"name": "cn1"})
+        location = created.headers["Location"]
+        assert location.startswith(client.get_endpoint())
+        assert client.get(location).json()["name"] == "cn1"
+
+
+def test_the_caller_may_reshape(make_conf: MakeConf) -> None:
+    """An offline upgrade moves inventory and allocations at once, whatever the policy defaults."""
+    with PlacementDirect(make_conf("a"), latest_microversion=True) as client:
+        root = create_provider(client, "cn1")
+        child = str(uuid.uuid4())
+        client.post(
+            "/resource_providers",
+            json={"uuid": child, "name": "cn1_gpu", "parent_provider_uuid": root},
+        )
+        inventory = {"VGPU": {"total": 8}}
+        client.put(
+            f"/resource_providers/{root}/inventories",
+            json={"resource_provider_generation": 0, "inventories": inventory},
+        )
+        consumer = str(uuid.uuid4())
+        claim = {
+            "allocations": {root: {"resources": {"VGPU": 2}}},
+            "project_id": "p",
+            "user_id": "u",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        assert client.put(f"/allocations/{consumer}", json=claim).status_code == 204
+        moved = {
+            "inventories": {
+                root: {"resource_provider_generation": 2, "inventories": {}},
+                child: {"resource_provider_generation": 0, "inventories": inventory},
+            },
+            "allocations": {
+                consumer: claim
+                | {"allocations": {child: {"resources": {"VGPU": 2}}}, "consumer_generation": 1}
+            },
+        }
+        answer = client.post("/reshaper", json=moved)
+        assert answer.status_code == 204, answer.text
+        usages = client.get(f"/resource_providers/{child}/usages").json()["usages"]
+        assert usages == {"VGPU": 2}
+
+
+def test_several_databases_are_open_at_once(make_conf: MakeConf) -> None:
+    """Each context has its own application; neither sees the other's."""
+    with PlacementDirect(make_conf("a")) as first, PlacementDirect(make_conf("b")) as second:
+        create_provider(first, "in a")
+        create_provider(second, "in b")
+        assert (names(first), names(second)) == ({"in a"}, {"in b"})
+
+
+def test_two_contexts_on_one_database_see_each_other_at_once(make_conf: MakeConf) -> None:
+    """As two services would."""
+    conf = make_conf("a")
+    with PlacementDirect(conf) as first, PlacementDirect(conf) as second:
+        create_provider(first, "cn1")
+        assert names(second) == {"cn1"}
+
+
+def test_nothing_outside_is_changed(make_conf: MakeConf) -> None:
+    """The configuration keeps its values, and keystoneauth its functions."""
+    conf = make_conf("a")
+    before = {
+        "strategy": conf.api.auth_strategy,
+        "endpoint": keystoneauth1.session.Session.get_endpoint,
+        "data": keystoneauth1.session.Session.get_endpoint_data,
+        "send": requests.Session.send,
+    }
+    with PlacementDirect(conf) as client:
+        client.get("/resource_providers")
+        assert before == {
+            "strategy": conf.api.auth_strategy,
+            "endpoint": keystoneauth1.session.Session.get_endpoint,
+            "data": keystoneauth1.session.Session.get_endpoint_data,
+            "send": requests.Session.send,
+        }
+    assert before["strategy"] == "keystone"
+
+
+def test_options_are_registered_where_they_are_missing(tmp_path: Path) -> None:
+    """A plain ConfigOpts that has read a file will do."""
+    path = tmp_path / "placement.conf"
+    path.write_text(f"[placement_database]\nconnection = sqlite:///{tmp_path}/berth.db\n")
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[str(path)], default_config_dirs=[])
+    with PlacementDirect(conf) as client:
+        assert names(client) == set()
+
+
+def test_the_application_is_built_once(
+    make_conf: MakeConf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On entry, not with each request."""
+    built: list[object] = []
+    build = deploy.build_application
+
+    def counted(*arguments: object, **options: object) -> object:
+        built.append(arguments)
+        return build(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(deploy, "build_application", counted)
+    with PlacementDirect(make_conf("a")) as client:
+        for _ in range(3):
+            client.get("/resource_providers")
+    assert len(built) == 1
+
+
+def test_a_closed_context_has_no_way_out(make_conf: MakeConf) -> None:
+    """The session of the client can reach nothing but the application."""
+    with PlacementDirect(make_conf("a")) as client, pytest.raises(exceptions.ClientException):
+        client.get("http://127.0.0.1:9/elsewhere")
+
+
+def test_a_configuration_without_a_database_is_refused_on_entry() -> None:
+    """An exception in words, not an engine error at the first request."""
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[], default_config_dirs=[])
+    with pytest.raises(ConfigurationError, match="no database"), PlacementDirect(conf):
+        pass
