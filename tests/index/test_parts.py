@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The small parts of the index: maps that are copied in no time, sets of aggregates, shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from berth.index.aggregate_sets import NO_AGGREGATES, AggregateSets
+from berth.index.paged_map import ABSENT, PagedMap
+from berth.index.records import InventoryRecord, NodeRecord
+from berth.index.shape import ShapeRegistry
+from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
+
+VCPU, FPGA = ClassId(0), ClassId(16)
+
+
+def node(number: int, parent: int | None = None, *classes: ClassId, trait: int = 0) -> NodeRecord:
+    """A provider with inventory of some classes, and perhaps a trait."""
+    return NodeRecord(
+        provider_id=ProviderId(number),
+        uuid=str(number),
+        parent_id=None if parent is None else ProviderId(parent),
+        root_id=ProviderId(0),
+        inventories=tuple(InventoryRecord(c, 8.0, 0, 1, 8, 1) for c in sorted(classes)),
+        traits=frozenset({TraitId(trait)} if trait else ()),
+        aggregate_set=NO_AGGREGATES,
+    )
+
+
+@given(st.lists(st.tuples(st.integers(0, 20_000), st.integers(0, 2**40))), st.data())
+def test_a_forked_map_keeps_what_it_had(pairs: list[tuple[int, int]], data: st.DataObject) -> None:
+    """Neither of two forks sees what is written to the other afterwards."""
+    written = dict(pairs)
+    first = PagedMap()
+    first.set_many(np.array(list(written), np.int64), np.array(list(written.values()), np.int64))
+    second = first.fork()
+    changed = data.draw(st.lists(st.sampled_from(sorted(written)))) if written else []
+    for key in changed:
+        first.remove(key)
+    for key, value in written.items():
+        assert second.get(key) == value
+        assert first.get(key) == (ABSENT if key in changed else value)
+
+
+def test_a_set_of_aggregates_has_one_number() -> None:
+    """Equal sets are one; the table of a question has a place for each set."""
+    sets = AggregateSets()
+    a, b = AggregateId(1), AggregateId(2)
+    only_a, both = sets.id_of(frozenset({a})), sets.id_of(frozenset({a, b}))
+    assert sets.id_of(frozenset({b, a})) == both
+    assert sets.union([only_a, both, NO_AGGREGATES]) == both
+    assert sets.having_any([b]).tolist() == [False, False, True]
+    assert sets.having_any([AggregateId(9)]).tolist() == [False, False, False]
+
+
+def test_trees_that_look_alike_have_one_shape() -> None:
+    """The order in which children come, and their ids, do not matter; classes and traits do."""
+    shapes = ShapeRegistry()
+    one, order = shapes.arrange([node(0), node(1, 0, VCPU), node(2, 0, FPGA), node(3, 1, FPGA)])
+    other, _ = shapes.arrange([node(0), node(5, 0, FPGA), node(7, 0, VCPU), node(8, 7, FPGA)])
+    assert one is other
+    by_id = {record.provider_id: place for place, record in enumerate(order)}
+    assert one.parents[by_id[ProviderId(3)]] == by_id[ProviderId(1)]
+    traited, _ = shapes.arrange(
+        [node(0, trait=1), node(1, 0, VCPU), node(2, 0, FPGA), node(3, 1, FPGA)]
+    )
+    assert traited is not one
+
+
+def test_a_node_s_lineage_is_its_ancestors_and_itself() -> None:
+    """As bit masks over the nodes in tree order."""
+    shape, order = ShapeRegistry().arrange([node(0), node(1, 0), node(2, 1), node(3, 0, VCPU)])
+    place = {record.provider_id: number for number, record in enumerate(order)}
+    deep = place[ProviderId(2)]
+    assert shape.lineage[deep] == 1 | 1 << place[ProviderId(1)] | 1 << deep
+
+
+def test_a_tree_may_be_deeper_than_the_interpreter_s_stack() -> None:
+    """Nobody can bring the index down by a chain of providers."""
+    chain = [node(0), *(node(number, number - 1) for number in range(1, 5000))]
+    shape, order = ShapeRegistry().arrange(reversed(chain))
+    assert [record.provider_id for record in order] == list(range(5000))
+    assert shape.size == 5000
