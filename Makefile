@@ -13,7 +13,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 BUILT_FROM := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test lint format docs bench constraints clean
+.PHONY: help serve test coverage lint format docs bench constraints clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -23,6 +23,9 @@ serve: $(VENV)/.runtime ## Start a service on an embedded database, on loopback
 
 test: $(VENV)/.development ## Run every test that this machine can run, and say which engines were tested
 	@$(BIN)/python -m pytest $(ARGS)
+
+coverage: $(VENV)/.development ## Run the tests, and write docs/api-coverage.md from what they have seen
+	@$(BIN)/python -m pytest --write-api-coverage $(ARGS)
 
 lint: $(VENV)/.development ## Check style, format and types
 	@$(BIN)/ruff check .
