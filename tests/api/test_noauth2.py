@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is who with `auth_strategy = noauth2`, which believes what it is told.
+
+Source: operations.md 1.2; rest-api.md 1.1 and 1.11.
+"""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.client import Client
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+
+def status(api: Client, headers: dict[str, str], path: str = "/traits") -> int:
+    """How a caller with just these headers fares."""
+    return api.acting_as(headers).get(path).status
+
+
+def test_the_root_wants_no_token(api: Client) -> None:
+    """And nothing else is without one."""
+    assert status(api, {}, "/") == 200
+    assert status(api, {}, "/traits") == 401
+
+
+@pytest.mark.in_process
+def test_the_empty_path_wants_a_token(shared_app: "WSGIApplication") -> None:
+    """Mounted at a prefix, without the slash."""
+    mounted = Client.of(shared_app, script_name="/placement")
+    assert status(mounted, {}, "") == 401
+    assert status(mounted, {"X-Auth-Token": "nobody"}, "") == 200
+    assert status(mounted, {}, "/") == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "version"),
+    [
+        ("GET", "/traits", "1.39"),
+        ("GET", "/nonsense", "1.39"),
+        ("GET", "/traits", "1.99"),
+        ("GET", "/traits", "pony"),
+        ("PATCH", "/traits", "1.39"),
+        ("HEAD", "/traits", "1.39"),
+        ("POST", "/traits", "1.39"),
+    ],
+)
+def test_without_a_token_nothing_else_is_judged(
+    api: Client, method: str, path: str, version: str
+) -> None:
+    """401 beats 400, 404, 405 and 406; it carries a request id and no microversion."""
+    answer = api.acting_as({}).request(method, path, version=version)
+    assert answer.status == 401
+    assert answer.headers["x-openstack-request-id"].startswith("req-")
+    assert "openstack-api-version" not in answer.headers
+    assert "vary" not in answer.headers
+
+
+def test_the_body_of_401(api: Client) -> None:
+    """Of another form than all other errors."""
+    answer = api.acting_as({}).get("/traits")
+    assert answer.headers["content-type"] == "application/json"
+    assert set(answer.json) == {"message", "code", "title"}
+    assert (answer.json["code"], answer.json["title"]) == ("401 Unauthorized", "Unauthorized")
+    assert answer.json["message"]
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type"),
+    [
+        ("text/html", "text/html"),
+        ("application/json", "application/json"),
+        ("*/*", "application/json"),
+    ],
+)
+def test_the_body_of_401_follows_accept(api: Client, accept: str, content_type: str) -> None:
+    """HTML to those who want it."""
+    answer = api.acting_as({"Accept": accept}).get("/traits")
+    assert answer.status == 401
+    assert answer.headers["content-type"].startswith(content_type)
+
+
+@pytest.mark.parametrize(
+    ("headers", "admitted"),
+    [
+        ({"X-Auth-Token": "admin"}, True),
+        ({"X-Auth-Token": "admin:project"}, True),
+        ({"X-Auth-Token": "admin:"}, True),
+        ({"X-Auth-Token": "Admin"}, False),
+        ({"X-Auth-Token": "somebody"}, False),
+        ({"X-Auth-Token": "somebody:admin"}, False),
+        ({"X-Auth-Token": ""}, False),
+        ({"X-Auth-Token": "somebody", "X-Roles": "admin"}, True),
+        ({"X-Auth-Token": "somebody", "X-Roles": "ADMIN"}, True),
+        ({"X-Auth-Token": "somebody", "X-Roles": "a, service ,b"}, True),
+        ({"X-Auth-Token": "admin", "X-Roles": "member"}, False),
+        ({"X-Auth-Token": "admin", "X-Roles": ""}, False),
+        ({"X-Auth-Token": "", "X-Roles": "admin"}, True),
+        ({"X-Auth-Token": "admin", "OpenStack-System-Scope": "all"}, False),
+    ],
+)
+def test_roles_come_from_the_header_or_from_the_name(
+    api: Client, headers: dict[str, str], admitted: bool
+) -> None:
+    """Only the user `admin` has a role by itself, and only without the header."""
+    assert status(api, headers) == (200 if admitted else 403)
+
+
+@pytest.mark.parametrize(
+    ("headers", "project"),
+    [
+        ({"X-Auth-Token": "u"}, "u"),
+        ({"X-Auth-Token": "u:p"}, "p"),
+        ({"X-Auth-Token": "a:b:c"}, "b:c"),
+        ({"X-Auth-Token": "u:"}, "u"),
+        ({"X-Auth-Token": "u:p", "X-Project-Id": "q"}, "q"),
+        ({"X-Auth-Token": "u:p", "X-Tenant-Id": "q"}, "p"),
+        ({"X-Auth-Token": "u:p", "X-User-Id": "q"}, "p"),
+    ],
+)
+def test_the_project_comes_from_the_token(
+    api: Client, headers: dict[str, str], project: str
+) -> None:
+    """After the first colon; a reader sees the usages of that project and of no other."""
+    reader = headers | {"X-Roles": "reader"}
+    for asked in ("u", "p", "q", "b:c", "b"):
+        expected = 200 if asked == project else 403
+        assert status(api, reader, f"/usages?project_id={asked}") == expected

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do what: the defaults, the scope, and what a policy file changes.
+
+Source: operations.md section 2.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.api import configured
+from tests.api.answers import assert_refused
+from tests.client import Client, Response
+from tests.routes import OPERATIONS, Route
+
+pytestmark = pytest.mark.in_process
+
+PROVIDER = "/resource_providers/{uuid}"
+INVENTORY = PROVIDER + "/inventories/{resource_class}"
+
+#: The rule of every route and method (2.2).
+RULES = {
+    ("GET", "/resource_providers"): "resource_providers:list",
+    ("POST", "/resource_providers"): "resource_providers:create",
+    ("GET", PROVIDER): "resource_providers:show",
+    ("PUT", PROVIDER): "resource_providers:update",
+    ("DELETE", PROVIDER): "resource_providers:delete",
+    ("GET", PROVIDER + "/inventories"): "resource_providers:inventories:list",
+    ("POST", PROVIDER + "/inventories"): "resource_providers:inventories:create",
+    ("PUT", PROVIDER + "/inventories"): "resource_providers:inventories:update",
+    ("DELETE", PROVIDER + "/inventories"): "resource_providers:inventories:delete",
+    ("GET", INVENTORY): "resource_providers:inventories:show",
+    ("PUT", INVENTORY): "resource_providers:inventories:update",
+    ("DELETE", INVENTORY): "resource_providers:inventories:delete",
+    ("GET", PROVIDER + "/aggregates"): "resource_providers:aggregates:list",
+    ("PUT", PROVIDER + "/aggregates"): "resource_providers:aggregates:update",
+    ("GET", PROVIDER + "/traits"): "resource_providers:traits:list",
+    ("PUT", PROVIDER + "/traits"): "resource_providers:traits:update",
+    ("DELETE", PROVIDER + "/traits"): "resource_providers:traits:delete",
+    ("GET", PROVIDER + "/usages"): "resource_providers:usages",
+    ("GET", PROVIDER + "/allocations"): "resource_providers:allocations:list",
+    ("GET", "/resource_classes"): "resource_classes:list",
+    ("POST", "/resource_classes"): "resource_classes:create",
+    ("GET", "/resource_classes/{name}"): "resource_classes:show",
+    ("PUT", "/resource_classes/{name}"): "resource_classes:update",
+    ("DELETE", "/resource_classes/{name}"): "resource_classes:delete",
+    ("GET", "/traits"): "traits:list",
+    ("GET", "/traits/{name}"): "traits:show",
+    ("PUT", "/traits/{name}"): "traits:update",
+    ("DELETE", "/traits/{name}"): "traits:delete",
+    ("POST", "/allocations"): "allocations:manage",
+    ("GET", "/allocations/{consumer_uuid}"): "allocations:list",
+    ("PUT", "/allocations/{consumer_uuid}"): "allocations:update",
+    ("DELETE", "/allocations/{consumer_uuid}"): "allocations:delete",
+    ("GET", "/allocation_candidates"): "allocation_candidates:list",
+    ("GET", "/usages"): "usages",
+    ("POST", "/reshaper"): "reshaper:reshape",
+}
+
+GUARDED = [(method, route) for route, method in OPERATIONS if (method, route.template) in RULES]
+
+#: Who calls: the headers, and which of the kinds of rule admit them, with the new defaults.
+EVERYTHING_ELSE, USAGES, RESHAPER = "everything else", "usages", "reshaper"
+CALLERS: dict[str, tuple[Mapping[str, str], set[str]]] = {
+    "admin": ({"X-Auth-Token": "u:p", "X-Roles": "admin"}, {EVERYTHING_ELSE, USAGES}),
+    "admin by token": ({"X-Auth-Token": "admin"}, {EVERYTHING_ELSE, USAGES}),
+    "ADMIN in capitals": ({"X-Auth-Token": "u:p", "X-Roles": "ADMIN"}, {EVERYTHING_ELSE, USAGES}),
+    "admin and more": (
+        {"X-Auth-Token": "u:p", "X-Roles": "member, reader, admin"},
+        {EVERYTHING_ELSE, USAGES},
+    ),
+    "service": (
+        {"X-Auth-Token": "u:p", "X-Roles": "service"},
+        {EVERYTHING_ELSE, USAGES, RESHAPER},
+    ),
+    "reader of the project": ({"X-Auth-Token": "u:p", "X-Roles": "reader"}, {USAGES}),
+    "reader of another project": ({"X-Auth-Token": "u:other", "X-Roles": "reader"}, set()),
+    "member": ({"X-Auth-Token": "u:p", "X-Roles": "member"}, set()),
+    "nobody": ({"X-Auth-Token": "u:p"}, set()),
+    "admin of the system": (
+        {"X-Auth-Token": "u:p", "X-Roles": "admin,service", "OpenStack-System-Scope": "all"},
+        set(),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Client:
+    """A service with the new defaults."""
+    settings = "[oslo_policy]\nenforce_new_defaults = True\n"
+    return configured.serve(tmp_path_factory.mktemp("strict"), settings)
+
+
+@pytest.fixture(scope="module")
+def lenient(tmp_path_factory: pytest.TempPathFactory) -> Client:
+    """A service that also keeps to the old defaults."""
+    settings = "[oslo_policy]\nenforce_new_defaults = False\n"
+    return configured.serve(tmp_path_factory.mktemp("lenient"), settings)
+
+
+def ask(client: Client, method: str, template: str, headers: Mapping[str, str]) -> Response:
+    """Send a request that policy is the first to judge, and that changes nothing when admitted."""
+    path = Route(template, (method,)).path(uuid="not-there", name="NOT_THERE")
+    path += "?project_id=p" if path == "/usages" else ""
+    return client.acting_as(headers).request(method, path, json={})
+
+
+def kind(rule: str) -> str:
+    """Which of the three kinds of default a rule has."""
+    return {"usages": USAGES, "reshaper:reshape": RESHAPER}.get(rule, EVERYTHING_ELSE)
+
+
+def test_every_route_but_the_root_has_a_rule() -> None:
+    """Nothing slips through."""
+    unguarded = {
+        (method, route.template)
+        for route, method in OPERATIONS
+        if (method, route.template) not in RULES
+    }
+    assert unguarded == {("GET", "/")}
+    assert len(GUARDED) == len(RULES)
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+def test_the_new_defaults(strict: Client, caller: str) -> None:
+    """Admin and service do everything, but only service reshapes; a reader sees its own usages."""
+    headers, admitted = CALLERS[caller]
+    for (method, template), rule in RULES.items():
+        answer = ask(strict, method, template, headers)
+        if kind(rule) in admitted:
+            assert answer.status != 403, (method, template)
+        else:
+            assert_refused(answer, 403, f"placement:{rule}")
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+def test_the_old_defaults_let_admin_reshape_too(lenient: Client, caller: str) -> None:
+    """Every rule has `role:admin` OR-ed in; nothing else is different."""
+    headers, admitted = CALLERS[caller]
+    is_admin = caller.lower().startswith("admin") and caller != "admin of the system"
+    admitted = {EVERYTHING_ELSE, USAGES, RESHAPER} if is_admin else admitted
+    for (method, template), rule in RULES.items():
+        answer = ask(lenient, method, template, headers)
+        assert (answer.status != 403) is (kind(rule) in admitted), (method, template)
+
+
+def test_nobody_is_asked_at_the_root(strict: Client) -> None:
+    """Neither a token nor a role."""
+    assert strict.acting_as({}).get("/").status == 200
+
+
+def test_the_usages_of_no_project_are_refused_to_a_reader(strict: Client) -> None:
+    """The target is the parameter, so 403 comes before the 400 for the missing one."""
+    reader = strict.acting_as({"X-Auth-Token": "u:p", "X-Roles": "reader"})
+    assert_refused(reader.get("/usages"), 403)
+    assert_refused(reader.get("/usages?project_id=q"), 403)
+    assert_refused(reader.get("/usages?project_id=p&foo=1"), 400)
+
+
+def test_a_reader_of_the_system_is_refused_by_the_name_of_the_rule_alone(strict: Client) -> None:
+    """The scope is checked before the check string is looked at (2.3)."""
+    headers = {"X-Auth-Token": "admin", "OpenStack-System-Scope": "all"}
+    answer = strict.acting_as(headers).get("/traits")
+    assert_refused(answer, 403)
+    assert answer.detail.split("\n")[-1].strip() == "placement:traits:list"
+
+
+def as_role(client: Client, roles: str, token: str = "u:p") -> Client:
+    """A caller with these roles only."""
+    return client.acting_as({"X-Auth-Token": token, "X-Roles": roles})
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file so that a reader who looks at the time of change sees it."""
+    before = path.stat().st_mtime if path.exists() else 0.0
+    path.write_text(text)
+    later = max(before, path.stat().st_mtime) + 10
+    os.utime(path, (later, later))
+
+
+def test_each_rule_governs_just_its_routes(tmp_path: Path) -> None:
+    """With a role of its own for each rule, a role opens the routes of its rule and no other."""
+    rules = sorted(set(RULES.values()))
+    overrides = {f"placement:{rule}": f"role:may {rule}" for rule in rules}
+    write(tmp_path / "policy.yaml", json.dumps(overrides).replace("may ", "may_"))
+    client = configured.serve(tmp_path)
+    for role in rules:
+        headers = {"X-Auth-Token": "u:p", "X-Roles": f"may_{role}"}
+        opened = {
+            (method, template)
+            for method, template in RULES
+            if ask(client, method, template, headers).status != 403
+        }
+        assert opened == {key for key, rule in RULES.items() if rule == role}
+    assert as_role(client, "admin,service").get("/traits").status == 403
+
+
+@pytest.mark.parametrize(
+    ("check", "admitted"),
+    [
+        ("@", True),
+        ("", True),
+        ("!", False),
+        ("role:auditor", True),
+        ("role:Auditor", True),
+        ("role:other", False),
+        ("role:auditor and role:other", False),
+        ("role:auditor or role:other", True),
+        ("not role:auditor", False),
+        ("not role:other", True),
+        ("role:auditor and (role:other or not role:third)", True),
+        ("rule:admin_api", False),
+        ("rule:mine", True),
+        ("rule:not_there", False),
+        ("user_id:u", True),
+        ("user_id:v", False),
+        ("project_id:p", True),
+        ("project_id:%(project_id)s", True),
+        ("user_id:%(user_id)s", True),
+        ("user_id:%(project_id)s", False),
+        ("'u':%(user_id)s", True),
+        ("'v':%(user_id)s", False),
+    ],
+)
+def test_a_check_string_says_who_is_admitted(tmp_path: Path, check: str, admitted: bool) -> None:
+    """The grammar of 2.3, asked by user u of project p with the role auditor."""
+    overrides = {"placement:traits:list": check, "mine": "role:auditor"}
+    write(tmp_path / "policy.yaml", json.dumps(overrides))
+    auditor = as_role(configured.serve(tmp_path), "auditor")
+    assert auditor.get("/traits").status == (200 if admitted else 403)
+
+
+def test_only_what_is_listed_changes(tmp_path: Path) -> None:
+    """A rule that the service does not know is ignored."""
+    write(
+        tmp_path / "policy.yaml",
+        "placement:traits:list: role:auditor\nplacement:nonsense: '!'\nsomething: '!'\n",
+    )
+    client = configured.serve(tmp_path)
+    assert as_role(client, "auditor").get("/traits").status == 200
+    assert as_role(client, "admin").get("/traits").status == 403
+    assert as_role(client, "auditor").get("/resource_classes").status == 403
+    assert as_role(client, "admin").get("/resource_classes").status == 200
+
+
+@pytest.mark.parametrize(
+    ("base", "opened"),
+    [
+        ("admin_api", set()),
+        ("service_api", {"/reshaper"}),
+        ("admin_or_service_api", {"/traits"}),
+        ("admin_or_project_reader_or_service_api", {"/usages?project_id=p"}),
+        ("project_reader_api", {"/usages?project_id=p"}),
+    ],
+)
+def test_a_base_rule_may_be_overridden(tmp_path: Path, base: str, opened: set[str]) -> None:
+    """What refers to it follows; nothing refers to `admin_api`."""
+    write(tmp_path / "policy.yaml", f"{base}: role:auditor\n")
+    auditor = as_role(configured.serve(tmp_path), "auditor")
+    admitted = {
+        path
+        for method, path in [
+            ("GET", "/traits"),
+            ("GET", "/usages?project_id=p"),
+            ("POST", "/reshaper"),
+        ]
+        if auditor.request(method, path, json={}).status != 403
+    }
+    assert admitted == opened
+
+
+def test_the_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
+    """Without a restart; and its absence counts as a change too."""
+    policy_file = tmp_path / "policy.yaml"
+    write(policy_file, "placement:traits:list: role:auditor\n")
+    client = configured.serve(tmp_path)
+    assert as_role(client, "auditor").get("/traits").status == 200
+    write(policy_file, "placement:traits:list: role:inspector\n")
+    assert as_role(client, "auditor").get("/traits").status == 403
+    assert as_role(client, "inspector").get("/traits").status == 200
+
+
+def test_a_file_that_comes_later_is_found(tmp_path: Path) -> None:
+    """It need not exist at start."""
+    client = configured.serve(tmp_path)
+    assert as_role(client, "auditor").get("/traits").status == 403
+    write(tmp_path / "policy.yaml", "placement:traits:list: role:auditor\n")
+    assert as_role(client, "auditor").get("/traits").status == 200
+
+
+@pytest.mark.parametrize("with_file", [True, False])
+def test_every_file_of_policy_d_overrides(tmp_path: Path, with_file: bool) -> None:
+    """Also when there is no policy file."""
+    if with_file:
+        write(
+            tmp_path / "policy.yaml",
+            "placement:traits:list: role:auditor\nplacement:traits:show: role:auditor\n",
+        )
+    (tmp_path / "policy.d").mkdir()
+    write(tmp_path / "policy.d" / "one.yaml", "placement:traits:list: role:inspector\n")
+    write(tmp_path / "policy.d" / "two.yaml", "placement:resource_classes:list: role:inspector\n")
+    client = configured.serve(tmp_path)
+    inspector = as_role(client, "inspector")
+    assert inspector.get("/traits").status == 200
+    assert inspector.get("/resource_classes").status == 200
+    shown = as_role(client, "auditor" if with_file else "admin").get("/traits/HW_CPU_X86_VMX")
+    assert shown.status == 204
+
+
+@pytest.mark.parametrize(
+    ("settings", "content", "admitted"),
+    [
+        ("policy_file = mine.yaml", "placement:traits:list: role:auditor\n", True),
+        ("policy_file = mine.json", '{"placement:traits:list": "role:auditor"}', True),
+        ("", '{"placement:traits:list": "role:auditor"}', False),
+    ],
+)
+def test_the_policy_file_is_the_one_that_is_named(
+    tmp_path: Path, settings: str, content: str, admitted: bool
+) -> None:
+    """Relative to the configuration's directory; an unnamed policy.json is not picked up."""
+    name = settings.partition(" = ")[2] or "policy.json"
+    write(tmp_path / name, content)
+    client = configured.serve(tmp_path, f"[oslo_policy]\n{settings}\n")
+    assert (as_role(client, "auditor").get("/traits").status == 200) is admitted
+
+
+def test_the_scope_is_enforced_whatever_the_file_says(tmp_path: Path) -> None:
+    """`enforce_scope` of older files is accepted and ignored."""
+    write(tmp_path / "policy.yaml", "placement:traits:list: '@'\n")
+    client = configured.serve(tmp_path, "[oslo_policy]\nenforce_scope = False\n")
+    system: dict[str, Any] = {"X-Auth-Token": "admin", "OpenStack-System-Scope": "all"}
+    assert as_role(client, "").get("/traits").status == 200
+    assert client.acting_as(system).get("/traits").status == 403
