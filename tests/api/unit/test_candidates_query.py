@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of a candidates query before any data is looked at."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from berth.api.allocation_candidates import decode
+from berth.api.errors import Refused
+from berth.candidates.request import CandidatesRequest, RequestGroup
+
+A1 = "a1111111-1111-1111-1111-111111111111"
+A2 = "a2222222-2222-2222-2222-222222222222"
+ROOT = "c0000000-0000-0000-0000-000000000000"
+
+FIXTURE = Path(__file__).parents[2] / "data" / "candidates-examples.json"
+#: Faults that only the data shows.
+BY_DATA = ("No such trait", "No such resource class")
+
+
+def test_everything_at_once() -> None:
+    """Each parameter ends where it belongs, normalised."""
+    wanted = decode(
+        f"resources=VCPU:1,VCPU:2&required=T1,!T2&required=in:T3,%20T4&resources_N=SRIOV_NET_VF:1"
+        f"&member_of=in:{A1},{A2.upper()}&member_of=!{A1}&in_tree_N=%20{ROOT.replace('-', '')}"
+        f"&required_M=T5&group_policy=isolate&limit=5&root_required=R1,!R2"
+        f"&same_subtree=_N,%20_M,_N",
+        39,
+    )
+    assert wanted == CandidatesRequest(
+        groups=(
+            RequestGroup(
+                suffix="",
+                resources={"VCPU": 2},
+                required=(frozenset({"T1"}), frozenset({"T3", "T4"})),
+                forbidden=frozenset({"T2"}),
+                member_of=(frozenset({A1, A2}),),
+                not_member_of=frozenset({A1}),
+            ),
+            RequestGroup(suffix="_N", resources={"SRIOV_NET_VF": 1}, in_tree=ROOT),
+            RequestGroup(suffix="_M", required=(frozenset({"T5"}),)),
+        ),
+        group_policy="isolate",
+        limit=5,
+        root_required=frozenset({"R1"}),
+        root_forbidden=frozenset({"R2"}),
+        same_subtree=(frozenset({"_N", "_M"}),),
+    )
+
+
+def test_groups_stand_in_the_order_of_their_first_keys() -> None:
+    """The order in which the search reports what is missing."""
+    wanted = decode("required2=T&resources1=A:1&resources=B:1&resources2=C:1&group_policy=none", 25)
+    assert [group.suffix for group in wanted.groups] == ["2", "1", ""]
+
+
+def test_below_1_39_only_the_last_required_is_read() -> None:
+    """An earlier one may even be malformed."""
+    (group,) = decode("resources=VCPU:1&required=,,&required=T", 38).groups
+    assert group.required == (frozenset({"T"}),)
+
+
+@pytest.mark.parametrize("query", ["limit=x&limit=1", "limit=1&limit=0"])
+def test_every_limit_must_be_good_and_the_first_counts(query: str) -> None:
+    """The original judges the last and uses the first, and fails when they differ (D5)."""
+    with pytest.raises(Refused):
+        decode(f"resources=VCPU:1&{query}", 39)
+    assert decode("resources=VCPU:1&limit=7&limit=2", 39).limit == 7
+
+
+def test_a_limit_of_thousands_of_digits_limits_nothing() -> None:
+    """Python does not convert it, and nobody has that many candidates."""
+    assert decode(f"resources=VCPU:1&limit={'9' * 5000}", 39).limit is None
+
+
+def faulty_examples() -> list[Any]:
+    """The examples of the specification's fixture whose query alone is at fault."""
+    examples = json.loads(FIXTURE.read_text())["examples"]
+    return [
+        pytest.param(example, id=example["id"])
+        for example in examples
+        if example["expected"]["status"] == 400
+        and not example["expected"]["detail_has"].startswith(BY_DATA)
+    ]
+
+
+@pytest.mark.parametrize("example", faulty_examples())
+def test_a_fault_is_told_as_the_original_tells_it(example: dict[str, Any]) -> None:
+    """The fragment that clients look for, and the code."""
+    query = example["query"].replace("<agg:g>", A1).replace("<agg:h>", A1)
+    query = query.replace("<unknown>", A2).replace("<rp:R>", ROOT)
+    with pytest.raises(Refused) as refused:
+        decode(query, int(example["microversion"].partition(".")[2]))
+    assert refused.value.status == 400
+    assert example["expected"]["detail_has"] in refused.value.message
+    assert refused.value.code == example["expected"].get("code", refused.value.code)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The layers around the application: faults, unavailable parts, the request log, body limits."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from io import BytesIO
+from typing import TYPE_CHECKING
+from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.util import setup_testing_defaults
+
+import pytest
+
+from berth.api import body
+from berth.api.errors import MICROVERSION, REQUEST_ID, Refused, refusal_of, render
+from berth.api.faults import catch_faults
+from berth.api.request import Request
+from berth.api.request_log import log_requests
+from berth.api.schema import Schema
+from berth.model.errors import DatabaseUnavailable
+from tests.client import Client
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
+
+ANYTHING = Schema({})
+
+
+def environment(**more: object) -> WSGIEnvironment:
+    """A WSGI environment."""
+    environ: WSGIEnvironment = {REQUEST_ID: "req-1"}
+    setup_testing_defaults(environ)
+    return {**environ, **more}
+
+
+def failing(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """An application with a mistake in it, found once the microversion is settled."""
+    environ[MICROVERSION] = 39
+    raise RuntimeError("the <b>mistake</b>\nof somebody")
+
+
+def test_a_fault_is_logged_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    """500 with the exception's text on one line, without tags; the trace goes to the log only."""
+    answer = Client.of(log_requests(catch_faults(failing))).get("/anything")
+    assert answer.status == 500
+    assert answer.detail.endswith("\n\nthe mistake of somebody")
+    assert answer.code == "placement.undefined_code"
+    assert answer.error["request_id"] == answer.headers["x-openstack-request-id"]
+    assert "openstack-api-version" not in answer.headers
+    assert "Traceback" not in answer.text
+    assert any(record.exc_info for record in caplog.records)
+
+
+def test_what_is_unavailable_may_be_asked_again() -> None:
+    """503 with the time after which it is worth it."""
+    refused = refusal_of(DatabaseUnavailable("the database is locked"))
+    assert (refused.status, dict(refused.headers)) == (503, {"retry-after": "1"})
+
+
+def test_a_long_message_is_shortened_in_its_middle() -> None:
+    """It may quote a body of megabytes; its ends say what is wrong."""
+    _, raw = render(Refused(400, f"begin {'x' * 10_000_000} end"), environment())
+    assert len(raw) < 10_000
+    assert b"begin" in raw and b"end" in raw
+
+
+def test_the_request_log_tells_each_end(caplog: pytest.LogCaptureFixture) -> None:
+    """One line at INFO, as log processors know it."""
+
+    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        environ[MICROVERSION] = 7
+        start_response("204 No Content", [("Content-Length", "0")])
+        return []
+
+    wrapped: WSGIApplication = log_requests(application)
+    with caplog.at_level(logging.INFO, logger="placement.requestlog"):
+        Client.of(wrapped, script_name="/placement").get("/a%20b?c=%20")
+    (record,) = caplog.records
+    assert record.getMessage().endswith(
+        '"GET /placement/a%20b?c=%20" status: 204 len: 0 microversion: 1.7'
+    )
+
+
+@pytest.mark.parametrize(
+    ("raw", "says"),
+    [
+        (b"", "Malformed JSON"),
+        (b"\xef\xbb\xbf{}", "Malformed JSON"),
+        (b'"\xff"', "not UTF-8"),
+        (b"{} x", "Malformed JSON"),
+        (b"NaN", "NaN is not a JSON number"),
+        (b"-Infinity", "not a JSON number"),
+        (b'"\\ud800"', "surrogate"),
+        (b"1" + b"0" * 5000, "Malformed JSON"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"a": ["\\u0000"]}', "NUL"),
+        (b'{"\\u0000": 1}', "NUL"),
+    ],
+)
+def test_json_that_nothing_behind_could_hold_is_malformed(raw: bytes, says: str) -> None:
+    """400, whichever decoder finds it."""
+    with pytest.raises(Refused, match=says) as refused:
+        body.decode(raw)
+    assert refused.value.status == 400
+
+
+def test_odd_json_is_still_json() -> None:
+    """Big integers, an escaped backslash before `u0000`, a number beyond a double."""
+    assert body.decode(b"1" + b"0" * 400) == 10**400
+    assert body.decode(rb'"\\u0000"') == "\\u0000"
+    assert body.decode(b"1e999") == float("inf")
+    assert body.decode(b' {"a": 1, "a": 2} ') == {"a": 2}
+
+
+def read(stream: bytes, **more: str) -> object:
+    """Read a body from a stream that the server hands over."""
+    environ = environment(**{"wsgi.input": BytesIO(stream), **more})
+    return body.read(Request(environ), ANYTHING)
+
+
+def test_a_body_of_unknown_length_is_read_to_its_end() -> None:
+    """As chunks arrive, where the server ends the stream."""
+    assert read(b"[1]", HTTP_TRANSFER_ENCODING="chunked") == [1]
+
+
+def test_a_body_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """413, by its announced length without reading it, or once it has grown too long."""
+    monkeypatch.setattr(body, "BODY_BYTES_MAX", 4)
+    assert read(b"[12]", CONTENT_LENGTH="4") == [12]
+    for announced in ({"CONTENT_LENGTH": "5"}, {"CONTENT_LENGTH": "9" * 30}):
+        with pytest.raises(Refused) as refused:
+            read(b"[123]", **announced)
+        assert refused.value.status == 413
+    with pytest.raises(Refused) as refused:
+        read(b"[123]", HTTP_TRANSFER_ENCODING="chunked")
+    assert refused.value.status == 413
