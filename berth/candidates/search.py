@@ -189,6 +189,12 @@ class _Walk:
             positions = self._unseen(anchors, choices, np.flatnonzero(rest))
             if len(positions):
                 yield Batch(anchors, choices, positions)
+            if live is not None:
+                # PERF bench, wide: rows that were served meanwhile leave whole levels without work.
+                while len(pending) > 1 and not (alive[-1] & live).any():
+                    pending.pop()
+                    alive.pop()
+                    path.take_back(len(pending) - 1)
 
     def _unseen(self, anchors: Anchors, choices: tuple[int, ...], positions: Rows) -> Rows:
         """The rows in which a candidate was not already found from another anchor.
