@@ -170,6 +170,9 @@ _HEADERS = (
 _PRESENT = ("last-modified", "x-openstack-request-id", "content-length")
 
 _UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+#: How much of the equal part to keep where two bodies begin to differ.
+_CONTEXT_CHARACTERS = 120
+
 _BASE_URL = re.compile(r"^http://[^/]+")
 
 
@@ -194,7 +197,7 @@ def find_differences(
         our_body = _canonical_body(step, ours, known_uuids)
         their_body = _canonical_body(step, theirs, known_uuids)
         if our_body != their_body:
-            yield Difference(Kind.BODY, "body", our_body, their_body)
+            yield Difference(Kind.BODY, "body", *_around_the_difference(our_body, their_body))
     yield from _compare_headers(ours, theirs, known_uuids)
 
 
@@ -256,6 +259,15 @@ def _compare_headers(ours: Answer, theirs: Answer, known_uuids: Set[str]) -> Ite
             yield Difference(Kind.HEADER, name, our_value, their_value)
 
 
+def _around_the_difference(ours: str, theirs: str) -> tuple[str, str]:
+    """Two texts without most of what they begin with alike."""
+    pairs = enumerate(zip(ours, theirs, strict=False))
+    alike = next((place for place, (one, other) in pairs if one != other), 0)
+    start = max(0, alike - _CONTEXT_CHARACTERS)
+    dots = "..." if start else ""
+    return dots + ours[start:], dots + theirs[start:]
+
+
 def _header(answer: Answer, name: str, known_uuids: Set[str]) -> str:
     """A header's value without what differs between any two servers or runs."""
     value = answer.headers.get(name, "absent")
@@ -282,14 +294,17 @@ def _canonical_body(step: Step, answer: Answer, known_uuids: Set[str]) -> str:
         return f"{len(content['allocation_requests'])} candidates"
     if isinstance(content, dict) and "message" in content:
         content["message"] = "(words)"
-    return _without_generated(_canonical(content), known_uuids)
+    return _canonical(content, known_uuids)
 
 
-def _canonical(content: Json) -> str:
+def _canonical(content: Json, known_uuids: Set[str]) -> str:
     """JSON with the keys of objects and the items of lists in one order."""
     if isinstance(content, dict):
-        items = sorted(content.items())
-        return "{" + ", ".join(f"{json.dumps(key)}: {_canonical(v)}" for key, v in items) + "}"
+        items = sorted(
+            f"{_canonical(key, known_uuids)}: {_canonical(value, known_uuids)}"
+            for key, value in content.items()
+        )
+        return "{" + ", ".join(items) + "}"
     if isinstance(content, list):
-        return "[" + ", ".join(sorted(map(_canonical, content))) + "]"
-    return json.dumps(content)
+        return "[" + ", ".join(sorted(_canonical(item, known_uuids) for item in content)) + "]"
+    return _without_generated(json.dumps(content), known_uuids)

@@ -73,15 +73,12 @@ def run_peer(*, processes: int = 2, extra_configuration: str = "") -> Iterator[R
         configuration.write_text(
             _CONFIGURATION.format(directory=directory, extra=extra_configuration)
         )
-        # Before the workers start: two of them would race to create the tables.
+        environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
+        # Once before the workers start: two that make the tables, or write the standard names,
+        # at the same time collide, and one of them gives up.
         subprocess.run(
-            [
-                str(venv / "bin" / "placement-manage"),
-                "--config-file",
-                str(configuration),
-                "db",
-                "sync",
-            ],
+            [str(venv / "bin" / "python"), "-c", "from placement.wsgi.api import application"],
+            env=environment,
             check=True,
             capture_output=True,
         )
@@ -94,7 +91,6 @@ def run_peer(*, processes: int = 2, extra_configuration: str = "") -> Iterator[R
             *("--processes", str(processes), "--master", "--lazy-apps", "--need-app"),
             *("--die-on-term", "--disable-logging", "--listen", "100", "--buffer-size", "65535"),
         ]
-        environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
         with run_server(
             f"peer {PEER_RELEASE}", command, port=port, environment=environment, directory=directory
         ) as server:
