@@ -148,6 +148,9 @@ OPTIONS: Mapping[str, tuple[cfg.Opt, ...]] = {
     "workarounds": WORKAROUNDS_OPTS,
 }
 
+#: What is added to the library's default_log_levels: the original's line, and a talkative library.
+LOG_LEVELS = ("routes=INFO", "alembic.runtime.plugins=WARNING")
+
 #: Defaults of the `[cors]` group that differ from the library's.
 CORS_DEFAULTS: Mapping[str, list[str]] = {
     "expose_headers": [
@@ -253,7 +256,7 @@ def list_opts() -> list[tuple[str, Sequence[cfg.Opt]]]:
 def register_logging(conf: cfg.ConfigOpts) -> None:
     """Make oslo.log's options known to `conf`, which then stands for the process's logging."""
     log.register_options(conf)
-    conf.set_default("default_log_levels", [*log.get_default_log_levels(), "routes=INFO"])
+    conf.set_default("default_log_levels", [*log.get_default_log_levels(), *LOG_LEVELS])
 
 
 def load(

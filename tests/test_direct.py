@@ -107,7 +107,7 @@ def test_links_stay_inside(make_conf: MakeConf) -> None:
     with PlacementDirect(make_conf("a")) as client:
         created = client.post("/resource_providers", json={"name": "cn1"})
         location = created.headers["Location"]
-        assert location.startswith(client.get_endpoint())
+        assert location.startswith(f"{client.get_endpoint()}/resource_providers/")
         assert client.get(location).json()["name"] == "cn1"
 
 

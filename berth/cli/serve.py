@@ -45,7 +45,7 @@ THREADS_PER_WORKER = 8
 #: Seconds between two looks whether the workers answer yet.
 READY_POLL = 0.02
 
-#: Granian's own messages go where all others go; the rest of its logging setup is not wanted.
+#: Granian's own messages, errors only, go where all others go.
 GRANIAN_LOGGING: dict[str, Any] = {
     "incremental": True,
     "formatters": {},
@@ -234,7 +234,7 @@ def run(
         workers=workers,
         blocking_threads=THREADS_PER_WORKER,
         respawn_failed_workers=True,
-        log_level=LogLevels.warning,
+        log_level=LogLevels.error,
         log_dictconfig=GRANIAN_LOGGING,
         process_name=None,
     )

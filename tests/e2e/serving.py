@@ -60,7 +60,8 @@ def environment(home: Path, **variables: str) -> dict[str, str]:
     unwanted = ("OS_", "XDG_", "SNAP")
     kept = {name: text for name, text in os.environ.items() if not name.startswith(unwanted)}
     root = str(Path(__file__).parents[2])
-    return {**kept, "HOME": str(home), "PYTHONPATH": root, **variables}
+    path = os.pathsep.join(filter(None, [root, kept.get("PYTHONPATH")]))
+    return {**kept, "HOME": str(home), "PYTHONPATH": path, **variables}
 
 
 def run_berth(
