@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The application mounted under a prefix, as a web server mounts it at `/placement`.
+
+Source: rest-api.md 1.3 and 3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.api.worlds import new_custom_name, new_name, new_uuid, provider
+from tests.client import Client
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+pytestmark = pytest.mark.in_process
+
+
+@pytest.fixture
+def mounted(shared_app: WSGIApplication) -> Client:
+    """A client of the application at `/placement`."""
+    return Client.of(shared_app, script_name="/placement")
+
+
+def test_links_begin_with_the_prefix(mounted: Client) -> None:
+    """Of providers and of classes."""
+    uuid = provider(mounted)
+    path = f"/placement/resource_providers/{uuid}"
+    links = mounted.get(f"/resource_providers/{uuid}").json["links"]
+    assert [link["href"] for link in links] == [
+        path,
+        *(
+            f"{path}/{part}"
+            for part in ("inventories", "usages", "aggregates", "traits", "allocations")
+        ),
+    ]
+    found = mounted.get("/resource_classes/VCPU").json
+    assert found["links"] == [{"rel": "self", "href": "/placement/resource_classes/VCPU"}]
+
+
+def test_locations_contain_the_prefix(mounted: Client) -> None:
+    """Absolute, with the host that was asked."""
+    body, name = {"name": new_name(), "uuid": new_uuid()}, new_custom_name()
+    begin = "http://localhost/placement"
+    made = mounted.post("/resource_providers", json=body)
+    assert made.headers["Location"] == f"{begin}/resource_providers/{body['uuid']}"
+    assert mounted.put(f"/traits/{name}").headers["Location"] == f"{begin}/traits/{name}"
+    made = mounted.post("/resource_classes", json={"name": name})
+    assert made.headers["Location"] == f"{begin}/resource_classes/{name}"
+
+
+@pytest.mark.parametrize("path", ["", "/"])
+def test_the_empty_path_is_the_root(mounted: Client, path: str) -> None:
+    """The prefix alone, with or without a slash, gives the document of versions."""
+    answer = mounted.get(path)
+    assert answer.json["versions"][0]["id"] == "v1.0"
+    assert answer.json["versions"][0]["links"] == [{"rel": "self", "href": ""}]
+
+
+def test_without_keystone_the_empty_path_needs_a_token(mounted: Client) -> None:
+    """noauth2 lets only `/` pass."""
+    nobody = {"X-Auth-Token": None, "X-Roles": None}
+    assert mounted.get("/", headers=nobody).status == 200
+    assert mounted.get("", headers=nobody).status == 401
