@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -31,8 +32,8 @@ ADMIN_OR_SERVICE = "rule:admin_or_service_api"
 ADMIN_OR_READER_OR_SERVICE = "rule:admin_or_project_reader_or_service_api"
 SERVICE = "rule:service_api"
 
-#: How often, at most, the policy files are looked at for changes.
-RELOAD_INTERVAL_S = 0.2
+#: Known places of policy files are looked at with each request, others after so long a time.
+SEARCH_INTERVAL_S = 1.0
 
 _PROJECT_SCOPE = ["project"]
 _OLD_REASON = "Placement tells service users from administrators by roles of their own."
@@ -326,15 +327,15 @@ Decision = Callable[[Subject], bool]
 
 
 class Policy:
-    """The rules in force, re-read when their files change."""
+    """The rules in force, read again when their files change, come or go."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
-        self._enforcer = create_enforcer(conf)
+        self._conf = conf
         self._lock = threading.Lock()
-        self._enforcer.load_rules()
-        self._decisions = _compile(self._enforcer)
-        self._looked_at = time.monotonic()
-        self._last_failure = ""
+        self._watched = _policy_paths(conf)
+        self._state = _state_of(self._watched)
+        self._decisions = _load(conf)
+        self._searched_at = time.monotonic()
 
     def check(
         self, rule: str, caller: RequestContext, target: Mapping[str, str | None] | None = None
@@ -344,7 +345,10 @@ class Policy:
         Every rule is for tokens of project scope: system and domain scope are refused whatever the
         files say. The target is the caller's own project and user unless given.
         """
-        if time.monotonic() - self._looked_at > RELOAD_INTERVAL_S:
+        if time.monotonic() - self._searched_at > SEARCH_INTERVAL_S:
+            self._searched_at = time.monotonic()
+            self._watched = _policy_paths(self._conf)
+        if _state_of(self._watched) != self._state:
             self._reload()
         if caller.system_scope or caller.domain_id:
             raise Refused(403, rule)
@@ -354,20 +358,48 @@ class Policy:
             raise Refused(403, f"Policy does not allow {rule} to be performed.")
 
     def _reload(self) -> None:
-        """Look for changed files; a file that cannot be read leaves the rules as they were."""
+        """Read the files again; if one cannot be read, the rules stay as they were."""
         if not self._lock.acquire(blocking=False):
             return
         try:
-            self._looked_at = time.monotonic()
-            self._enforcer.load_rules()
-            self._decisions = _compile(self._enforcer)
-            self._last_failure = ""
-        except Exception as error:
-            if str(error) != self._last_failure:
-                self._last_failure = str(error)
-                LOG.exception("The policy files cannot be read; the rules read before stay.")
+            self._watched = _policy_paths(self._conf)
+            self._state = _state_of(self._watched)
+            self._decisions = _load(self._conf)
+        except Exception:
+            LOG.exception("The policy files cannot be read; the rules read before stay.")
         finally:
             self._lock.release()
+
+
+def _policy_paths(conf: cfg.ConfigOpts) -> tuple[str, ...]:
+    """Where policy files are, and where beside the configuration they may yet appear."""
+    options = conf.oslo_policy
+    names = (options.policy_file, *options.policy_dirs)
+    found = [path for name in names if (path := conf.find_file(name))]
+    beside = {os.path.dirname(os.path.abspath(path)) for path in conf.config_file or ()}
+    beside.update(os.path.abspath(path) for path in conf.config_dir or ())
+    possible = [os.path.join(folder, name) for folder in sorted(beside) for name in names]
+    inside = [entry.path for path in found if os.path.isdir(path) for entry in os.scandir(path)]
+    return tuple(dict.fromkeys((*found, *possible, *inside)))
+
+
+def _state_of(paths: tuple[str, ...]) -> tuple[tuple[int, int, int] | None, ...]:
+    """What tells one content of the paths from another."""
+    return tuple(map(_stamp_of, paths))
+
+
+def _stamp_of(path: str) -> tuple[int, int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _load(conf: cfg.ConfigOpts) -> dict[str, Decision]:
+    enforcer = create_enforcer(conf)
+    enforcer.load_rules()
+    return _compile(enforcer)
 
 
 def _admin_only(name: str) -> policy.DeprecatedRule:

@@ -36,7 +36,7 @@ def show_resource_class(
 ) -> None:
     """Answer one resource class."""
     found = store.get_resource_class(services.database, name)
-    caching.stamp_or_now(request, response, found.updated_at or found.created_at)
+    caching.stamp_or_now(request, response, found.last_modified)
     answer(response, _render(found.name, request.mount))
 
 
