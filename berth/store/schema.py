@@ -153,7 +153,8 @@ def _recount_usages(tx: Tx) -> None:
     """Make the sums of usage agree with inventories and allocations."""
     wrong = tx.connection.execute(_wrong_usages()).all()
     orphans = tx.connection.execute(_usages_without_inventory()).all()
-    stale = [(row[0], row[1]) for row in (*wrong, *orphans)]
+    stale = [(provider, class_id) for provider, class_id, _, _ in wrong]
+    stale += [(provider, class_id) for provider, class_id in orphans]
     if not stale:
         return
     usage = berth_usages.c

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allocations: who holds how much of what; read by consumer or provider, replaced as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+
+from berth.model.consumer import ConsumerWrite
+from berth.model.errors import AllocationsNotFound
+from berth.model.ids import ConsumerUUID, Generation, ProviderUUID
+from berth.store.claims import (
+    Claim,
+    apply_claim,
+    give_back,
+    read_classes,
+    read_held,
+    read_providers,
+)
+from berth.store.consumers import check_generations, delete_consumer, read_consumers
+from berth.store.database import Database, Tx
+from berth.store.generations import Bump, bump_generations
+from berth.store.lookups import get_provider_row
+from berth.store.tables import (
+    allocations,
+    consumer_types,
+    consumers,
+    projects,
+    resource_classes,
+    resource_providers,
+    users,
+)
+
+_held = allocations.c
+_consumer = consumers.c
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerAllocations:
+    """All that one consumer holds.
+
+    `allocations`: by provider, its generation and the amount by resource class. `consumer_type`:
+    None when it has none. `last_modified`: when the newest allocation was made.
+    """
+
+    allocations: dict[ProviderUUID, tuple[Generation, dict[str, int]]]
+    project_id: str
+    user_id: str
+    generation: Generation
+    consumer_type: str | None
+    last_modified: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderAllocations:
+    """All that is held of one provider.
+
+    `consumers`: by consumer, its generation and the amount by resource class. `last_modified`:
+    when the newest allocation was made; None when there is none.
+    """
+
+    generation: Generation
+    consumers: dict[ConsumerUUID, tuple[Generation, dict[str, int]]]
+    last_modified: datetime | None
+
+
+def consumer_allocations(db: Database, consumer_uuid: ConsumerUUID) -> ConsumerAllocations | None:
+    """What a consumer holds; None when that is nothing, or nobody knows the consumer."""
+    with db.read() as tx:
+        rows = tx.connection.execute(
+            select(
+                resource_providers.c.uuid,
+                resource_providers.c.generation,
+                resource_classes.c.name,
+                _held.used,
+                _held.created_at,
+                projects.c.external_id,
+                users.c.external_id,
+                _consumer.generation,
+                consumer_types.c.name,
+            )
+            .select_from(allocations)
+            .join(resource_providers, resource_providers.c.id == _held.resource_provider_id)
+            .join(resource_classes, resource_classes.c.id == _held.resource_class_id)
+            .join(consumers, _consumer.uuid == _held.consumer_id)
+            .join(projects, projects.c.id == _consumer.project_id)
+            .join(users, users.c.id == _consumer.user_id)
+            .outerjoin(consumer_types, consumer_types.c.id == _consumer.consumer_type_id)
+            .where(_held.consumer_id == consumer_uuid)
+            .order_by(_held.id)
+        ).all()
+    if not rows:
+        return None
+    amounts: dict[ProviderUUID, tuple[Generation, dict[str, int]]] = {}
+    for provider, generation, resource_class, used, *_ in rows:
+        amounts.setdefault(provider, (generation, {}))[1][resource_class] = used
+    *_, project_id, user_id, generation, consumer_type = rows[0]
+    return ConsumerAllocations(
+        amounts, project_id, user_id, generation, consumer_type, _newest(rows)
+    )
+
+
+def provider_allocations(db: Database, uuid: ProviderUUID) -> ProviderAllocations:
+    """What is held of a provider.
+
+    Raises:
+        ProviderNotFound: no provider has this uuid.
+    """
+    with db.read() as tx:
+        provider = get_provider_row(tx, uuid)
+        rows = tx.connection.execute(
+            select(
+                _consumer.uuid,
+                _consumer.generation,
+                resource_classes.c.name,
+                _held.used,
+                _held.created_at,
+            )
+            .select_from(allocations)
+            .join(resource_classes, resource_classes.c.id == _held.resource_class_id)
+            .join(consumers, _consumer.uuid == _held.consumer_id)
+            .where(_held.resource_provider_id == provider.id)
+            .order_by(_held.id)
+        ).all()
+    holders: dict[ConsumerUUID, tuple[Generation, dict[str, int]]] = {}
+    for consumer, generation, resource_class, used, _ in rows:
+        holders.setdefault(consumer, (generation, {}))[1][resource_class] = used
+    return ProviderAllocations(provider.generation, holders, _newest(rows))
+
+
+def replace_allocations(db: Database, writes: Sequence[ConsumerWrite], *, attempts: int) -> None:
+    """Let each of some consumers hold exactly what its write says; all of them or none.
+
+    What the consumers held before is given back first, so that they can swap. A claim that takes
+    no more than its consumers held before is accepted even where more is used than there is.
+
+    Args:
+        writes: each consumer at most once.
+        attempts: runs in all when other writers change the same providers; 0 counts as 1.
+
+    Raises:
+        ConsumerGenerationConflict, UnknownProviderInAllocation, UnknownClassInAllocation,
+        NoInventory, UnitViolation, CapacityExceeded: in this order; the last two after the first
+            for all allocations.
+        ConsumerRace: another request wrote one of the consumers at the same time.
+        LostRace: other requests changed the providers each time.
+    """
+
+    def unit(tx: Tx) -> None:
+        uuids = [write.uuid for write in writes]
+        stored = read_consumers(tx, uuids)
+        check_generations(writes, stored)
+        providers = read_providers(tx, writes)
+        classes = read_classes(tx, writes)
+        claim = Claim(writes, stored, providers, classes, read_held(tx, uuids))
+        bump_generations(tx, [Bump(provider) for provider in claim.bumped()])
+        apply_claim(tx, claim)
+
+    db.write(unit, attempts=attempts)
+
+
+def delete_allocations(db: Database, consumer_uuid: ConsumerUUID) -> None:
+    """Take everything from a consumer, whatever its generation; no provider's generation moves.
+
+    Raises:
+        AllocationsNotFound: it holds nothing.
+        ConsumerRace: another request wrote the consumer at the same time.
+    """
+
+    def unit(tx: Tx) -> None:
+        held = read_held(tx, [consumer_uuid])
+        if not held:
+            raise AllocationsNotFound(consumer_uuid)
+        stored = read_consumers(tx, [consumer_uuid])
+        give_back(tx, held)
+        for consumer in stored.values():
+            delete_consumer(tx, consumer)
+
+    db.write(unit)
+
+
+def _newest(rows: Sequence[Any]) -> datetime | None:
+    return max((row.created_at for row in rows if row.created_at), default=None)

@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The act of writing allocations, as parts of a transaction: for `allocations` and `reshape`.
+
+The caller reads and checks in the order in which its faults must be reported, bumps the providers,
+and then calls `apply_claim`. Locks are taken in one order: providers by id, usages by provider and
+class, consumers. Capacity stands in the WHERE of the statement that adds to a usage, so unrelated
+claims on one provider never fail because of one another.
+Source: spec/rest-api.md 10.6, spec/commit-rules.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from sqlalchemy import BigInteger, and_, bindparam, delete, insert, or_, select, update
+
+from berth.model.consumer import ConsumerWrite
+from berth.model.errors import (
+    CapacityExceeded,
+    ConsumerRace,
+    LostRace,
+    NoInventory,
+    UnitViolation,
+    UnknownClassInAllocation,
+    UnknownProviderInAllocation,
+)
+from berth.model.ids import ClassId, ConsumerUUID, ProviderId, ProviderUUID
+from berth.model.inventory import Inventory
+from berth.store.consumers import StoredConsumer, write_consumers
+from berth.store.database import Tx
+from berth.store.inventories import Key
+from berth.store.lookups import ProviderRow, chunks, class_ids, missing, providers_by_uuid
+from berth.store.tables import allocations, berth_usages, inventories
+
+_held = allocations.c
+_inv = inventories.c
+_usage = berth_usages.c
+
+
+class Held(NamedTuple):
+    """A stored allocation."""
+
+    consumer: ConsumerUUID
+    key: Key
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What some consumers shall hold from now on, with everything about it that has been read."""
+
+    writes: Sequence[ConsumerWrite]
+    consumers: Mapping[ConsumerUUID, StoredConsumer]
+    #: Every provider that a new allocation names.
+    providers: Mapping[ProviderUUID, ProviderRow]
+    #: Every resource class that a new allocation names.
+    classes: Mapping[str, ClassId]
+    #: What the consumers hold until now.
+    held: Sequence[Held]
+
+    def bumped(self) -> set[ProviderId]:
+        """The providers whose generation counts up.
+
+        Those that get new allocations, and those that held the old ones of a consumer being
+        emptied. COMPAT spec/rest-api.md 1.15: not those that a consumer merely moves away from.
+        """
+        emptied = {write.uuid for write in self.writes if not write.allocations}
+        named = {provider.id for provider in self.providers.values()}
+        return named.union(one.key.provider for one in self.held if one.consumer in emptied)
+
+
+class _Wanted(NamedTuple):
+    """A new allocation."""
+
+    consumer: ConsumerUUID
+    provider: ProviderUUID
+    resource_class: str
+    key: Key
+    amount: int
+
+
+class _Room(NamedTuple):
+    """An inventory, and what is used of it."""
+
+    inventory: Inventory
+    used: int
+
+
+def read_providers(tx: Tx, writes: Iterable[ConsumerWrite]) -> dict[ProviderUUID, ProviderRow]:
+    """The providers that the new allocations name.
+
+    Raises:
+        UnknownProviderInAllocation: one does not exist.
+    """
+    named = list(dict.fromkeys(uuid for write in writes for uuid in write.allocations))
+    found = providers_by_uuid(tx, named)
+    for uuid in missing(named, found):
+        raise UnknownProviderInAllocation(ProviderUUID(uuid))
+    return found
+
+
+def read_classes(tx: Tx, writes: Iterable[ConsumerWrite]) -> dict[str, ClassId]:
+    """The resource classes that the new allocations name.
+
+    Raises:
+        UnknownClassInAllocation: one does not exist.
+    """
+    named = {
+        name: write.uuid
+        for write in writes
+        for amounts in write.allocations.values()
+        for name in amounts
+    }
+    found = class_ids(tx, named)
+    for name in missing(named, found):
+        raise UnknownClassInAllocation(named[name], name)
+    return found
+
+
+_HELD_BY: Final = select(
+    _held.consumer_id, _held.resource_provider_id, _held.resource_class_id, _held.used
+).where(_held.consumer_id.in_(bindparam("consumers", expanding=True)))
+
+
+def read_held(tx: Tx, uuids: Collection[ConsumerUUID]) -> list[Held]:
+    """What some consumers hold."""
+    return [
+        Held(consumer, Key(provider, resource_class), used)
+        for chunk in chunks(uuids)
+        for consumer, provider, resource_class, used in tx.connection.execute(
+            _HELD_BY, {"consumers": chunk}
+        )
+    ]
+
+
+def apply_claim(tx: Tx, claim: Claim) -> None:
+    """Check the claim against the inventories, and write it.
+
+    The providers of `claim.bumped()` must have been bumped in this transaction: from then on their
+    inventories stand still.
+
+    Raises:
+        NoInventory, UnitViolation, CapacityExceeded: in this order.
+        ConsumerRace, LostRace: somebody else was faster.
+    """
+    wanted = _wanted(claim)
+    rooms = _read_rooms(
+        tx, {one.key.provider for one in wanted}.union(one.key.provider for one in claim.held)
+    )
+    _check_inventories(wanted, rooms)
+    change: Counter[Key] = Counter()
+    for one in wanted:
+        change[one.key] += one.amount
+    for old in claim.held:
+        change[old.key] -= old.used
+    _change_usages(tx, change, rooms, wanted)
+    _release(tx, claim.held)
+    _insert_allocations(tx, wanted)
+    write_consumers(tx, claim.writes, claim.consumers)
+
+
+def give_back(tx: Tx, held: Sequence[Held]) -> None:
+    """Take allocations away, and what they used; whoever holds them is the caller's business.
+
+    Raises:
+        ConsumerRace, LostRace: somebody else was faster.
+    """
+    change: Counter[Key] = Counter()
+    for old in held:
+        change[old.key] -= old.used
+    _change_usages(tx, change, _read_rooms(tx, {old.key.provider for old in held}), [])
+    _release(tx, held)
+
+
+# --- Inventories and usages ----------------------------------------------------------------------
+
+_ROOMS: Final = (
+    select(
+        _inv.resource_provider_id,
+        _inv.resource_class_id,
+        _usage.used,
+        _inv.total,
+        _inv.reserved,
+        _inv.min_unit,
+        _inv.max_unit,
+        _inv.step_size,
+        _inv.allocation_ratio,
+    )
+    .join(
+        berth_usages,
+        and_(
+            _usage.resource_provider_id == _inv.resource_provider_id,
+            _usage.resource_class_id == _inv.resource_class_id,
+        ),
+    )
+    .where(_inv.resource_provider_id.in_(bindparam("providers", expanding=True)))
+)
+
+_CAPACITY: Final = (
+    select((_inv.total - _inv.reserved) * _inv.allocation_ratio)
+    .where(
+        _inv.resource_provider_id == _usage.resource_provider_id,
+        _inv.resource_class_id == _usage.resource_class_id,
+    )
+    .correlate(berth_usages)
+    .scalar_subquery()
+)
+_DELTA: Final = bindparam("delta", type_=BigInteger)
+
+#: The guard of every claim. A change that adds nothing passes even where too much is used already.
+_CHANGE_USAGE: Final = (
+    update(berth_usages)
+    .where(
+        _usage.resource_provider_id == bindparam("provider"),
+        _usage.resource_class_id == bindparam("resource_class"),
+        or_(_DELTA <= 0, _usage.used + _DELTA <= _CAPACITY),
+    )
+    .values(used=_usage.used + _DELTA)
+)
+
+
+def _wanted(claim: Claim) -> list[_Wanted]:
+    return [
+        _Wanted(
+            write.uuid,
+            provider,
+            name,
+            Key(claim.providers[provider].id, claim.classes[name]),
+            amount,
+        )
+        for write in claim.writes
+        for provider, amounts in write.allocations.items()
+        for name, amount in amounts.items()
+    ]
+
+
+def _read_rooms(tx: Tx, providers: Collection[ProviderId]) -> dict[Key, _Room]:
+    return {
+        Key(provider, resource_class): _Room(Inventory(*fields), used)
+        for chunk in chunks(sorted(providers))
+        for provider, resource_class, used, *fields in tx.connection.execute(
+            _ROOMS, {"providers": chunk}
+        )
+    }
+
+
+def _check_inventories(wanted: Sequence[_Wanted], rooms: Mapping[Key, _Room]) -> None:
+    """Refuse what no amount of free room could make right.
+
+    Providers that have nothing at all of what is asked come first (spec/rest-api.md 10.6).
+    """
+    asked: dict[ProviderUUID, list[_Wanted]] = {}
+    for one in wanted:
+        asked.setdefault(one.provider, []).append(one)
+    for provider, ones in asked.items():
+        if not any(one.key in rooms for one in ones):
+            raise NoInventory(provider, list(dict.fromkeys(one.resource_class for one in ones)))
+    for one in wanted:
+        if one.key not in rooms:
+            raise NoInventory(one.provider, [one.resource_class])
+        inventory = rooms[one.key].inventory
+        if not inventory.allows_unit(one.amount):
+            raise UnitViolation(
+                one.provider,
+                one.resource_class,
+                asked=one.amount,
+                min_unit=inventory.min_unit,
+                max_unit=inventory.max_unit,
+                step_size=inventory.step_size,
+            )
+
+
+def _change_usages(
+    tx: Tx, change: Mapping[Key, int], rooms: Mapping[Key, _Room], wanted: Sequence[_Wanted]
+) -> None:
+    """Add to the sums of usage, or refuse as a whole. All the providers count as touched.
+
+    RACE tests/store/test_claim_races.py: the row counts decide; what was read before only names
+    the rows that exist (old data may hold allocations of no inventory).
+
+    Raises:
+        CapacityExceeded: one of them has not so much free.
+        LostRace: an inventory went at the same time.
+    """
+    tx.touched.update(key.provider for key in change)
+    changing = [key for key in sorted(change) if change[key] != 0 and key in rooms]
+    if not changing:
+        return
+    changed = tx.connection.execute(
+        _CHANGE_USAGE, [{**key._asdict(), "delta": change[key]} for key in changing]
+    )
+    if changed.rowcount != len(changing):
+        _refuse_excess(tx, change, rooms, wanted)
+        raise LostRace("an inventory")
+
+
+def _refuse_excess(
+    tx: Tx, change: Mapping[Key, int], before: Mapping[Key, _Room], wanted: Sequence[_Wanted]
+) -> None:
+    """Say which of the wanted allocations did not fit: its sum has not been changed, and cannot be.
+
+    Raises:
+        CapacityExceeded: for the first one, in the order of the request.
+    """
+    now = _read_rooms(tx, {one.key.provider for one in wanted})
+    asked: Counter[Key] = Counter()
+    for one in wanted:
+        asked[one.key] += one.amount
+    for one in wanted:
+        room, delta = now.get(one.key), change[one.key]
+        if room is None or delta <= 0 or room.used == before[one.key].used + delta:
+            continue
+        if not room.inventory.has_capacity_for(room.used + delta):
+            used_by_others = room.used + delta - asked[one.key]
+            raise CapacityExceeded(
+                one.provider,
+                one.resource_class,
+                asked=asked[one.key],
+                free=max(room.inventory.capacity - used_by_others, 0),
+            )
+
+
+# --- Allocations ---------------------------------------------------------------------------------
+
+_RELEASE: Final = delete(allocations).where(
+    _held.consumer_id.in_(bindparam("consumers", expanding=True))
+)
+
+
+def _release(tx: Tx, held: Sequence[Held]) -> None:
+    """Delete the rows of all that some consumers hold.
+
+    Raises:
+        ConsumerRace: a consumer has got or lost allocations since they were read.
+    """
+    holders = list(dict.fromkeys(one.consumer for one in held))
+    deleted = sum(
+        tx.connection.execute(_RELEASE, {"consumers": chunk}).rowcount for chunk in chunks(holders)
+    )
+    if deleted != len(held):
+        raise ConsumerRace(holders)
+
+
+def _insert_allocations(tx: Tx, wanted: Sequence[_Wanted]) -> None:
+    if not wanted:
+        return
+    tx.connection.execute(
+        insert(allocations),
+        [
+            {
+                "resource_provider_id": one.key.provider,
+                "resource_class_id": one.key.resource_class,
+                "consumer_id": one.consumer,
+                "used": one.amount,
+                "created_at": tx.now,
+            }
+            for one in wanted
+        ],
+    )

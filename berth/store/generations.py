@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lock of providers: every accepted change counts its generation up, in the same commit."""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from sqlalchemy import Integer, bindparam, func, update
+
+from berth.model.errors import LostRace, ProviderGenerationConflict
+from berth.model.ids import Generation, ProviderId
+from berth.store.database import Tx
+from berth.store.lookups import ProviderRow
+from berth.store.tables import resource_providers
+
+_rp = resource_providers.c
+
+#: Written with the generation that was read, or with any when that is NULL.
+_BUMP: Final = (
+    update(resource_providers)
+    .where(
+        _rp.id == bindparam("provider"),
+        _rp.generation == func.coalesce(bindparam("seen", type_=Integer), _rp.generation),
+    )
+    .values(
+        generation=_rp.generation + bindparam("steps", type_=Integer), updated_at=bindparam("now")
+    )
+)
+
+_PIN: Final = (
+    update(resource_providers)
+    .where(_rp.id == bindparam("provider"), _rp.generation == bindparam("seen"))
+    .values(generation=_rp.generation)
+)
+
+
+class Bump(NamedTuple):
+    """A provider's way to its next generation; `seen` None: from whatever it is at."""
+
+    provider: ProviderId
+    seen: Generation | None = None
+    steps: int = 1
+
+
+def check_seen(provider: ProviderRow, seen: Generation) -> None:
+    """Refuse a client whose view of the provider is out of date.
+
+    This only words the refusal; the guard is the WHERE of the bump that follows.
+
+    Raises:
+        ProviderGenerationConflict: the provider is at another generation.
+    """
+    if provider.generation != seen:
+        raise ProviderGenerationConflict(provider.uuid, seen=seen, actual=provider.generation)
+
+
+def bump_generation(tx: Tx, provider: ProviderRow) -> Generation:
+    """Move a provider on by one from the generation that was read; it counts as touched.
+
+    Raises:
+        LostRace: somebody moved or deleted it since.
+    """
+    bump_generations(tx, [Bump(provider.id, provider.generation)])
+    return Generation(provider.generation + 1)
+
+
+def bump_generations(tx: Tx, bumps: Iterable[Bump]) -> None:
+    """Move several providers on, in the order of their ids; all of them count as touched.
+
+    RACE tests/store/test_claim_races.py: the rows stay locked until the commit, so whoever reads
+    inventories after this sees them as they will be when it commits.
+
+    Raises:
+        LostRace: one of them was moved or deleted since it was read.
+    """
+    ordered = sorted(bumps, key=lambda bump: bump.provider)
+    if not ordered:
+        return
+    bumped = tx.connection.execute(
+        _BUMP,
+        [
+            {"provider": bump.provider, "seen": bump.seen, "steps": bump.steps, "now": tx.now}
+            for bump in ordered
+        ],
+    )
+    if bumped.rowcount != len(ordered):
+        raise LostRace("a resource provider")
+    tx.touched.update(bump.provider for bump in ordered)
+
+
+def pin_provider(tx: Tx, provider: ProviderRow) -> None:
+    """Write a provider's row without changing it, and count it as touched.
+
+    For changes that leave the generation alone: the row is the guard that they share with others.
+
+    Raises:
+        LostRace: somebody moved or deleted it since it was read.
+    """
+    pinned = tx.connection.execute(_PIN, {"provider": provider.id, "seen": provider.generation})
+    if pinned.rowcount != 1:
+        raise LostRace(f"resource provider {provider.uuid}")
+    tx.touched.add(provider.id)

@@ -1,0 +1,412 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inventories: what providers have, of which resource classes.
+
+Each inventory has a row of `berth_usages` beside it, which goes only while nothing is used: that is
+the guard against taking an inventory away from under its allocations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from berth.model.errors import (
+    InventoryExists,
+    InventoryInUse,
+    InventoryInUseOnDelete,
+    InventoryNotFound,
+    InventoryNotOnProvider,
+    LostRace,
+    ResourceClassNotFound,
+    UnknownClassInInventory,
+)
+from berth.model.ids import ClassId, Generation, ProviderId, ProviderUUID
+from berth.model.inventory import Inventory
+from berth.model.standard import CUSTOM_CLASS_ID_MIN
+from berth.store.database import Database, Tx
+from berth.store.generations import bump_generation, check_seen
+from berth.store.lookups import chunks, class_ids, get_provider_row, missing
+from berth.store.tables import allocations, berth_usages, inventories, resource_classes
+
+
+class Key(NamedTuple):
+    """Whose inventory of what."""
+
+    provider: ProviderId
+    resource_class: ClassId
+
+
+@dataclass(frozen=True, slots=True)
+class StoredInventory:
+    """One inventory as read, with its provider's generation."""
+
+    inventory: Inventory
+    generation: Generation
+    last_modified: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderInventories:
+    """All inventories of a provider by resource class name; the newest time of any, if there is."""
+
+    generation: Generation
+    inventories: dict[str, Inventory]
+    last_modified: datetime | None
+
+
+_inv = inventories.c
+_usage = berth_usages.c
+
+_ROWS: Final = select(
+    _inv.resource_provider_id,
+    _inv.resource_class_id,
+    resource_classes.c.name,
+    _inv.total,
+    _inv.reserved,
+    _inv.min_unit,
+    _inv.max_unit,
+    _inv.step_size,
+    _inv.allocation_ratio,
+    func.coalesce(_inv.updated_at, _inv.created_at),
+).join(resource_classes, resource_classes.c.id == _inv.resource_class_id)
+_ROWS_OF_PROVIDER: Final = _ROWS.where(_inv.resource_provider_id == bindparam("provider")).order_by(
+    _inv.resource_class_id
+)
+
+_OF_KEY: Final = (
+    _inv.resource_provider_id == bindparam("provider"),
+    _inv.resource_class_id == bindparam("resource_class"),
+)
+_USAGE_OF_KEY: Final = (
+    _usage.resource_provider_id == bindparam("provider"),
+    _usage.resource_class_id == bindparam("resource_class"),
+)
+
+#: Starts at what is allocated already: nothing, but for data that was wrong before.
+_INSERT_USAGE: Final = insert(berth_usages).from_select(
+    ["resource_provider_id", "resource_class_id", "used"],
+    select(
+        bindparam("provider", type_=_usage.resource_provider_id.type),
+        bindparam("resource_class", type_=_usage.resource_class_id.type),
+        func.coalesce(func.sum(allocations.c.used), 0),
+    ).where(
+        allocations.c.resource_provider_id == bindparam("provider"),
+        allocations.c.resource_class_id == bindparam("resource_class"),
+    ),
+)
+
+
+def list_inventories(db: Database, uuid: ProviderUUID) -> ProviderInventories:
+    """All inventories of a provider.
+
+    Raises:
+        ProviderNotFound: no provider has this uuid.
+    """
+    with db.read() as tx:
+        provider = get_provider_row(tx, uuid)
+        rows = list(_stored(tx, provider.id))
+        return ProviderInventories(
+            provider.generation,
+            {row.class_name: row.inventory for row in rows},
+            max((row.changed_at for row in rows if row.changed_at), default=None),
+        )
+
+
+def get_inventory(db: Database, uuid: ProviderUUID, class_name: str) -> StoredInventory:
+    """A provider's inventory of one resource class.
+
+    Raises:
+        ProviderNotFound: no provider has this uuid.
+        InventoryNotFound: it has no such inventory, or there is no such resource class.
+    """
+    with db.read() as tx:
+        provider = get_provider_row(tx, uuid)
+        for row in _stored(tx, provider.id):
+            if row.class_name == class_name:
+                return StoredInventory(row.inventory, provider.generation, row.changed_at)
+        raise InventoryNotFound(uuid, class_name)
+
+
+def create_inventory(
+    db: Database, uuid: ProviderUUID, class_name: str, inventory: Inventory
+) -> Generation:
+    """Add an inventory; the provider's new generation.
+
+    Raises:
+        ProviderNotFound: no provider has this uuid.
+        UnknownClassInInventory: no resource class has this name.
+        InventoryExists: the provider has one of this class.
+    """
+
+    def unit(tx: Tx) -> Generation:
+        provider = get_provider_row(tx, uuid)
+        ids = known_classes(tx, {class_name: uuid})
+        generation = bump_generation(tx, provider)
+        key = Key(provider.id, ids[class_name])
+        if key in stored_keys(tx, [provider.id]):
+            raise InventoryExists(uuid, class_name)
+        put_inventories(tx, {key: inventory}, stored=set())
+        return generation
+
+    return db.write(unit)
+
+
+def replace_inventories(
+    db: Database, uuid: ProviderUUID, seen: Generation, inventories: Mapping[str, Inventory]
+) -> Generation:
+    """Let a provider have exactly these inventories, by resource class name.
+
+    Shrinking one below what is used is accepted. The generation moves even if nothing changes.
+
+    Raises:
+        ProviderNotFound: no provider has this uuid.
+        ProviderGenerationConflict: it is not at `seen`.
+        UnknownClassInInventory: a resource class does not exist.
+        InventoryInUse: an inventory that would go has allocations.
+    """
+
+    def unit(tx: Tx) -> Generation:
+        provider = get_provider_row(tx, uuid)
+        check_seen(provider, seen)
+        ids = known_classes(tx, dict.fromkeys(inventories, uuid))
+        generation = bump_generation(tx, provider)
+        stored = stored_keys(tx, [provider.id])
+        wanted = {Key(provider.id, ids[name]): value for name, value in inventories.items()}
+        _remove_or_refuse(tx, uuid, stored - set(wanted))
+        put_inventories(tx, wanted, stored=stored)
+        return generation
+
+    return db.write(unit)
+
+
+def update_inventory(
+    db: Database, uuid: ProviderUUID, class_name: str, seen: Generation, inventory: Inventory
+) -> Generation:
+    """Change an inventory that is there; the provider's new generation.
+
+    Raises:
+        ProviderNotFound: no provider has this uuid.
+        ProviderGenerationConflict: it is not at `seen`.
+        ResourceClassNotFound: no resource class has this name.
+        InventoryNotOnProvider: the provider has no inventory of this class.
+    """
+
+    def unit(tx: Tx) -> Generation:
+        provider = get_provider_row(tx, uuid)
+        check_seen(provider, seen)
+        ids = class_ids(tx, [class_name])
+        if class_name not in ids:
+            raise ResourceClassNotFound(class_name)
+        generation = bump_generation(tx, provider)
+        key = Key(provider.id, ids[class_name])
+        stored = stored_keys(tx, [provider.id])
+        if key not in stored:
+            raise InventoryNotOnProvider(uuid, class_name)
+        put_inventories(tx, {key: inventory}, stored=stored)
+        return generation
+
+    return db.write(unit)
+
+
+def delete_inventory(db: Database, uuid: ProviderUUID, class_name: str) -> None:
+    """Take one inventory away.
+
+    Raises:
+        ProviderNotFound: no provider has this uuid.
+        InventoryNotFound: it has no such inventory, or there is no such resource class.
+        InventoryInUseOnDelete: it has allocations.
+    """
+
+    def unit(tx: Tx) -> None:
+        provider = get_provider_row(tx, uuid, to_delete=True)
+        ids = class_ids(tx, [class_name])
+        key = Key(provider.id, ids.get(class_name, ClassId(-1)))
+        if key not in stored_keys(tx, [provider.id]):
+            raise InventoryNotFound(uuid, class_name, to_delete=True)
+        bump_generation(tx, provider)
+        if remove_unused(tx, [key]):
+            raise InventoryInUseOnDelete(uuid, class_name)
+
+    db.write(unit)
+
+
+def delete_inventories(db: Database, uuid: ProviderUUID) -> None:
+    """Take all inventories away; the generation moves even if there were none.
+
+    Raises:
+        ProviderNotFound: no provider has this uuid.
+        InventoryInUse: one has allocations.
+    """
+
+    def unit(tx: Tx) -> None:
+        provider = get_provider_row(tx, uuid, to_delete=True)
+        bump_generation(tx, provider)
+        _remove_or_refuse(tx, uuid, stored_keys(tx, [provider.id]))
+
+    db.write(unit)
+
+
+# --- Parts of a transaction, shared with the reshaper --------------------------------------------
+
+
+def known_classes(tx: Tx, wanted: Mapping[str, ProviderUUID]) -> dict[str, ClassId]:
+    """The ids of resource classes, each given with a provider that shall have it.
+
+    Raises:
+        UnknownClassInInventory: one does not exist.
+    """
+    ids = class_ids(tx, wanted)
+    for name in missing(wanted, ids):
+        raise UnknownClassInInventory(wanted[name], name)
+    return ids
+
+
+def stored_keys(tx: Tx, providers: Iterable[ProviderId]) -> set[Key]:
+    """Which inventories some providers have."""
+    return {
+        Key(*row)
+        for chunk in chunks(providers)
+        for row in tx.connection.execute(
+            select(_inv.resource_provider_id, _inv.resource_class_id).where(
+                _inv.resource_provider_id.in_(chunk)
+            )
+        )
+    }
+
+
+def put_inventories(tx: Tx, wanted: Mapping[Key, Inventory], *, stored: Collection[Key]) -> None:
+    """Write inventories: update those that are stored, insert the others.
+
+    The providers' generations must have been bumped in this transaction.
+
+    Raises:
+        LostRace: an inventory or a resource class came or went at the same time.
+    """
+    changed = [key for key in wanted if key in stored]
+    if changed:
+        updated = tx.connection.execute(
+            update(inventories)
+            .where(*_OF_KEY)
+            .values({name: bindparam(f"new_{name}") for name in _FIELDS})
+            .values(updated_at=tx.now),
+            [{**key._asdict(), **_fields(wanted[key], "new_")} for key in changed],
+        )
+        if updated.rowcount != len(changed):
+            raise LostRace("an inventory")
+    added = [key for key in wanted if key not in stored]
+    if added:
+        _pin_custom_classes(tx, {key.resource_class for key in added})
+        _insert_inventories(tx, added, wanted)
+
+
+def remove_unused(tx: Tx, keys: Collection[Key]) -> list[Key]:
+    """Delete inventories that nobody uses; those in use, for which the caller must refuse.
+
+    The guard is that a usage row goes only while it says zero.
+
+    Raises:
+        LostRace: an inventory went at the same time.
+    """
+    if not keys:
+        return []
+    parameters = [key._asdict() for key in sorted(keys)]
+    removed = tx.connection.execute(
+        delete(berth_usages).where(*_USAGE_OF_KEY, _usage.used == 0), parameters
+    )
+    if removed.rowcount != len(keys):
+        if in_use := _in_use(tx, keys):
+            return in_use
+        raise LostRace("an inventory")
+    tx.connection.execute(delete(inventories).where(*_OF_KEY), parameters)
+    return []
+
+
+def class_names(tx: Tx, ids: Collection[ClassId]) -> list[str]:
+    """The names of some resource classes, for the words of an error."""
+    names = select(resource_classes.c.name).order_by(resource_classes.c.id)
+    return [
+        name
+        for chunk in chunks(ids)
+        for name in tx.connection.scalars(names.where(resource_classes.c.id.in_(chunk)))
+    ]
+
+
+# --- Details -------------------------------------------------------------------------------------
+
+_FIELDS: Final = (
+    "total",
+    "reserved",
+    "min_unit",
+    "max_unit",
+    "step_size",
+    "allocation_ratio",
+)
+
+
+class _StoredRow(NamedTuple):
+    class_name: str
+    inventory: Inventory
+    changed_at: datetime | None
+
+
+def _stored(tx: Tx, provider: ProviderId) -> Iterator[_StoredRow]:
+    for row in tx.connection.execute(_ROWS_OF_PROVIDER, {"provider": provider}):
+        _, _, class_name, *fields, changed_at = row
+        yield _StoredRow(class_name, Inventory(*fields), changed_at)
+
+
+def _fields(inventory: Inventory, prefix: str = "") -> dict[str, Any]:
+    return {f"{prefix}{name}": getattr(inventory, name) for name in _FIELDS}
+
+
+def _pin_custom_classes(tx: Tx, ids: Collection[ClassId]) -> None:
+    """Write the classes' rows as they are, so that none goes while it gets its first inventory."""
+    custom = sorted(number for number in ids if number >= CUSTOM_CLASS_ID_MIN)
+    rows = resource_classes.c
+    for chunk in chunks(custom):
+        pinned = tx.connection.execute(
+            update(resource_classes).where(rows.id.in_(chunk)).values(name=rows.name)
+        )
+        if pinned.rowcount != len(chunk):
+            raise LostRace("a resource class")
+
+
+def _insert_inventories(tx: Tx, added: Sequence[Key], wanted: Mapping[Key, Inventory]) -> None:
+    rows = [
+        {
+            "resource_provider_id": key.provider,
+            "resource_class_id": key.resource_class,
+            "created_at": tx.now,
+            **_fields(wanted[key]),
+        }
+        for key in added
+    ]
+    try:
+        tx.connection.execute(insert(inventories), rows)
+        tx.connection.execute(_INSERT_USAGE, [key._asdict() for key in added])
+    except IntegrityError as error:
+        raise LostRace("an inventory") from error
+
+
+def _remove_or_refuse(tx: Tx, uuid: ProviderUUID, keys: Collection[Key]) -> None:
+    if in_use := remove_unused(tx, keys):
+        raise InventoryInUse(uuid, class_names(tx, [key.resource_class for key in in_use]))
+
+
+def _in_use(tx: Tx, keys: Collection[Key]) -> list[Key]:
+    providers = {key.provider for key in keys}
+    used = {
+        Key(*row)
+        for chunk in chunks(providers)
+        for row in tx.connection.execute(
+            select(_usage.resource_provider_id, _usage.resource_class_id).where(
+                _usage.resource_provider_id.in_(chunk), _usage.used > 0
+            )
+        )
+    }
+    return sorted(used.intersection(keys))

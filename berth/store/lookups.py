@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the names on the wire to rows: providers, resource classes, traits.
+
+Names that do not exist are missing from what is found; which error that is, the caller knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final, NamedTuple, TypeVar
+
+from sqlalchemy import Table, bindparam, select
+
+from berth.model.errors import ProviderNotFound
+from berth.model.ids import ClassId, Generation, ProviderId, ProviderUUID, TraitId
+from berth.store.database import Tx
+from berth.store.tables import resource_classes, resource_providers, traits
+
+T = TypeVar("T")
+
+#: Values in one IN list: engines limit the parameters of a statement.
+IN_LIST_MAX: Final = 500
+
+
+class ProviderRow(NamedTuple):
+    """What a write needs to know of a provider."""
+
+    id: ProviderId
+    uuid: ProviderUUID
+    generation: Generation
+
+
+_PROVIDER: Final = select(
+    resource_providers.c.id, resource_providers.c.uuid, resource_providers.c.generation
+)
+_PROVIDER_BY_UUID: Final = _PROVIDER.where(resource_providers.c.uuid == bindparam("uuid"))
+_PROVIDERS_BY_UUID: Final = _PROVIDER.where(
+    resource_providers.c.uuid.in_(bindparam("uuids", expanding=True))
+)
+
+
+def chunks(values: Iterable[T]) -> Iterator[list[T]]:
+    """The values in lists that fit into an IN."""
+    pending = iter(values)
+    while chunk := list(islice(pending, IN_LIST_MAX)):
+        yield chunk
+
+
+def get_provider_row(tx: Tx, uuid: ProviderUUID, *, to_delete: bool = False) -> ProviderRow:
+    """One provider; `to_delete` only changes the words of the error.
+
+    Raises:
+        ProviderNotFound: no provider has this uuid.
+    """
+    row = tx.connection.execute(_PROVIDER_BY_UUID, {"uuid": uuid}).one_or_none()
+    if row is None:
+        raise ProviderNotFound(uuid, to_delete=to_delete)
+    return ProviderRow(*row)
+
+
+def providers_by_uuid(tx: Tx, uuids: Collection[ProviderUUID]) -> dict[ProviderUUID, ProviderRow]:
+    """Those of some providers that exist."""
+    return {
+        row.uuid: ProviderRow(*row)
+        for chunk in chunks(uuids)
+        for row in tx.connection.execute(_PROVIDERS_BY_UUID, {"uuids": chunk})
+    }
+
+
+def class_ids(tx: Tx, names: Collection[str]) -> dict[str, ClassId]:
+    """Those of some resource classes that exist."""
+    return {name: ClassId(number) for name, number in _ids(tx, resource_classes, names)}
+
+
+def trait_ids(tx: Tx, names: Collection[str]) -> dict[str, TraitId]:
+    """Those of some traits that exist."""
+    return {name: TraitId(number) for name, number in _ids(tx, traits, names)}
+
+
+def missing(names: Iterable[str], known: Collection[str]) -> Sequence[str]:
+    """The names that are not known, each once, in the order given."""
+    return [name for name in dict.fromkeys(names) if name not in known]
+
+
+def _ids(tx: Tx, table: Table, names: Collection[str]) -> Iterator[tuple[str, int]]:
+    for chunk in chunks(names):
+        found = tx.connection.execute(
+            select(table.c.name, table.c.id).where(table.c.name.in_(chunk))
+        )
+        yield from ((name, number) for name, number in found)

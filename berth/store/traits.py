@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traits: their definitions, and which provider has which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Select, delete, exists, func, insert, select
+from sqlalchemy.exc import IntegrityError
+
+from berth.model.errors import (
+    CannotDeleteStandardTrait,
+    LostRace,
+    TraitInUse,
+    TraitNotFound,
+    UnknownTraits,
+)
+from berth.model.ids import Generation, ProviderId, ProviderUUID, TraitId
+from berth.model.names import CUSTOM_PREFIX
+from berth.store.database import Database, Tx
+from berth.store.generations import bump_generation, check_seen
+from berth.store.lookups import chunks, get_provider_row, missing, trait_ids
+from berth.store.tables import resource_provider_traits, traits
+
+_trait = traits.c
+_having = resource_provider_traits.c
+
+
+@dataclass(frozen=True, slots=True)
+class TraitRecord:
+    """A trait's definition."""
+
+    name: str
+    created_at: datetime | None
+    updated_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class TraitList:
+    """Some traits, and when the newest of them was defined; None when there are none."""
+
+    names: list[str]
+    last_modified: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderTraits:
+    """A provider's traits, and when the newest of them was defined; None when it has none."""
+
+    generation: Generation
+    names: list[str]
+    last_modified: datetime | None
+
+
+def list_traits(
+    db: Database, *, names: Sequence[str] | None, prefix: str | None, associated: bool | None
+) -> TraitList:
+    """The traits that meet every filter that is not None.
+
+    Args:
+        names: only these; those that do not exist are passed over.
+        prefix: only names that begin so, taken literally and by case.
+        associated: only those that some provider has, or only those that none has.
+    """
+    statement = select(_trait.name, func.coalesce(_trait.updated_at, _trait.created_at))
+    if associated is not None:
+        had = exists().where(_having.trait_id == _trait.id)
+        statement = statement.where(had if associated else ~had)
+    if prefix:
+        statement = statement.where(func.substr(_trait.name, 1, len(prefix)) == prefix)
+    parts = (
+        [statement]
+        if names is None
+        else [statement.where(_trait.name.in_(chunk)) for chunk in chunks(dict.fromkeys(names))]
+    )
+    with db.read() as tx:
+        rows = [row for part in parts for row in tx.connection.execute(part.order_by(_trait.id))]
+    return TraitList([row[0] for row in rows], _newest(row[1] for row in rows))
+
+
+def get_trait(db: Database, name: str) -> TraitRecord:
+    """One trait's definition.
+
+    Raises:
+        TraitNotFound: no trait has this name.
+    """
+    with db.read() as tx:
+        return _get_record(tx, name)
+
+
+def create_trait(db: Database, name: str) -> tuple[TraitRecord, bool]:
+    """Make sure that a trait exists: its definition, and whether it was made now.
+
+    A trait that exists already, the common case, is only read.
+    """
+    try:
+        return get_trait(db, name), False
+    except TraitNotFound:
+        pass
+
+    def unit(tx: Tx) -> tuple[TraitRecord, bool]:
+        inserted = tx.connection.execute(
+            tx.dialect.insert_missing(traits), {"name": name, "created_at": tx.now}
+        )
+        tx.names_touched = created = inserted.rowcount == 1
+        return _get_record(tx, name), created
+
+    return db.write(unit)
+
+
+def delete_trait(db: Database, name: str) -> None:
+    """Remove a custom trait.
+
+    Raises:
+        TraitNotFound: no trait has this name.
+        CannotDeleteStandardTrait: it is not a custom one.
+        TraitInUse: a provider has it.
+    """
+
+    def unit(tx: Tx) -> None:
+        ids = trait_ids(tx, [name])
+        if name not in ids:
+            raise TraitNotFound(name)
+        if not name.startswith(CUSTOM_PREFIX):
+            raise CannotDeleteStandardTrait(name)
+        in_use = exists().where(_having.trait_id == ids[name])
+        try:
+            deleted = tx.connection.execute(delete(traits).where(_trait.id == ids[name], ~in_use))
+        except IntegrityError as error:  # a provider has got it meanwhile
+            raise TraitInUse(name) from error
+        if deleted.rowcount != 1:
+            if tx.connection.scalar(select(in_use)):
+                raise TraitInUse(name)
+            raise LostRace(f"trait {name}")
+        tx.names_touched = True
+
+    db.write(unit)
+
+
+def get_provider_traits(db: Database, uuid: ProviderUUID) -> ProviderTraits:
+    """The traits that a provider itself has.
+
+    Raises:
+        ProviderNotFound: no provider has this uuid.
+    """
+    with db.read() as tx:
+        provider = get_provider_row(tx, uuid)
+        return _provider_traits(tx, provider.id, provider.generation)
+
+
+def replace_provider_traits(
+    db: Database, uuid: ProviderUUID, names: Iterable[str], seen: Generation
+) -> ProviderTraits:
+    """Let a provider have exactly these traits; the generation moves only if that is a change.
+
+    Raises:
+        ProviderNotFound: no provider has this uuid.
+        ProviderGenerationConflict: it is not at `seen`.
+        UnknownTraits: some do not exist.
+    """
+    wanted_names = list(dict.fromkeys(names))
+
+    def unit(tx: Tx) -> ProviderTraits:
+        provider = get_provider_row(tx, uuid)
+        check_seen(provider, seen)
+        ids = trait_ids(tx, wanted_names)
+        if unknown := missing(wanted_names, ids):
+            raise UnknownTraits(unknown)
+        generation = provider.generation
+        stored, wanted = _trait_ids_of(tx, provider.id), set(ids.values())
+        if stored != wanted:
+            generation = bump_generation(tx, provider)
+            _write_traits(tx, provider.id, gone=stored - wanted, new=wanted - stored)
+        return _provider_traits(tx, provider.id, generation)
+
+    return db.write(unit)
+
+
+def delete_provider_traits(db: Database, uuid: ProviderUUID) -> None:
+    """Take all traits from a provider; the generation moves only if it had any.
+
+    Raises:
+        ProviderNotFound: no provider has this uuid.
+    """
+
+    def unit(tx: Tx) -> None:
+        provider = get_provider_row(tx, uuid)
+        if stored := _trait_ids_of(tx, provider.id):
+            bump_generation(tx, provider)
+            _write_traits(tx, provider.id, gone=stored, new=set())
+
+    db.write(unit)
+
+
+def _get_record(tx: Tx, name: str) -> TraitRecord:
+    row = tx.connection.execute(
+        select(_trait.name, _trait.created_at, _trait.updated_at).where(_trait.name == name)
+    ).one_or_none()
+    if row is None:
+        raise TraitNotFound(name)
+    return TraitRecord(*row)
+
+
+def _of_provider(provider: ProviderId) -> Select[Any, Any]:
+    return (
+        select(_trait.name, func.coalesce(_trait.updated_at, _trait.created_at))
+        .join(resource_provider_traits, _having.trait_id == _trait.id)
+        .where(_having.resource_provider_id == provider)
+        .order_by(_trait.id)
+    )
+
+
+def _provider_traits(tx: Tx, provider: ProviderId, generation: Generation) -> ProviderTraits:
+    rows = tx.connection.execute(_of_provider(provider)).all()
+    return ProviderTraits(generation, [row[0] for row in rows], _newest(row[1] for row in rows))
+
+
+def _trait_ids_of(tx: Tx, provider: ProviderId) -> set[TraitId]:
+    of_provider = _having.resource_provider_id == provider
+    return set(tx.connection.scalars(select(_having.trait_id).where(of_provider)))
+
+
+def _write_traits(tx: Tx, provider: ProviderId, *, gone: set[TraitId], new: set[TraitId]) -> None:
+    of_provider = _having.resource_provider_id == provider
+    for chunk in chunks(sorted(gone)):
+        tx.connection.execute(
+            delete(resource_provider_traits).where(of_provider, _having.trait_id.in_(chunk))
+        )
+    if not new:
+        return
+    rows = [
+        {"resource_provider_id": provider, "trait_id": number, "created_at": tx.now}
+        for number in sorted(new)
+    ]
+    try:
+        tx.connection.execute(insert(resource_provider_traits), rows)
+    except IntegrityError as error:  # a trait has gone meanwhile
+        raise LostRace("a trait") from error
+
+
+def _newest(times: Iterable[datetime | None]) -> datetime | None:
+    return max((time for time in times if time is not None), default=None)
