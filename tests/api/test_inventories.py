@@ -264,7 +264,7 @@ def test_an_unknown_class_is_refused(api: Client) -> None:
     """400 in a body; in a path 404."""
     uuid, missing = provider(api), new_custom_name()
     answer = api.post(path_of(uuid), json={"resource_class": missing, "total": 1})
-    assert_refused(answer, 400, missing)
+    assert_refused(answer, 400, "No such resource class", missing)
     answer = api.put(path_of(uuid), json=set_of(0, **{missing: {"total": 1}}))
     assert_refused(answer, 400, "Unknown resource class", missing)
     body = {"total": 1, "resource_provider_generation": 0}
