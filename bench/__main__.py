@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -79,8 +80,8 @@ def _measure(
     """Load the fleet into all servers, then let them take turns in every scenario."""
     results: list[Result] = []
     with Progress(console=console, transient=True) as progress:
-        for server in servers:
-            load_fleet(server, hosts_count, progress)
+        with ThreadPoolExecutor(len(servers)) as pool:
+            list(pool.map(lambda server: load_fleet(server, hosts_count, progress), servers))
         scenarios = standard_scenarios()
         task = progress.add_task("measuring", total=len(scenarios) * _ROUNDS_COUNT * len(servers))
         for scenario in scenarios:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client on one kept-alive connection, as light as the standard library allows."""
+"""A client on one connection, as light as the standard library allows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 from types import TracebackType
 
 from bench.script.step import CALLER, LATEST, Json
+from bench.server import RunningServer
 
 _TIMEOUT_SECONDS = 600.0
 
@@ -21,10 +22,13 @@ class UnexpectedStatus(RuntimeError):
 
 
 class Client:
-    """Requests to one server, one after the other; reconnects where the server closes."""
+    """Requests to one server, one after the other."""
 
-    def __init__(self, port: int) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT_SECONDS)
+    def __init__(self, server: RunningServer) -> None:
+        self._connection = http.client.HTTPConnection(
+            "127.0.0.1", server.port, timeout=_TIMEOUT_SECONDS
+        )
+        self._keeps_connection = server.keeps_connections
         self._headers = {**CALLER, "openstack-api-version": f"placement {LATEST}"}
         self._json_headers = {**self._headers, "content-type": "application/json"}
 
@@ -45,7 +49,10 @@ class Client:
         headers = self._headers if body is None else self._json_headers
         self._connection.request(method, path, text, headers)
         response = self._connection.getresponse()
-        return response.status, response.read()
+        answer = response.read()
+        if not self._keeps_connection:
+            self._connection.close()
+        return response.status, answer
 
     def demand(self, method: str, path: str, body: Json = None) -> bytes:
         """As `request`, where nothing but success is acceptable.

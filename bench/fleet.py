@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
-from rich.progress import Progress, TaskID
+from rich.progress import Progress
 
 from bench.client import Client
 from bench.script.step import Json, uid
@@ -20,8 +18,6 @@ _INVENTORIES: Json = {
     "MEMORY_MB": {"total": 1048576, "reserved": 8192},
     "DISK_GB": {"total": 20000, "allocation_ratio": 1.0},
 }
-#: Two servers with two workers each take no more.
-_LOADERS_COUNT = 4
 
 
 def load_fleet(server: RunningServer, hosts_count: int, progress: Progress) -> None:
@@ -29,20 +25,14 @@ def load_fleet(server: RunningServer, hosts_count: int, progress: Progress) -> N
 
     Each has VCPU, MEMORY_MB and DISK_GB and is in one of three aggregates; every third host of an
     aggregate has the trait, so that a ninth of the fleet answers to trait and aggregate together.
+    One client does it all: to several at once the original on SQLite answers 500 ("locked").
     """
     task = progress.add_task(f"{server.name}: {hosts_count:,} hosts", total=hosts_count)
-    with ThreadPoolExecutor(_LOADERS_COUNT) as pool:
-        parts = [range(first, hosts_count, _LOADERS_COUNT) for first in range(_LOADERS_COUNT)]
-        for loaded in [pool.submit(_load, server, part, progress, task) for part in parts]:
-            loaded.result()
-    progress.remove_task(task)
-
-
-def _load(server: RunningServer, numbers: range, progress: Progress, task: TaskID) -> None:
-    with Client(server.port) as client:
-        for number in numbers:
+    with Client(server) as client:
+        for number in range(hosts_count):
             _load_host(client, number)
             progress.advance(task)
+    progress.remove_task(task)
 
 
 def _load_host(client: Client, number: int) -> None:

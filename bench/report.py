@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import platform
-import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -25,11 +24,13 @@ class Result:
     scenario: str
     server: str
     operations_count: int
-    median_ms: float
-    p99_ms: float
+    #: None where nothing succeeded.
+    median_ms: float | None
+    p99_ms: float | None
     #: Operations a second over all clients.
     rate: float
     conflicts_count: int
+    failures_count: int
     lost_count: int
 
 
@@ -41,10 +42,11 @@ def summarise(hosts_count: int, scenario: str, server: str, samples: Sequence[Sa
         scenario=scenario,
         server=server,
         operations_count=len(durations),
-        median_ms=statistics.median(durations) * 1000,
-        p99_ms=durations[int(0.99 * (len(durations) - 1) + 0.5)] * 1000,
+        median_ms=_quantile_ms(durations, 0.5),
+        p99_ms=_quantile_ms(durations, 0.99),
         rate=len(durations) / sum(sample.elapsed for sample in samples),
         conflicts_count=sum(sample.conflicts_count for sample in samples),
+        failures_count=sum(sample.failures_count for sample in samples),
         lost_count=sum(sample.lost_count for sample in samples),
     )
 
@@ -54,18 +56,19 @@ def as_table(results: Sequence[Result]) -> Table:
     table = Table(title="berth bench")
     for heading in ("hosts", "scenario", "server"):
         table.add_column(heading)
-    for heading in ("median ms", "p99 ms", "per second", "times", "409", "lost"):
+    for heading in ("median ms", "p99 ms", "per second", "times", "409", "5xx", "lost"):
         table.add_column(heading, justify="right")
     for result in results:
         table.add_row(
             f"{result.hosts_count:,}",
             result.scenario,
             result.server,
-            f"{result.median_ms:,.2f}",
-            f"{result.p99_ms:,.2f}",
+            _number(result.median_ms),
+            _number(result.p99_ms),
             f"{result.rate:,.1f}",
             _factor(result, results),
             str(result.conflicts_count),
+            str(result.failures_count),
             str(result.lost_count),
             end_section=result is _last_of_fleet(result, results),
         )
@@ -94,6 +97,13 @@ def machine() -> dict[str, object]:
     }
 
 
+def _quantile_ms(durations: Sequence[float], quantile: float) -> float | None:
+    """A quantile of sorted durations in milliseconds."""
+    if not durations:
+        return None
+    return durations[round(quantile * (len(durations) - 1))] * 1000
+
+
 def _factor(result: Result, results: Sequence[Result]) -> str:
     """How many times the other server's rate this one reaches; only shown for the first."""
     same = [
@@ -103,7 +113,11 @@ def _factor(result: Result, results: Sequence[Result]) -> str:
     ]
     if len(same) < 2 or result is not same[0]:
         return ""
-    return f"{result.rate / same[1].rate:,.1f}"
+    return f"{result.rate / same[1].rate:,.1f}" if same[1].rate else "all"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:,.2f}"
 
 
 def _last_of_fleet(result: Result, results: Sequence[Result]) -> Result:

@@ -8,6 +8,7 @@ import multiprocessing
 import random
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -31,6 +32,8 @@ class Sample:
     elapsed: float
     #: Operations that the server refused with 409: another client was faster.
     conflicts_count: int = 0
+    #: Operations that the server failed to do (5xx).
+    failures_count: int = 0
     #: Claims that were acknowledged and are not on record, or the other way round; 0 is right.
     lost_count: int = 0
 
@@ -57,7 +60,7 @@ class CandidatesScenario(Scenario):
     def run(self, server: RunningServer, *, seconds: float, seed: int) -> Sample:
         """Time requests from sending to the last byte of the body."""
         durations: list[float] = []
-        with Client(server.port) as client:
+        with Client(server) as client:
             for _ in range(_WARM_UP_COUNT):
                 client.demand("GET", self._path)
             start = now = time.perf_counter()
@@ -81,7 +84,7 @@ class ClaimsScenario(Scenario):
         context = multiprocessing.get_context("fork")
         with context.Pool(self._clients_count) as pool:
             jobs = [
-                (server.port, project, seconds, seed * 1000 + number)
+                (server, project, seconds, seed * 1000 + number)
                 for number in range(self._clients_count)
             ]
             start = time.perf_counter()
@@ -92,6 +95,7 @@ class ClaimsScenario(Scenario):
             durations,
             elapsed,
             conflicts_count=sum(part.conflicts_count for part in parts),
+            failures_count=sum(part.failures_count for part in parts),
             lost_count=len(durations) - _claims_on_record(server, project),
         )
 
@@ -107,26 +111,29 @@ def standard_scenarios() -> list[Scenario]:
     ]
 
 
-def _claim_for(port: int, project: str, seconds: float, seed: int) -> Sample:
-    """Claim for about `seconds`, in a process of its own; refused claims are counted apart."""
+def _claim_for(server: RunningServer, project: str, seconds: float, seed: int) -> Sample:
+    """Claim for about `seconds`, in a process of its own; refused ones are counted apart."""
     chance = random.Random(seed)
     durations: list[float] = []
-    conflicts_count = 0
-    with Client(port) as client:
+    refused: Counter[int] = Counter()
+    with Client(server) as client:
         start = now = time.perf_counter()
-        while now - start < seconds or not durations:
-            claimed = _claim(client, project, chance)
+        while now - start < seconds:
+            status = _claim(client, project, chance)
             duration = -now + (now := time.perf_counter())
-            if claimed:
+            if status == 204:
                 durations.append(duration)
             else:
-                conflicts_count += 1
-    return Sample(durations, now - start, conflicts_count)
+                refused[status] += 1
+    failures_count = refused.total() - refused[409]
+    return Sample(durations, now - start, refused[409], failures_count)
 
 
-def _claim(client: Client, project: str, chance: random.Random) -> bool:
-    """Claim one candidate for a new consumer; false where somebody else was faster."""
-    answer = client.demand("GET", f"/allocation_candidates?{_RESOURCES}&limit=10")
+def _claim(client: Client, project: str, chance: random.Random) -> int:
+    """Claim one candidate for a new consumer; 204, or the status of the answer that refused."""
+    status, answer = client.request("GET", f"/allocation_candidates?{_RESOURCES}&limit=10")
+    if status != 200:
+        return status
     candidate = chance.choice(json.loads(answer)["allocation_requests"])
     consumer = UUID(int=chance.getrandbits(128), version=4)
     status, _ = client.request(
@@ -140,12 +147,12 @@ def _claim(client: Client, project: str, chance: random.Random) -> bool:
             "consumer_type": "INSTANCE",
         },
     )
-    return status == 204
+    return status
 
 
 def _claims_on_record(server: RunningServer, project: str) -> int:
     """How many consumers of the project the server knows, by the VCPU that they hold."""
-    with Client(server.port) as client:
+    with Client(server) as client:
         answer = client.demand("GET", f"/usages?project_id={project}&consumer_type=all")
     usages = json.loads(answer)["usages"]
     return int(usages["all"]["VCPU"]) if usages else 0

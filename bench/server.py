@@ -30,6 +30,8 @@ class RunningServer:
     #: The outermost process; its children are the workers.
     process_id: int
     directory: Path
+    #: False where the server closes each connection after one answer.
+    keeps_connections: bool
 
     @property
     def url(self) -> str:
@@ -62,6 +64,7 @@ def run_server(
     port: int,
     environment: Mapping[str, str],
     directory: Path,
+    keeps_connections: bool = True,
 ) -> Iterator[RunningServer]:
     """Run `command` for the length of the block, once it answers `GET /` on `port`.
 
@@ -81,7 +84,7 @@ def run_server(
         )
     try:
         _wait_until_it_answers(name, process, port, log)
-        yield RunningServer(name, port, process.pid, directory)
+        yield RunningServer(name, port, process.pid, directory, keeps_connections)
     finally:
         _stop(process)
 
