@@ -46,8 +46,8 @@ class Index:
         self._snapshot: Snapshot | None = None
         #: writer -> the last seq whose journal is part of the snapshot.
         self._applied: dict[int, int] = {}
-        #: The process and the database's commit stamp at the last refresh; see `_commit_stamp`.
-        self._stamp: object = None
+        #: The database's commit stamp before the last refresh.
+        self._stamp: tuple[int, int] | None = None
 
     def snapshot(self) -> Snapshot:
         """The fleet with every write that was acknowledged before this call.

@@ -88,6 +88,7 @@ class Database:
         self._sleep = sleep
         #: Only ever asked for the commit stamp, by one thread at a time.
         self._watcher: Connection | None = None
+        self._watchers = 0
         self._watcher_lock = threading.Lock()
 
     @contextmanager
@@ -126,10 +127,10 @@ class Database:
                     self.retries[reason] += 1
                 self._pause()
 
-    def commit_stamp(self) -> int | None:
-        """A number that differs from an earlier one if anyone has committed in between.
+    def commit_stamp(self) -> tuple[int, int] | None:
+        """A value that differs from an earlier one if anyone has committed in between.
 
-        None on engines that have no such number: then assume that somebody has. Cost: no query.
+        None on engines that have no such thing: then assume that somebody has. Cost: no query.
 
         Raises:
             DatabaseUnavailable: the database cannot be asked.
@@ -138,7 +139,10 @@ class Database:
             if self._watcher is None:
                 self._watcher = self.engine.connect()
                 self._watcher.detach()  # not one of the pool's, which may be all in use
-            return self.dialect.commit_stamp(self._watcher)
+                self._watchers += 1
+            stamp = self.dialect.commit_stamp(self._watcher)
+            # The numbers of two connections have nothing to do with each other.
+            return None if stamp is None else (self._watchers, stamp)
 
     def dispose(self) -> None:
         """Close all connections. A database that is used again simply opens new ones."""

@@ -121,7 +121,7 @@ def fleet_rows(tx: Tx, roots: Collection[ProviderId] | None) -> FleetRows:
     rows = FleetRows([], [], [], [])
     for part in _parts(rp.root_provider_id, roots):
         rows.providers.extend(
-            row.tuple()
+            tuple(row)
             for row in tx.connection.execute(
                 select(rp.id, rp.uuid, rp.parent_provider_id, rp.root_provider_id).where(
                     rp.root_provider_id.is_not(None), *part
@@ -203,7 +203,7 @@ def _of_trees(
 
 
 def _pairs(tx: Tx, statement: Select[Any]) -> Iterator[tuple[Any, Any]]:
-    return (row.tuple() for row in tx.connection.execute(statement))
+    return (tuple(row) for row in tx.connection.execute(statement))
 
 
 def _parts(

@@ -459,7 +459,7 @@ def _tree(tx: Tx, provider: Provider) -> tuple[ProviderId, dict[ProviderId, Prov
     rows = tx.connection.execute(
         select(_rp.id, _rp.parent_provider_id).where(_rp.root_provider_id == root)
     )
-    return root, dict(row.tuple() for row in rows)
+    return root, dict(tuple(row) for row in rows)
 
 
 def _root_id(tx: Tx, provider: Provider) -> ProviderId:

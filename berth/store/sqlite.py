@@ -95,7 +95,7 @@ class SqliteDialect:
         The connection must be one that never writes. It is asked without a transaction, because in
         one the number stands still. On an engine without such a number this would be None.
         """
-        driver: Any = connection.connection.driver_connection
+        driver: Any = connection.connection.dbapi_connection
         try:
             (stamp,) = driver.execute("PRAGMA data_version").fetchone()
         except sqlite3.Error as error:

@@ -59,7 +59,7 @@ def provider_usages(db: Database, uuid: ProviderUUID) -> ProviderUsages:
             .where(usage.resource_provider_id == provider.id)
             .order_by(usage.resource_class_id)
         )
-        return ProviderUsages(provider.generation, dict(row.tuple() for row in rows))
+        return ProviderUsages(provider.generation, dict(tuple(row) for row in rows))
 
 
 def project_usages(db: Database, project_id: str, user_id: str | None) -> dict[str, int]:

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random histories written by two workers: after every step both indexes equal a fresh load."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from berth.index import Index
+from berth.model.consumer import ConsumerWrite
+from berth.model.errors import BerthError
+from berth.model.ids import AggregateUUID, ConsumerUUID, ProviderUUID
+from berth.model.inventory import Inventory
+from berth.model.sentinels import UNSET
+from berth.store.aggregates import replace_aggregates
+from berth.store.allocations import delete_allocations, replace_allocations
+from berth.store.database import Database, DatabaseOptions, open_database
+from berth.store.inventories import replace_inventories
+from berth.store.providers import (
+    create_provider,
+    delete_provider,
+    get_provider,
+    update_provider,
+)
+from berth.store.reshape import ReshapedInventories, reshape
+from berth.store.traits import replace_provider_traits
+from tests.worlds import consumer_uuid, provider_uuid
+
+PROVIDERS = st.sampled_from([ProviderUUID(provider_uuid(f"p{n}")) for n in range(6)])
+CONSUMERS = st.sampled_from([ConsumerUUID(consumer_uuid(f"c{n}")) for n in range(4)])
+WORKERS = st.integers(0, 1)
+CLASSES = ["VCPU", "DISK_GB"]
+TRAITS = ["MISC_SHARES_VIA_AGGREGATE", "HW_CPU_X86_AVX2"]
+AGGREGATES = [AggregateUUID(provider_uuid(f"agg{n}")) for n in range(2)]
+
+
+class TwoWorkers(RuleBasedStateMachine):
+    """Each step is one write through one of two workers; many are refused, and that is fine."""
+
+    prepared: Path
+
+    @initialize()
+    def begin(self) -> None:
+        self.directory = TemporaryDirectory()
+        path = shutil.copy(self.prepared, Path(self.directory.name) / "berth.db")
+        options = DatabaseOptions(synchronous=False)
+        self.workers = [open_database(f"sqlite:///{path}", options=options) for _ in range(2)]
+        self.indexes = [Index(db) for db in self.workers]
+        for provider in range(3):
+            self.create(0, ProviderUUID(provider_uuid(f"p{provider}")), None)
+            self.stock(0, ProviderUUID(provider_uuid(f"p{provider}")), {"VCPU": 8})
+
+    @rule(worker=WORKERS, provider=PROVIDERS, parent=st.none() | PROVIDERS)
+    def create(self, worker: int, provider: ProviderUUID, parent: ProviderUUID | None) -> None:
+        self.attempt(
+            worker, lambda db: create_provider(db, uuid=provider, name=provider, parent_uuid=parent)
+        )
+
+    @rule(worker=WORKERS, provider=PROVIDERS, parent=st.none() | PROVIDERS)
+    def move(self, worker: int, provider: ProviderUUID, parent: ProviderUUID | None) -> None:
+        self.attempt(
+            worker,
+            lambda db: update_provider(
+                db, provider, name=provider, parent_uuid=parent, may_reparent=True
+            ),
+        )
+
+    @rule(worker=WORKERS, provider=PROVIDERS)
+    def delete(self, worker: int, provider: ProviderUUID) -> None:
+        self.attempt(worker, lambda db: delete_provider(db, provider))
+
+    @rule(
+        worker=WORKERS,
+        provider=PROVIDERS,
+        totals=st.dictionaries(st.sampled_from(CLASSES), st.integers(1, 8)),
+    )
+    def stock(self, worker: int, provider: ProviderUUID, totals: dict[str, int]) -> None:
+        inventories = {name: Inventory(total=total) for name, total in totals.items()}
+        self.attempt(
+            worker,
+            lambda db: replace_inventories(
+                db, provider, get_provider(db, provider).generation, inventories
+            ),
+        )
+
+    @rule(worker=WORKERS, provider=PROVIDERS, traits=st.lists(st.sampled_from(TRAITS), unique=True))
+    def set_traits(self, worker: int, provider: ProviderUUID, traits: list[str]) -> None:
+        self.attempt(
+            worker,
+            lambda db: replace_provider_traits(
+                db, provider, traits, get_provider(db, provider).generation
+            ),
+        )
+
+    @rule(
+        worker=WORKERS,
+        provider=PROVIDERS,
+        aggregates=st.lists(st.sampled_from(AGGREGATES), unique=True),
+    )
+    def set_aggregates(
+        self, worker: int, provider: ProviderUUID, aggregates: list[AggregateUUID]
+    ) -> None:
+        self.attempt(worker, lambda db: replace_aggregates(db, provider, aggregates, UNSET))
+
+    @rule(
+        worker=WORKERS,
+        consumer=CONSUMERS,
+        held=st.dictionaries(
+            PROVIDERS, st.dictionaries(st.sampled_from(CLASSES), st.integers(1, 4), min_size=1)
+        ),
+    )
+    def claim(
+        self,
+        worker: int,
+        consumer: ConsumerUUID,
+        held: dict[ProviderUUID, dict[str, int]],
+    ) -> None:
+        self.attempt(
+            worker, lambda db: replace_allocations(db, [written(consumer, held)], attempts=1)
+        )
+
+    @rule(worker=WORKERS, consumer=CONSUMERS)
+    def release(self, worker: int, consumer: ConsumerUUID) -> None:
+        self.attempt(worker, lambda db: delete_allocations(db, consumer))
+
+    @rule(worker=WORKERS, source=PROVIDERS, home=PROVIDERS, consumer=CONSUMERS)
+    def reshape(
+        self, worker: int, source: ProviderUUID, home: ProviderUUID, consumer: ConsumerUUID
+    ) -> None:
+        def unit(db: Database) -> None:
+            news = [
+                ReshapedInventories(source, get_provider(db, source).generation, {}),
+                ReshapedInventories(
+                    home, get_provider(db, home).generation, {"VCPU": Inventory(total=8)}
+                ),
+            ]
+            reshape(db, news, [written(consumer, {home: {"VCPU": 1}})])
+
+        self.attempt(worker, unit)
+
+    @rule(pick=st.randoms(use_true_random=False))
+    def read_in_between(self, pick: random.Random) -> None:
+        """The indexes are not always equally far behind."""
+        pick.choice(self.indexes).snapshot()
+
+    @invariant()
+    def both_indexes_hold(self) -> None:
+        for index in getattr(self, "indexes", []):
+            assert index.check() == []
+
+    def attempt(self, worker: int, unit: Callable[[Database], object]) -> None:
+        try:
+            unit(self.workers[worker])
+        except BerthError:
+            return
+
+    def teardown(self) -> None:
+        for db in getattr(self, "workers", []):
+            db.dispose()
+        if hasattr(self, "directory"):
+            self.directory.cleanup()
+
+
+def written(consumer: ConsumerUUID, held: dict[ProviderUUID, dict[str, int]]) -> ConsumerWrite:
+    """A write that does not look at the consumer's generation."""
+    return ConsumerWrite(consumer, held, "p", "u", generation=UNSET, consumer_type="INSTANCE")
+
+
+def test_indexes_hold_through_random_histories(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever two workers do, each sees the truth after every step."""
+    monkeypatch.setattr(TwoWorkers, "prepared", prepared, raising=False)
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        TwoWorkers, settings=settings(max_examples=40, stateful_step_count=25, deadline=None)
+    )

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The index and the database: every acknowledged write is seen, at the cost of what was touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import event
+
+from berth.index import Index, Snapshot
+from berth.model.consumer import ConsumerWrite
+from berth.model.errors import IndexUnavailable
+from berth.model.ids import ConsumerUUID, ProviderUUID
+from berth.store.allocations import delete_allocations, replace_allocations
+from berth.store.database import Database, DatabaseOptions, open_database, trim_journal, utc_now
+from berth.store.providers import delete_provider, update_provider
+from berth.store.resource_classes import ensure_resource_class, rename_resource_class
+from berth.store.traits import create_trait, delete_trait
+from tests.world_in_store import build_in_store
+from tests.worlds import consumer_uuid, provider_uuid, world
+
+FLEET = """
+    cn1       MEMORY_MB=1024  @A
+      numa0   VCPU=4(used:3)
+      numa1   VCPU=4
+    cn2       VCPU=8
+    pool      DISK_GB=1000  MISC_SHARES_VIA_AGGREGATE  @A
+"""
+
+
+@pytest.fixture
+def other_worker(database: Database) -> Iterator[Database]:
+    """The same database as another process sees it."""
+    db = open_database(str(database.engine.url), options=DatabaseOptions(synchronous=False))
+    yield db
+    db.dispose()
+
+
+def used_of(snapshot: Snapshot, name: str) -> dict[str, int]:
+    """What a snapshot says is used of a provider."""
+    location = snapshot.locate_uuid(provider_uuid(name))
+    assert location is not None
+    record = snapshot.block(location.slot).tree(location.row).nodes[location.node]
+    return {snapshot.names.class_names[i.class_id]: i.used for i in record.inventories}
+
+
+def claim(db: Database, name: str, amount: int, *, consumer: str = "vm") -> None:
+    """Hold so many VCPU of a provider."""
+    uuid = ConsumerUUID(consumer_uuid(consumer))
+    allocations = {ProviderUUID(provider_uuid(name)): {"VCPU": amount}}
+    write = ConsumerWrite(uuid, allocations, "p", "u", generation=None, consumer_type="INSTANCE")
+    replace_allocations(db, [write], attempts=1)
+
+
+@contextmanager
+def statements(db: Database) -> Iterator[list[str]]:
+    """The statements that a database is asked meanwhile."""
+    seen: list[str] = []
+
+    def note(_conn: object, _cursor: object, statement: str, *_rest: object) -> None:
+        seen.append(statement)
+
+    event.listen(db.engine, "before_cursor_execute", note)
+    try:
+        yield seen
+    finally:
+        event.remove(db.engine, "before_cursor_execute", note)
+
+
+def test_a_write_taken_by_one_worker_is_seen_by_the_next_read_of_another(
+    database: Database, other_worker: Database
+) -> None:
+    """No worker ever answers from before a write that was acknowledged."""
+    build_in_store(world(FLEET), database)
+    here, there = Index(database), Index(other_worker)
+    before = there.snapshot()
+    claim(database, "cn2", 5)
+    assert used_of(there.snapshot(), "cn2") == {"VCPU": 5}
+    assert used_of(here.snapshot(), "cn2") == {"VCPU": 5}
+    delete_allocations(other_worker, ConsumerUUID(consumer_uuid("vm")))
+    assert used_of(here.snapshot(), "cn2") == {"VCPU": 0}
+    assert used_of(before, "cn2") == {"VCPU": 0}, "a snapshot never changes"
+    assert here.check() == there.check() == []
+
+
+def test_a_refresh_loads_the_touched_tree_only(database: Database) -> None:
+    """The rest of the fleet stays as it is, however large."""
+    build_in_store(world(FLEET), database)
+    index = Index(database)
+    index.snapshot()
+    claim(database, "numa1", 1)
+    index.snapshot()
+    assert (index.counts.loads, index.counts.refreshes, index.counts.trees) == (1, 1, 1)
+
+
+def test_nothing_is_asked_while_nothing_changes(database: Database) -> None:
+    """SQLite says without a query that nobody committed."""
+    index = Index(database)
+    first = index.snapshot()
+    with statements(database) as asked:
+        assert index.snapshot() is first
+    assert asked == []
+
+
+def test_the_number_of_queries_of_a_refresh_does_not_grow_with_the_fleet(
+    database: Database,
+) -> None:
+    """Nor does that of a first load."""
+    counts = []
+    for size in (3, 60):
+        hosts = "\n".join(f"host-{size}-{n}  VCPU=8" for n in range(size))
+        build_in_store(world(hosts), database)
+        index = Index(database)
+        with statements(database) as loading:
+            index.snapshot()
+        claim(database, f"host-{size}-0", 1, consumer=f"vm-{size}")
+        with statements(database) as refreshing:
+            index.snapshot()
+        counts.append((len(loading), len(refreshing)))
+    assert counts[0] == counts[1]
+
+
+def test_a_reader_beyond_the_journals_horizon_loads_everything(database: Database) -> None:
+    """What was trimmed away cannot be caught up with."""
+    build_in_store(world(FLEET), database)
+    index = Index(database)
+    index.snapshot()
+    claim(database, "cn2", 5)
+    trim_journal(database, utc_now() + timedelta(seconds=1))
+    assert used_of(index.snapshot(), "cn2") == {"VCPU": 5}
+    assert index.counts.loads == 2
+
+
+def test_a_provider_that_moved_is_found_in_its_new_tree(database: Database) -> None:
+    """And its old tree goes on without it."""
+    build_in_store(world(FLEET), database)
+    index = Index(database)
+    index.snapshot()
+    cn2, numa1 = (ProviderUUID(provider_uuid(name)) for name in ("cn2", "numa1"))
+    update_provider(database, numa1, name="numa1", parent_uuid=cn2, may_reparent=True)
+    snapshot = index.snapshot()
+    moved, home = snapshot.locate_uuid(numa1), snapshot.locate_uuid(cn2)
+    assert moved is not None and home is not None
+    assert moved[:2] == home[:2]
+    assert index.check() == []
+
+
+def test_a_provider_that_takes_the_place_of_a_deleted_one_is_itself(database: Database) -> None:
+    """SQLite gives the id of the last row away again."""
+    build_in_store(world("old  VCPU=8"), database)
+    index = Index(database)
+    index.snapshot()
+    delete_provider(database, ProviderUUID(provider_uuid("old")))
+    build_in_store(world("new  VCPU=8"), database)
+    snapshot = index.snapshot()
+    assert snapshot.locate_uuid(provider_uuid("old")) is None
+    assert snapshot.locate_uuid(provider_uuid("new")) is not None
+    assert index.check() == []
+
+
+def test_new_names_are_known_at_once(database: Database, other_worker: Database) -> None:
+    """Traits and classes made, renamed and deleted by another worker."""
+    index = Index(database)
+    index.snapshot()
+    create_trait(other_worker, "CUSTOM_T")
+    ensure_resource_class(other_worker, "CUSTOM_OLD")
+    names = index.snapshot().names
+    assert "CUSTOM_T" in names.trait_ids and "CUSTOM_OLD" in names.class_ids
+    rename_resource_class(other_worker, "CUSTOM_OLD", "CUSTOM_NEW")
+    delete_trait(other_worker, "CUSTOM_T")
+    names = index.snapshot().names
+    assert "CUSTOM_OLD" not in names.class_ids and "CUSTOM_NEW" in names.class_ids
+    assert "CUSTOM_T" not in names.trait_ids
+    assert index.check() == []
+
+
+def test_an_index_that_cannot_ask_does_not_answer(database: Database) -> None:
+    """No state known to be old is ever given for the present one."""
+    index = Index(database)
+    index.snapshot()
+    database.dispose()
+    path = database.engine.url.database
+    assert path is not None
+    with open(path, "wb") as file:
+        file.write(b"this is not a database" * 100)
+    with pytest.raises(IndexUnavailable):
+        index.snapshot()
+
+
+def test_a_claim_that_was_refused_changes_nothing(database: Database) -> None:
+    """The index after a failure is the index before it."""
+    build_in_store(world(FLEET), database)
+    index = Index(database)
+    before = index.snapshot()
+    with pytest.raises(Exception, match="capacity"):
+        claim(database, "cn2", 9)
+    assert used_of(index.snapshot(), "cn2") == used_of(before, "cn2")
+    assert index.check() == []
