@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Short words for the store's tests: providers and consumers by number, claims in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+from uuid import UUID
+
+from berth.model.consumer import ConsumerWrite
+from berth.model.ids import AggregateUUID, ConsumerUUID, Generation, ProviderUUID
+from berth.model.inventory import Inventory
+from berth.model.sentinels import UNSET, Sentinel
+from berth.store.allocations import ProviderAllocations, provider_allocations, replace_allocations
+from berth.store.database import Database
+from berth.store.inventories import replace_inventories
+from berth.store.providers import create_provider, get_provider
+
+
+def provider(number: int) -> ProviderUUID:
+    """The uuid of a provider."""
+    return ProviderUUID(str(UUID(int=number)))
+
+
+def consumer(number: int) -> ConsumerUUID:
+    """The uuid of a consumer."""
+    return ConsumerUUID(str(UUID(int=10_000 + number)))
+
+
+def aggregate(number: int) -> AggregateUUID:
+    """The uuid of an aggregate."""
+    return AggregateUUID(str(UUID(int=20_000 + number)))
+
+
+def add_provider(
+    db: Database, number: int, *, parent: int | None = None, **stock: int | Inventory
+) -> ProviderUUID:
+    """A provider called `p<number>`; with stock, it is at generation 1: `VCPU=8`."""
+    uuid = provider(number)
+    parent_uuid = None if parent is None else provider(parent)
+    create_provider(db, uuid=uuid, name=f"p{number}", parent_uuid=parent_uuid)
+    if stock:
+        restock(db, number, **stock)
+    return uuid
+
+
+def restock(db: Database, number: int, **stock: int | Inventory) -> Generation:
+    """Replace a provider's inventories, at whatever generation it is."""
+    wanted = {
+        name: value if isinstance(value, Inventory) else Inventory(value)
+        for name, value in stock.items()
+    }
+    return replace_inventories(db, provider(number), generation(db, number), wanted)
+
+
+def generation(db: Database, number: int) -> Generation:
+    """The generation that a provider is at."""
+    return get_provider(db, provider(number)).generation
+
+
+def holding(
+    number: int,
+    allocations: Mapping[int, Mapping[str, int]],
+    *,
+    seen: int | Literal[Sentinel.UNSET] | None = UNSET,
+    consumer_type: str | Literal[Sentinel.UNSET] | None = UNSET,
+    project: str = "project",
+    user: str = "user",
+) -> ConsumerWrite:
+    """What a consumer shall hold: `holding(1, {7: {"VCPU": 2}})` takes two of provider 7."""
+    return ConsumerWrite(
+        uuid=consumer(number),
+        allocations={provider(place): amounts for place, amounts in allocations.items()},
+        project_id=project,
+        user_id=user,
+        generation=None if seen is None else seen if seen is UNSET else Generation(seen),
+        consumer_type=consumer_type,
+    )
+
+
+def claim(db: Database, *writes: ConsumerWrite, attempts: int = 10) -> None:
+    """Replace what these consumers hold."""
+    replace_allocations(db, writes, attempts=attempts)
+
+
+def held(db: Database, number: int) -> dict[str, dict[str, int]]:
+    """Who holds what of a provider."""
+    found: ProviderAllocations = provider_allocations(db, provider(number))
+    return {uuid: amounts for uuid, (_, amounts) in found.consumers.items()}
