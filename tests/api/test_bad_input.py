@@ -1,0 +1,623 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever is sent: a 4xx in the error format, never a 500, and nothing has changed.
+
+The reading back covers the whole state. Which 4xx it is, where that is part of the contract, is
+said in the tests of each route; here it only must not be our fault.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.api import configured
+from tests.api.whole_state import World, Write, small_world, whole_state, writes
+from tests.api.worlds import NOWHERE, TITLES
+from tests.client import Client, Response
+
+#: Names of the requests of `whole_state.writes`.
+WRITES = [
+    "create a provider",
+    "update a provider",
+    "add an inventory",
+    "replace inventories",
+    "update an inventory",
+    "replace aggregates",
+    "replace traits",
+    "create a class",
+    "claim",
+    "claim for several",
+    "reshape",
+]
+
+JSON = {"Content-Type": "application/json"}
+
+
+def where_the_original_fails(values: Sequence[Any], failing: Collection[Any]) -> list[Any]:
+    """The values as parameters, marked where the original answers 500 to something."""
+    mark = pytest.mark.deliberately_different("odd input never makes a 500")
+    return [
+        pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=mark)
+        if value in failing
+        else value
+        for value in values
+    ]
+
+
+@pytest.fixture(scope="module")
+def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Client:
+    """A server on which little stands, so that the whole state is quickly read."""
+    url = request.config.getoption("--berth-url")
+    return Client.at(url) if url else configured.serve(tmp_path_factory.mktemp("ground"))
+
+
+@pytest.fixture(scope="module")
+def world(ground: Client) -> World:
+    """The world that refused requests leave as it is."""
+    return small_world(ground)
+
+
+def assert_our_client_is_at_fault(answer: Response) -> None:
+    """A 4xx in the error format."""
+    assert 400 <= answer.status < 500, (answer.status, answer.body[:500])
+    (error,) = answer.json["errors"]
+    assert error["status"] == answer.status
+    assert error["title"] == TITLES.get(answer.status, error["title"])
+    assert error["detail"]
+    assert error["code"]
+    assert error["request_id"] == answer.headers["x-openstack-request-id"]
+
+
+MALFORMED = {
+    "nothing": b"",
+    "blanks": b" \n ",
+    "cut off": b'{"name": "a',
+    "a bare word": b"nonsense",
+    "one quote": b"{'name': 'a'}",
+    "trailing garbage": b"{} {}",
+    "trailing comma": b'{"name": "a",}',
+    "a byte order mark": b"\xef\xbb\xbf{}",
+    "not UTF-8": b'{"name": "\xff"}',
+    "overlong UTF-8": b'{"name": "\xc0\xaf"}',
+    "UTF-16": '{"name": "a"}'.encode("utf-16"),
+    "a surrogate in UTF-8": b'{"name": "\xed\xa0\x80"}',
+    "a raw NUL": b'{"name": "\x00"}',
+    "a raw newline in a string": b'{"name": "a\nb"}',
+    "a key that is no string": b"{1: 2}",
+    "a wrong escape": b'{"name": "\\x41"}',
+    "a comment": b'{} // {"name": "a"}',
+    "leading zeros": b'{"total": 007}',
+}
+
+#: JSON, but no body of any route.
+MISFITS = {
+    "null": b"null",
+    "true": b"true",
+    "a number": b"3",
+    "NaN": b"NaN",
+    "a string": b'"body"',
+    "a list": b"[]",
+    "a list of objects": b"[{}]",
+    "an unknown key": b'{"color": "red"}',
+    "an empty key": b'{"": 1}',
+    "a NUL in a key": b'{"\\u0000": 1}',
+    "half a surrogate pair": b'{"\\ud800": "\\udfff"}',
+    "an integer of 400 digits": b'{"name": ' + b"9" * 400 + b"}",
+    "an integer of 5000 digits": b'{"name": ' + b"9" * 5000 + b"}",
+    "a huge exponent": b'{"name": 1e999999999}',
+    "a megabyte of blanks": b" " * 2**20 + b"7",
+    "a string of a megabyte": b'"' + b"x" * 2**20 + b'"',
+    "ten thousand keys": b"{" + b",".join(b'"%d": 1' % n for n in range(10_000)) + b"}",
+    "a hundred thousand items": b"[" + b"1," * 100_000 + b"1]",
+}
+
+DEEP = {
+    "lists, closed": b"[" * 100_000 + b"]" * 100_000,
+    "lists, open": b"[" * 100_000,
+    "objects, open": b'{"a":' * 100_000,
+    "objects, closed": b'{"a":' * 20_000 + b"1" + b"}" * 20_000,
+    "as a value": b'{"name": ' + b"[" * 3_000 + b"]" * 3_000 + b"}",
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("body", MALFORMED)
+def test_malformed_json(ground: Client, world: World, name: str, body: str) -> None:
+    """400, and the message says so."""
+    before = whole_state(ground, world)
+    write = writes(ground, world)[name]
+    answer = ground.request(write.method, write.path, body=MALFORMED[body], headers=JSON)
+    assert_our_client_is_at_fault(answer)
+    assert answer.status == 400
+    assert "Malformed JSON" in answer.detail
+    assert whole_state(ground, world) == before
+
+
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("body", MISFITS)
+def test_json_that_is_no_body(ground: Client, world: World, name: str, body: str) -> None:
+    """400: it is of the wrong form all over."""
+    before = whole_state(ground, world)
+    write = writes(ground, world)[name]
+    answer = ground.request(write.method, write.path, body=MISFITS[body], headers=JSON)
+    assert_our_client_is_at_fault(answer)
+    assert len(answer.body) < 3 * 2**20
+    assert whole_state(ground, world) == before
+
+
+@pytest.mark.deliberately_different("a body too deep to parse is a 400, not a 500")
+@pytest.mark.parametrize("name", WRITES)
+def test_a_body_nested_too_deeply(ground: Client, world: World, name: str) -> None:
+    """A hundred thousand levels down."""
+    before = whole_state(ground, world)
+    write = writes(ground, world)[name]
+    for body in DEEP.values():
+        answer = ground.request(write.method, write.path, body=body, headers=JSON)
+        assert_our_client_is_at_fault(answer)
+    assert whole_state(ground, world) == before
+
+
+@pytest.mark.in_process
+def test_a_huge_body(ground: Client, world: World) -> None:
+    """A hundred megabytes are refused, one way or another."""
+    before = whole_state(ground, world)
+    body = b'{"name": "' + b"x" * (100 * 2**20) + b'"}'
+    answer = ground.post("/resource_providers", body=body, headers=JSON)
+    assert_our_client_is_at_fault(answer)
+    assert whole_state(ground, world) == before
+
+
+#: What is put in the place of every part of a right body.
+ODD_VALUES: dict[str, Any] = {
+    "null": None,
+    "true": True,
+    "an empty string": "",
+    "a string": "x",
+    "a string with NUL": "a\x00b",
+    "half a surrogate pair": "\ud800",
+    "a lower-case name": "custom_name",
+    "an unknown name": "CUSTOM_NOT_THERE",
+    "a name and a newline": "VCPU\n",
+    "an unknown uuid": NOWHERE,
+    "a long string": "A" * 300,
+    "a very long string": "A" * 100_000,
+    "an empty list": [],
+    "a list": [1, "x", None],
+    "an empty object": {},
+    "an object": {"x": 1},
+    "an object with an odd key": {"\x00\ud800": {"": None}},
+    "zero": 0,
+    "minus one": -1,
+    "a fraction": 1.5,
+    "2^31": 2**31,
+    "2^63": 2**63,
+    "-2^63 - 1": -(2**63) - 1,
+    "10^400": 10**400,
+    "NaN": float("nan"),
+    "infinity": float("inf"),
+    "minus infinity": float("-inf"),
+    "1e308": 1e308,
+    "a float beyond 2^63": 1e30,
+}
+
+
+def parts(value: Any, way: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The ways of keys to every part of a body, itself not included."""
+    items: Any = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    for key, item in items:
+        yield (*way, key)
+        yield from parts(item, (*way, key))
+
+
+def with_part(value: Any, way: tuple[str | int, ...], new: Any) -> Any:
+    """A copy of a body in which one part is another."""
+    if not way:
+        return new
+    copy = value.copy()
+    copy[way[0]] = with_part(value[way[0]], way[1:], new)
+    return copy
+
+
+@pytest.mark.parametrize(
+    "name",
+    where_the_original_fails(WRITES, set(WRITES) - {"replace aggregates", "create a class"}),
+)
+def test_an_odd_value_in_any_place(ground: Client, name: str) -> None:
+    """Either it is a legal value there, or it is refused and nothing has changed."""
+    world = small_world(ground)
+    write = writes(ground, world)[name]
+    before = whole_state(ground, world)
+    for way in list(parts(write.body)):
+        for odd in ODD_VALUES.values():
+            answer = send(ground, write, with_part(write.body, way, odd))
+            if answer.status < 300:
+                world = small_world(ground)
+                write = writes(ground, world)[name]
+                before = whole_state(ground, world)
+                if way not in list(parts(write.body)):
+                    break
+            else:
+                assert_our_client_is_at_fault(answer)
+    assert whole_state(ground, world) == before
+
+
+def send(client: Client, write: Write, body: Any) -> Response:
+    """Send the request with another body."""
+    return client.request(write.method, write.path, json=body)
+
+
+@pytest.mark.parametrize(
+    "name", where_the_original_fails(WRITES, {"replace inventories", "reshape"})
+)
+def test_one_key_too_many_in_any_object(ground: Client, world: World, name: str) -> None:
+    """No object of any body is open."""
+    before = whole_state(ground, world)
+    write = writes(ground, world)[name]
+    objects = [way for way in [(), *parts(write.body)] if isinstance(part(write.body, way), dict)]
+    for way in objects:
+        body = with_part(write.body, way, part(write.body, way) | {"color": "red"})
+        answer = send(ground, write, body)
+        assert_our_client_is_at_fault(answer)
+        assert answer.status == 400, way
+    assert whole_state(ground, world) == before
+
+
+def part(value: Any, way: tuple[str | int, ...]) -> Any:
+    """The part of a body at the end of a way of keys."""
+    for key in way:
+        value = value[key]
+    return value
+
+
+#: Where a client's text is kept as it is.
+KEPT_TEXTS = [
+    ("create a provider", ("name",)),
+    ("update a provider", ("name",)),
+    ("claim", ("project_id",)),
+    ("claim", ("user_id",)),
+]
+
+
+@pytest.mark.deliberately_different("NUL cannot be stored everywhere, so it is a 400 (14, 19, D)")
+@pytest.mark.parametrize(("name", "way"), KEPT_TEXTS)
+@pytest.mark.parametrize("text", ["\x00", "a\x00b", "\ud800", "a\udfff"])
+def test_text_that_cannot_be_stored(
+    ground: Client, world: World, name: str, way: tuple[str, ...], text: str
+) -> None:
+    """NUL and halves of surrogate pairs are refused on every engine."""
+    before = whole_state(ground, world)
+    write = writes(ground, world)[name]
+    answer = send(ground, write, with_part(write.body, way, text))
+    assert_our_client_is_at_fault(answer)
+    assert answer.status == 400
+    assert whole_state(ground, world) == before
+
+
+@pytest.mark.deliberately_different("NaN is no ratio: 400, not 500 (1.5, D)")
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("add an inventory", ("allocation_ratio",)),
+        ("update an inventory", ("allocation_ratio",)),
+    ],
+)
+def test_nan_is_no_ratio(ground: Client, world: World, name: str, way: tuple[str, ...]) -> None:
+    """It is a number to JSON's relatives only."""
+    before = whole_state(ground, world)
+    write = writes(ground, world)[name]
+    answer = send(ground, write, with_part(write.body, way, float("nan")))
+    assert_our_client_is_at_fault(answer)
+    assert answer.status == 400
+    assert whole_state(ground, world) == before
+
+
+@pytest.mark.parametrize("number", [0, -1, 2**31, 2**63, 10**30, 1e30, float("inf"), 1.5])
+@pytest.mark.parametrize("field", ["total", "reserved", "min_unit", "max_unit", "step_size"])
+def test_absurd_numbers_in_an_inventory(
+    ground: Client, world: World, field: str, number: float
+) -> None:
+    """Integers from 1 (reserved: 0) to 2147483647."""
+    if (field, number) == ("reserved", 0):
+        return
+    before = whole_state(ground, world)
+    write = writes(ground, world)["update an inventory"]
+    answer = send(ground, write, write.body | {field: number})
+    assert_our_client_is_at_fault(answer)
+    assert answer.status == 400
+    assert whole_state(ground, world) == before
+
+
+@pytest.mark.parametrize("seen", [-1, 2**31, 2**63, 10**30])
+@pytest.mark.parametrize(
+    "name", ["replace inventories", "update an inventory", "replace aggregates", "replace traits"]
+)
+def test_absurd_generations_are_stale_ones(
+    ground: Client, world: World, name: str, seen: int
+) -> None:
+    """409: generations in bodies are unbounded integers (1.10)."""
+    before = whole_state(ground, world)
+    write = writes(ground, world)[name]
+    answer = send(ground, write, write.body | {"resource_provider_generation": seen})
+    assert_our_client_is_at_fault(answer)
+    assert answer.status == 409
+    assert whole_state(ground, world) == before
+
+
+#: Queries that each list refuses, whatever it lists.
+BAD_QUERIES = {
+    "invalid UTF-8": "name=%FF",
+    "invalid UTF-8 in a key": "%FF=1",
+    "overlong UTF-8": "name=%C0%AF",
+    "a surrogate": "name=%ED%A0%80",
+    "half an escape": "na%me=1",
+    "an unknown key": "color=red",
+    "an empty key": "=1",
+    "a NUL in a key": "na%00me=1",
+    "ten thousand unknown keys": "&".join(f"k{n}=1" for n in range(10_000)),
+    "ten thousand of one unknown key": "&".join(["color=red"] * 10_000),
+    "ten thousand of a group": "&".join(f"resources{n}=x" for n in range(1, 10_000)),
+    "a key of a megabyte": "k" * 2**20 + "=1",
+}
+
+
+@pytest.mark.in_process
+@pytest.mark.parametrize("query", BAD_QUERIES)
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/resource_providers",
+        "/traits",
+        "/usages",
+        "/allocation_candidates",
+    ],
+)
+def test_bad_queries(ground: Client, world: World, path: str, query: str) -> None:
+    """A closed set of keys, in UTF-8."""
+    before = whole_state(ground, world)
+    if (path, query) in {("/traits", "half an escape")}:
+        return
+    answer = ground.get(f"{path}?{BAD_QUERIES[query]}")
+    assert_our_client_is_at_fault(answer)
+    assert answer.status == 400
+    assert whole_state(ground, world) == before
+
+
+MANY = 10_000
+
+#: Ten thousand values of a parameter that may be repeated, or that counts by its last value.
+REPEATED = [
+    ("/resource_providers", "name=x", 200),
+    ("/resource_providers", "required=HW_CPU_X86_VMX", 200),
+    ("/resource_providers", "required=!HW_CPU_X86_VMX", 200),
+    ("/resource_providers", f"member_of={NOWHERE}", 200),
+    ("/resource_providers", f"member_of=!{NOWHERE}", 200),
+    ("/resource_providers", f"in_tree={NOWHERE}", 200),
+    ("/resource_providers", "resources=VCPU:1", 200),
+    ("/traits", "name=in:A", 200),
+    ("/usages", "project_id=p", 200),
+    ("/allocation_candidates", "resources=VCPU:1", 200),
+    ("/allocation_candidates", "resources=VCPU:1&required=HW_CPU_X86_VMX", 200),
+    ("/allocation_candidates", f"resources=VCPU:1&member_of={NOWHERE}", 200),
+    ("/allocation_candidates", "resources1=VCPU:1&same_subtree=1", 200),
+    ("/allocation_candidates", "resources=VCPU:1&root_required=HW_CPU_X86_VMX", 400),
+]
+
+
+@pytest.mark.in_process
+@pytest.mark.parametrize(("path", "query", "status"), REPEATED)
+def test_ten_thousand_times_the_same(ground: Client, path: str, query: str, status: int) -> None:
+    """A right query however often it is said; each of them may be long, none may be fatal."""
+    answer = ground.get(f"{path}?" + "&".join([query] * MANY))
+    assert answer.status == status, answer.body[:300]
+
+
+LONG_LISTS = [
+    ("/resource_providers?required=", "HW_CPU_X86_VMX,"),
+    ("/resource_providers?required=in:", "HW_CPU_X86_VMX,"),
+    ("/resource_providers?member_of=in:", f"{NOWHERE},"),
+    ("/resource_providers?member_of=!in:", f"{NOWHERE},"),
+    ("/traits?name=in:", "CUSTOM_NOT_THERE,"),
+    ("/allocation_candidates?resources=VCPU:1&required=", "HW_CPU_X86_VMX,"),
+    ("/allocation_candidates?resources=VCPU:1&member_of=in:", f"{NOWHERE},"),
+    ("/allocation_candidates?resources=", "VCPU:1,"),
+]
+
+
+@pytest.mark.in_process
+@pytest.mark.parametrize(("path", "item"), LONG_LISTS)
+def test_lists_of_ten_thousand(ground: Client, path: str, item: str) -> None:
+    """No list is too long."""
+    answer = ground.get(path + (item * MANY).rstrip(","))
+    assert answer.status == 200, answer.body[:300]
+
+
+PATHS = [
+    "/resource_providers/%FF",
+    "/resource_providers/%00",
+    "/resource_providers/a%00b/inventories",
+    "/resource_providers/%ED%A0%80/usages",
+    "/resource_providers/..%2F..",
+    "/resource_providers/" + "x" * 10_000,
+    f"/resource_providers/{NOWHERE}/inventories/%FF",
+    f"/resource_providers/{NOWHERE}/inventories/" + "X" * 10_000,
+    "/traits/%00",
+    "/traits/%FF",
+    "/traits/" + "CUSTOM_" + "X" * 10_000,
+    "/resource_classes/%00",
+    "/resource_classes/%FF",
+    "/resource_classes/CUSTOM_" + "X" * 10_000,
+    "/%FF",
+    "/%00",
+    "//",
+    "/" + "a/" * 5_000,
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "POST"])
+def test_bad_paths(ground: Client, world: World, method: str, path: str) -> None:
+    """They name nothing."""
+    before = whole_state(ground, world)
+    answer = ground.request(method, path, json={"name": "x"})
+    assert_our_client_is_at_fault(answer)
+    assert whole_state(ground, world) == before
+
+
+@pytest.mark.parametrize("name", ["%00", "%FF", "x" * 10_000, "%ED%A0%80"])
+def test_bad_consumers(ground: Client, world: World, name: str) -> None:
+    """Nobody holds anything under such a name, and nobody can."""
+    before = whole_state(ground, world)
+    shown = ground.get(f"/allocations/{name}")
+    assert (shown.status, shown.json) == (200, {"allocations": {}})
+    claim = writes(ground, world)["claim"].body
+    for answer in (
+        ground.put(f"/allocations/{name}", json=claim),
+        ground.delete(f"/allocations/{name}"),
+    ):
+        assert_our_client_is_at_fault(answer)
+    assert whole_state(ground, world) == before
+
+
+VALUES = [
+    "\x00",
+    "x\x00",
+    "-1",
+    "0",
+    str(2**63),
+    "9" * 5000,
+    "NaN",
+    "x" * 10_000,
+    "VCPU:" + "9" * 30,
+    "VCPU:NaN",
+    "in:",
+    "!in:",
+    "!",
+    ",",
+    "\U0001f6a2",
+]
+KEYS = {
+    "/resource_providers": ["name", "uuid", "in_tree", "member_of", "resources", "required"],
+    "/traits": ["name", "associated"],
+    "/usages": ["project_id", "user_id", "consumer_type"],
+    "/allocation_candidates": [
+        "resources",
+        "resources1",
+        "required",
+        "member_of",
+        "in_tree",
+        "limit",
+        "group_policy",
+        "root_required",
+        "same_subtree",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "key"),
+    where_the_original_fails(
+        [(path, key) for path in KEYS for key in KEYS[path]],
+        {
+            ("/resource_providers", "resources"),
+            ("/allocation_candidates", "resources"),
+            ("/allocation_candidates", "resources1"),
+            ("/allocation_candidates", "limit"),
+        },
+    ),
+)
+def test_odd_values_of_parameters(ground: Client, path: str, key: str) -> None:
+    """An answer or a refusal, never a 500."""
+    for value in VALUES:
+        for others in ("", "project_id=p", "resources=VCPU:1"):
+            answer = ground.get(f"{path}?{others}&{key}={quote(value)}")
+            if answer.status != 200:
+                assert_our_client_is_at_fault(answer)
+
+
+# Fuzzing: the same rule, for what nobody thought of.
+
+FUZZING = settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+TEXTS = st.text(max_size=8) | st.sampled_from(
+    ["VCPU", "CUSTOM_A", NOWHERE, "in:VCPU", "!VCPU", "VCPU:1", "none", "1", "\x00", "\ud800"]
+)
+NUMBERS = st.integers() | st.floats() | st.sampled_from([2**31, 2**63, -(2**63), 10**40])
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.fixture(scope="module")
+def target(ground: Client) -> tuple[World, dict[str, Write]]:
+    """A world that fuzzing may change, and the requests to begin with."""
+    world = small_world(ground)
+    return world, writes(ground, world)
+
+
+@pytest.mark.in_process
+@FUZZING
+@given(name=st.sampled_from(WRITES), value=JSON_VALUES, data=st.data())
+def test_any_json_in_any_place(
+    ground: Client,
+    target: tuple[World, dict[str, Write]],
+    name: str,
+    value: Any,
+    data: st.DataObject,
+) -> None:
+    """A right body with one part replaced by anything."""
+    write = target[1][name]
+    way = data.draw(st.sampled_from([(), *parts(write.body)]))
+    answer = send(ground, write, with_part(write.body, way, value))
+    if answer.status >= 300:
+        assert_our_client_is_at_fault(answer)
+
+
+@pytest.mark.in_process
+@FUZZING
+@given(name=st.sampled_from(WRITES), body=st.binary(max_size=200))
+def test_any_bytes_as_a_body(
+    ground: Client, target: tuple[World, dict[str, Write]], name: str, body: bytes
+) -> None:
+    """They are never what a route wants."""
+    write = target[1][name]
+    answer = ground.request(write.method, write.path, body=body, headers=JSON)
+    assert_our_client_is_at_fault(answer)
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> str:
+    """A path and a query: known and unknown keys, raw and quoted values."""
+    path = draw(st.sampled_from(sorted(KEYS)))
+    known = st.sampled_from(KEYS[path])
+    raw = st.text(alphabet="%abcFf019:,!_=-+;{}", max_size=12)
+    pairs = draw(st.lists(st.tuples(known | raw, TEXTS.map(_quoted) | raw), min_size=0, max_size=5))
+    return f"{path}?" + "&".join(f"{key}={value}" for key, value in pairs)
+
+
+def _quoted(text: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in text.encode("utf-8", "surrogatepass"))
+
+
+@pytest.mark.in_process
+@FUZZING
+@given(target_path=queries(), version=st.integers(10, 39))
+def test_any_query(ground: Client, target_path: str, version: int) -> None:
+    """An answer or a refusal."""
+    answer = ground.get(target_path, version=f"1.{version}")
+    assert answer.status < 500, answer.body
+    if answer.status >= 400:
+        (error,) = answer.json["errors"]
+        assert error["status"] == answer.status

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One line in the log for every request.
+
+Source: operations.md section 4.
+"""
+
+import logging
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.client import Client
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+pytestmark = pytest.mark.in_process
+
+LOGGER = "placement.requestlog"
+
+
+def lines(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
+    """What the request log said at this level."""
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.name == LOGGER and record.levelno == level
+    ]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "version", "token", "line"),
+    [
+        (
+            "GET",
+            "/resource_providers?name=a",
+            "1.39",
+            "admin",
+            r'127.0.0.1 "GET /resource_providers?name=a" status: 200 len: <len> microversion: 1.39',
+        ),
+        ("GET", "/", None, None, '127.0.0.1 "GET /" status: 200 len: <len> microversion: 1.0'),
+        (
+            "GET",
+            "/traits?name=startswith:%41",
+            "1.6",
+            "admin",
+            '127.0.0.1 "GET /traits?name=startswith:%41" status: 200 len: <len> microversion: 1.6',
+        ),
+        (
+            "DELETE",
+            "/traits/CUSTOM_NOT_THERE",
+            "1.39",
+            "admin",
+            '127.0.0.1 "DELETE /traits/CUSTOM_NOT_THERE" status: 404 len: <len> microversion: 1.39',
+        ),
+        (
+            "GET",
+            "/traits/HW_CPU_X86_VMX",
+            "1.39",
+            "admin",
+            '127.0.0.1 "GET /traits/HW_CPU_X86_VMX" status: 204 len: <len> microversion: 1.39',
+        ),
+        (
+            "GET",
+            "/traits",
+            "1.39",
+            None,
+            '127.0.0.1 "GET /traits" status: 401 len: <len> microversion: -',
+        ),
+        (
+            "GET",
+            "/traits",
+            "7.7",
+            "admin",
+            '127.0.0.1 "GET /traits" status: 406 len: <len> microversion: -',
+        ),
+    ],
+)
+def test_every_request_is_one_line(
+    api: Client,
+    caplog: pytest.LogCaptureFixture,
+    method: str,
+    path: str,
+    version: str | None,
+    token: str | None,
+    line: str,
+) -> None:
+    """Who, what, how it ended; refused requests included."""
+    with caplog.at_level(logging.INFO, LOGGER):
+        answer = api.request(method, path, version=version, headers={"X-Auth-Token": token})
+    expected = line.replace("<len>", answer.headers.get("content-length") or "-")
+    assert lines(caplog, logging.INFO) == [expected]
+
+
+def test_the_mount_prefix_is_part_of_the_line(
+    shared_app: "WSGIApplication", caplog: pytest.LogCaptureFixture
+) -> None:
+    """`<uri>` = mount prefix + path + query."""
+    with caplog.at_level(logging.INFO, LOGGER):
+        Client.of(shared_app, script_name="/placement").get("/traits?associated=true")
+    (line,) = lines(caplog, logging.INFO)
+    assert '"GET /placement/traits?associated=true" status: 200' in line
+
+
+def test_the_start_is_logged_for_debugging(api: Client, caplog: pytest.LogCaptureFixture) -> None:
+    """Before anything is judged."""
+    with caplog.at_level(logging.DEBUG, LOGGER):
+        api.get("/resource_classes/VCPU?a=b")
+    (line,) = lines(caplog, logging.DEBUG)
+    assert line == 'Starting request: 127.0.0.1 "GET /resource_classes/VCPU?a=b"'
+
+
+@pytest.mark.parametrize("path", ["/traits/%0A%0Aforged", "/traits/%FF", "/traits?name=%0Aforged"])
+def test_a_request_cannot_forge_a_line(
+    api: Client, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    """What it sends stays on its own line."""
+    with caplog.at_level(logging.INFO, LOGGER):
+        api.get(path)
+    (line,) = lines(caplog, logging.INFO)
+    assert re.search(r"[\r\n]", line) is None
