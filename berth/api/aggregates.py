@@ -28,20 +28,20 @@ def list_aggregates(services: Services, request: Request, response: Response, uu
 
 
 def replace_aggregates(services: Services, request: Request, response: Response, uuid: str) -> None:
-    """Replace the aggregates that a provider is in."""
+    """Replace the aggregates that a provider is in; the answer repeats them as they were sent."""
     provider = provider_uuid(uuid)
     with body.judged_after(services.database, provider) as judgement:
         wanted = body.read(request, schemas.REPLACE.at(request.microversion))
         if request.microversion >= GENERATION_SINCE:
-            aggregates = _canonical(wanted["aggregates"])
+            sent = wanted["aggregates"]
             seen = judgement.saw(wanted["resource_provider_generation"])
         else:
-            aggregates = _canonical(wanted)
+            sent = wanted
             seen = None
     generation = store.replace_aggregates(
-        services.database, provider, aggregates, UNSET if seen is None else seen
+        services.database, provider, _canonical(sent), UNSET if seen is None else seen
     )
-    _answer(request, response, aggregates, generation)
+    _answer(request, response, sent, generation)
 
 
 def _canonical(uuids: Iterable[str]) -> list[AggregateUUID]:
