@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opening, reading, writing, waiting for locks, and failing clearly."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
+
+from berth.model.errors import DatabaseUnavailable, UnsupportedDatabase
+from berth.model.filters import ProviderFilters
+from berth.store.database import Database, Tx, open_database
+from berth.store.providers import get_provider, list_providers
+from tests.store.fleet import add_provider, provider
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("sqlite://", "needs an SQLite database in a file"),
+        ("sqlite:///:memory:", "needs an SQLite database in a file"),
+        ("postgresql://u:secret@h/db", "not on postgresql"),
+        ("nonsense", "cannot be read"),
+    ],
+)
+def test_urls_that_berth_cannot_stand_on(url: str, words: str) -> None:
+    """One sentence, without the password."""
+    with pytest.raises(UnsupportedDatabase, match=words) as refusal:
+        open_database(url)
+    assert "secret" not in str(refusal.value)
+
+
+def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
+    """Neither is a traceback of the driver's."""
+    missing = open_database(f"sqlite:///{tmp_path / 'nowhere' / 'berth.db'}")
+    (tmp_path / "text.db").write_text("no database at all, but long enough to be looked at" * 20)
+    nonsense = open_database(f"sqlite:///{tmp_path / 'text.db'}")
+    for db in (missing, nonsense):
+        with pytest.raises(DatabaseUnavailable):
+            list_providers(db, ProviderFilters())
+        with pytest.raises(DatabaseUnavailable):
+            add_provider(db, 1)
+        with pytest.raises(DatabaseUnavailable):
+            db.commit_stamp()
+        db.dispose()
+
+
+def test_how_connections_are_set_up(db: Database, tmp_path: Path) -> None:
+    """Write-ahead log, foreign keys, and a durable commit unless the operator says otherwise."""
+
+    def pragmas(database: Database) -> tuple[str, int, int]:
+        with database.read() as tx:
+            mode, sync, keys = (
+                tx.connection.scalar(text(f"PRAGMA {name}"))
+                for name in ("journal_mode", "synchronous", "foreign_keys")
+            )
+        return mode, sync, keys
+
+    assert pragmas(db) == ("wal", 0, 1)
+    durable = open_database(f"sqlite:///{tmp_path / 'durable.db'}")
+    assert pragmas(durable) == ("wal", 2, 1)
+    durable.dispose()
+
+
+def test_a_reader_sees_one_state_throughout(db: Database, other: Database) -> None:
+    """What is committed meanwhile is for the next one; nobody waits."""
+    add_provider(db, 1)
+    count = text("SELECT count(*) FROM resource_providers")
+    with db.read() as tx:
+        before = tx.connection.scalar(count)
+        add_provider(other, 2)
+        assert tx.connection.scalar(count) == before == 1
+    assert len(list_providers(db, ProviderFilters())) == 2
+
+
+def test_an_error_leaves_nothing(db: Database) -> None:
+    """Whatever it is."""
+
+    def fails(tx: Tx) -> None:
+        tx.connection.execute(text("DELETE FROM resource_providers"))
+        raise KeyError
+
+    add_provider(db, 1)
+    with pytest.raises(KeyError):
+        db.write(fails)
+    assert get_provider(db, provider(1)).name == "p1"
+
+
+class Locked(sqlite3.OperationalError):
+    """What the driver says when another process keeps the write lock."""
+
+    sqlite_errorcode = sqlite3.SQLITE_BUSY
+
+
+class FindsItLocked:
+    """A unit of work that meets the lock so many times before it gets through."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self.transactions: list[Tx] = []
+
+    def __call__(self, tx: Tx) -> str:
+        self.transactions.append(tx)
+        if len(self.transactions) <= self.times:
+            raise OperationalError("BEGIN IMMEDIATE", {}, Locked("database is locked"))
+        return "done"
+
+
+def test_a_lock_is_waited_for_a_few_times(tmp_path: Path) -> None:
+    """With a random pause in between; each run is a new transaction."""
+    pauses: list[float] = []
+    db = open_database(f"sqlite:///{tmp_path / 'berth.db'}", sleep=pauses.append)
+    unit = FindsItLocked(2)
+    assert db.write(unit) == "done"
+    assert len({id(tx) for tx in unit.transactions}) == 3
+    assert len(set(pauses)) == 2
+    assert db.retries["busy"] == 2
+    with pytest.raises(DatabaseUnavailable, match="locked"):
+        db.write(FindsItLocked(3))
+    db.dispose()
+
+
+def test_many_threads_share_a_database(db: Database) -> None:
+    """Readers and writers, more than there are connections."""
+
+    def work(number: int) -> str:
+        add_provider(db, number)
+        return get_provider(db, provider(number)).name
+
+    with ThreadPoolExecutor(20) as pool:
+        assert set(pool.map(work, range(1, 41))) == {f"p{number}" for number in range(1, 41)}
+
+
+def test_a_forked_child_has_connections_of_its_own(db: Database) -> None:
+    """Servers fork after loading the application; the parent goes on undisturbed."""
+    add_provider(db, 1)
+    db.commit_stamp()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            db.commit_stamp()
+            add_provider(db, 2)
+            status = 0
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+    add_provider(db, 3)
+    assert len(list_providers(db, ProviderFilters())) == 3
+
+
+def test_a_disposed_database_can_be_used_again(db: Database) -> None:
+    """It simply opens new connections; the files beside it are gone in between."""
+    add_provider(db, 1)
+    db.commit_stamp()
+    path = Path(str(db.engine.url.database))
+    assert path.with_name(path.name + "-wal").exists()
+    db.dispose()
+    assert not path.with_name(path.name + "-wal").exists()
+    assert get_provider(db, provider(1)).name == "p1"

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The writers' clock: every commit is counted once and says what it touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from berth.model.errors import CapacityExceeded
+from berth.model.ids import Generation
+from berth.model.inventory import Inventory
+from berth.model.sentinels import UNSET
+from berth.store.aggregates import replace_aggregates
+from berth.store.allocations import delete_allocations
+from berth.store.database import Database, DatabaseOptions, open_database, trim_journal
+from berth.store.inventories import (
+    create_inventory,
+    delete_inventories,
+    delete_inventory,
+    update_inventory,
+)
+from berth.store.providers import delete_provider, update_provider
+from berth.store.reshape import ReshapedInventories, reshape
+from berth.store.resource_classes import (
+    delete_resource_class,
+    ensure_resource_class,
+    rename_resource_class,
+)
+from berth.store.tables import berth_journal, berth_writer
+from berth.store.traits import (
+    create_trait,
+    delete_provider_traits,
+    delete_trait,
+    replace_provider_traits,
+)
+from tests.store.fleet import (
+    add_provider,
+    aggregate,
+    claim,
+    consumer,
+    generation,
+    holding,
+    provider,
+    restock,
+)
+
+
+def journal(db: Database) -> list[tuple[int, int, int]]:
+    """All of (writer, seq, provider)."""
+    note = berth_journal.c
+    with db.read() as tx:
+        rows = tx.connection.execute(
+            select(note.writer_id, note.seq, note.provider_id).order_by(note.writer_id, note.seq)
+        )
+        return [(writer, seq, number) for writer, seq, number in rows]
+
+
+def heads(db: Database) -> dict[int, tuple[int, int]]:
+    """writer -> (seq, trimmed_seq)."""
+    writer = berth_writer.c
+    with db.read() as tx:
+        rows = tx.connection.execute(select(writer.id, writer.seq, writer.trimmed_seq))
+        return {number: (seq, trimmed) for number, seq, trimmed in rows}
+
+
+def touched_by(db: Database, act: Callable[[], object]) -> list[int]:
+    """What one act adds to the journal."""
+    before = set(journal(db))
+    act()
+    return sorted(number for *_, number in set(journal(db)) - before)
+
+
+def test_every_change_of_a_provider_is_noted(db: Database) -> None:
+    """Providers get the ids 1, 2, 3 here; 0 stands for definitions of names."""
+    p1 = provider(1)
+
+    def rename(number: int, name: str, parent: int | None) -> object:
+        return update_provider(
+            db,
+            provider(number),
+            name=name,
+            parent_uuid=None if parent is None else provider(parent),
+            may_reparent=True,
+        )
+
+    def new_shape() -> None:
+        stock = ReshapedInventories(provider(2), generation(db, 2), {"DISK_GB": Inventory(1)})
+        reshape(db, [stock], [holding(1, {})])
+
+    acts: list[tuple[Callable[[], object], list[int]]] = [
+        (lambda: add_provider(db, 1), [1]),
+        (lambda: add_provider(db, 2, parent=1), [2]),
+        (lambda: add_provider(db, 3), [3]),
+        (lambda: rename(1, "x", None), [1]),
+        (lambda: rename(1, "x", 3), [1, 2]),
+        (lambda: rename(1, "x", None), [1, 2]),
+        (lambda: create_inventory(db, p1, "VCPU", Inventory(4)), [1]),
+        (lambda: update_inventory(db, p1, "VCPU", Generation(1), Inventory(8)), [1]),
+        (lambda: restock(db, 2, VCPU=4), [2]),
+        (lambda: claim(db, holding(1, {1: {"VCPU": 1}, 2: {"VCPU": 1}})), [1, 2]),
+        (lambda: claim(db, holding(1, {2: {"VCPU": 1}})), [1, 2]),
+        (lambda: claim(db, holding(2, {})), []),
+        (new_shape, [2]),
+        (lambda: claim(db, holding(1, {1: {"VCPU": 1}})), [1]),
+        (lambda: delete_allocations(db, consumer(1)), [1]),
+        (lambda: replace_aggregates(db, p1, [aggregate(1)], UNSET), [1]),
+        (lambda: replace_aggregates(db, p1, [], generation(db, 1)), [1]),
+        (lambda: create_trait(db, "CUSTOM_T"), [0]),
+        (lambda: create_trait(db, "CUSTOM_T"), []),
+        (lambda: replace_provider_traits(db, p1, ["CUSTOM_T"], generation(db, 1)), [1]),
+        (lambda: replace_provider_traits(db, p1, ["CUSTOM_T"], generation(db, 1)), []),
+        (lambda: delete_provider_traits(db, p1), [1]),
+        (lambda: delete_trait(db, "CUSTOM_T"), [0]),
+        (lambda: ensure_resource_class(db, "CUSTOM_A"), [0]),
+        (lambda: rename_resource_class(db, "CUSTOM_A", "CUSTOM_B"), [0]),
+        (lambda: delete_resource_class(db, "CUSTOM_B"), [0]),
+        (lambda: delete_inventory(db, p1, "VCPU"), [1]),
+        (lambda: delete_inventories(db, p1), [1]),
+        (lambda: delete_provider(db, provider(2)), [2]),
+    ]
+    assert [touched_by(db, act) for act, _ in acts] == [expected for _, expected in acts]
+
+
+def test_a_refused_write_notes_nothing(db: Database) -> None:
+    """The clock is part of the commit."""
+    add_provider(db, 1, VCPU=1)
+    before = heads(db), journal(db)
+    with pytest.raises(CapacityExceeded):
+        claim(db, holding(1, {1: {"VCPU": 2}}))
+    assert (heads(db), journal(db)) == before
+
+
+def test_each_connection_has_a_row_of_its_own(db: Database, other: Database) -> None:
+    """A connection keeps it from commit to commit."""
+    writers = set(heads(db))
+    add_provider(db, 1)
+    add_provider(other, 2)
+    add_provider(db, 3)
+    rows = [row for row in journal(db) if row[2]]
+    assert [(seq, number) for _, seq, number in rows] == [(1, 1), (2, 3), (1, 2)]
+    assert len(set(heads(db)) - writers) == 2
+
+
+def test_an_idle_row_is_taken_over_and_never_shared(database: Database, tmp_path: Path) -> None:
+    """Who slept too long finds the count moved on, and takes another row."""
+    now = [datetime(2030, 1, 1)]
+    one, two = (
+        open_database(
+            f"sqlite:///{tmp_path / 'berth.db'}",
+            options=DatabaseOptions(synchronous=False),
+            clock=lambda: now[0],
+        )
+        for _ in range(2)
+    )
+    add_provider(one, 1)
+    now[0] += timedelta(hours=2)
+    known = set(heads(one))
+    add_provider(two, 2)
+    assert set(heads(one)) == known, "no new row was needed"
+    add_provider(one, 3)
+    add_provider(two, 4)
+    last_of_each = {number: (writer, seq) for writer, seq, number in journal(one) if number}
+    assert last_of_each[2][0] == last_of_each[4][0] != last_of_each[3][0]
+    one.dispose()
+    two.dispose()
+
+
+def test_trimming_leaves_a_mark(db: Database) -> None:
+    """So that a reader who is further behind knows that it must reload."""
+    add_provider(db, 1)
+    assert trim_journal(db, datetime(2000, 1, 1)) == 0
+    (writer,) = {writer for writer, _, number in journal(db) if number == 1}
+    assert trim_journal(db, datetime(2100, 1, 1)) > 0
+    assert journal(db) == []
+    assert heads(db)[writer] == (1, 1)
+    add_provider(db, 2)
+    assert heads(db)[writer] == (2, 1)
+    assert journal(db) == [(writer, 2, 2)]
+
+
+def test_the_stamp_moves_with_every_commit(db: Database, other: Database) -> None:
+    """Of this database's own connections and of others', and only then."""
+    first = db.commit_stamp()
+    assert db.commit_stamp() == first
+    add_provider(db, 1)
+    second = db.commit_stamp()
+    add_provider(other, 2)
+    third = db.commit_stamp()
+    assert len({first, second, third}) == 3
