@@ -45,7 +45,10 @@ class SchemaNotReady(SchemaError):
 
 
 def set_up_logging(conf: cfg.ConfigOpts) -> None:
-    """Start logging as `conf` says, for the whole process."""
+    """Start logging as `conf` says, for the whole process; where it says nothing, to stderr."""
+    if not (conf.log_file or conf.log_dir or conf.use_journal):
+        # COMPAT spec/operations.md 3.2: newer releases of oslo.log would take stdout.
+        conf.set_default("use_stderr", True)
     log.setup(conf, "berth", berth.__version__)
 
 

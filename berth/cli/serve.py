@@ -10,7 +10,9 @@ connections over them. On SIGTERM a worker stops listening, finishes what it has
 import functools
 import ipaddress
 import logging
+import os
 import shlex
+import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -238,13 +240,25 @@ def run(
         log_dictconfig=GRANIAN_LOGGING,
         process_name=None,
     )
-    loader = functools.partial(load_worker, source)
+    os.register_at_fork(after_in_child=end_on_signals)
     try:
-        server.serve(target_loader=loader, wrap_loader=False)
+        server.serve(target_loader=functools.partial(load_worker, source), wrap_loader=False)
     except SystemExit as error:
+        if server.interrupt_signal:
+            return
         raise CommandFailed(
             "a worker could not start, or kept dying; the log above says why", ExitCode.WORKERS
         ) from error
+
+
+def end_on_signals() -> None:
+    """In a worker just forked: let go of the parent's signal handlers.
+
+    Granian sets the worker's own once the application is loaded. Until then a worker would take
+    SIGTERM for the parent's business, live on, and the parent would wait for it for ever.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def load_worker(source: ConfigurationSource) -> WSGIApplication:

@@ -26,7 +26,7 @@ PATIENCE = 60.0
 class Service:
     """A running `berth serve`."""
 
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[bytes]
     url: str
     #: What it printed at start.
     banner: str
@@ -92,7 +92,6 @@ def serving(
             cwd=home,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            text=True,
             start_new_session=True,
         )
     try:
@@ -116,25 +115,25 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, f"gave up waiting: {what}"
-        os.sched_yield()
+        time.sleep(0.01)
 
 
-def _read_banner(process: subprocess.Popen[str], log: Path) -> str:
+def _read_banner(process: subprocess.Popen[bytes], log: Path) -> str:
     """What the service prints once it answers, its last line being what to try."""
     assert process.stdout is not None
-    lines: list[str] = []
+    said = b""
     deadline = time.monotonic() + PATIENCE
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
-        while not (lines and lines[-1].lstrip().startswith("try ")):
+        while not re.search(rb"^  try .*\n", said, re.MULTILINE):
             ready = selector.select(deadline - time.monotonic())
-            line = process.stdout.readline() if ready else ""
-            assert line, f"berth serve did not start:\n{''.join(lines)}{log.read_text()}"
-            lines.append(line)
-    return "".join(lines)
+            piece = os.read(process.stdout.fileno(), 65536) if ready else b""
+            assert piece, f"berth serve did not start:\n{said.decode()}{log.read_text()}"
+            said += piece
+    return said.decode()
 
 
-def stop(process: subprocess.Popen[str]) -> None:
+def stop(process: subprocess.Popen[bytes]) -> None:
     """End the service and every process of its session, politely first."""
     if process.poll() is None:
         process.terminate()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -70,6 +71,17 @@ def test_it_says_what_it_does_and_what_to_try(service: Service) -> None:
     assert said["database"] == f"sqlite:///{database_of(service)}"
     assert said["authentication"].startswith("noauth2")
     assert said["try"] == (f"curl -H 'X-Auth-Token: admin' {service.url}/resource_providers")
+
+
+def test_requests_are_logged_as_operators_expect(service: Service) -> None:
+    """One line for each request on stderr, in oslo.log's format."""
+    Client.at(service.url).get("/traits?name=in:NOTHING", version="1.6")
+    line = re.compile(
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \d+ INFO placement\.requestlog "
+        r"\[None req-\S+ admin admin - - - -\] 127\.0\.0\.1 "
+        r'"GET /traits\?name=in:NOTHING" status: 200 len: 13 microversion: 1\.6\n'
+    )
+    wait_until(lambda: bool(line.search(service.log.read_text())), "the line of the request log")
 
 
 def test_a_write_is_seen_through_every_connection_at_once(service: Service) -> None:
