@@ -3,6 +3,9 @@
 # Write constraints.txt: the versions of everything that berth and its extras pull in, found by
 # installing them into an empty virtual environment. Group by group, so that a reader sees what a
 # production machine gets (the first group) and what only developers do.
+#
+# Run it with the oldest Python that berth is to work on, Debian 12's 3.11.2: some libraries want a
+# later patch release, and are then found in a version that does not.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
