@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recorded examples as test cases: what was asked of which world, and what must come back."""
+"""The recorded examples as test cases: what is asked of which world, and what must come back."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.answers import candidate_text
+from tests.answers import candidate_text, providers_of, read_answer
+from tests.brute_force import summaries
+from tests.client import Client, Response
+from tests.queries import parse_query
 from tests.worlds import World, example_world, load_examples
 
 
@@ -50,6 +54,33 @@ def recorded_examples() -> list[Example]:
         *(_read(item, item["expected"]) for item in recorded["random_examples"]),
         *(_read(item, item["correct"]) for item in recorded["defects"]),
     ]
+
+
+def ask(client: Client, example: Example) -> Response:
+    """Send the query of an example, at its microversion."""
+    query = example.world.resolve(example.query)
+    return client.get(f"/allocation_candidates?{query}", version=f"1.{example.minor}")
+
+
+def assert_recorded(example: Example, response: Response) -> None:
+    """Compare an answer with the record."""
+    assert response.status == example.status, response.text
+    if example.candidates is None:
+        assert response.code == example.code
+        assert example.detail is not None
+        assert example.detail in response.detail
+        return
+    found = read_answer(response.json, example.world, example.minor)
+    if example.count is None:
+        assert found.candidates == example.candidates
+    else:
+        assert len(found.candidates) == example.count
+        assert Counter(found.candidates) <= Counter(example.candidates)
+    query = parse_query(example.query, example.minor)
+    used = providers_of(found.candidates)
+    assert found.summaries == summaries(example.world, query, used, example.minor)
+    if example.summaries is not None:
+        assert {n: s.resources for n, s in found.summaries.items()} == example.summaries
 
 
 def _read(item: Mapping[str, Any], due: Mapping[str, Any]) -> Example:

@@ -66,6 +66,11 @@ def seldom() -> st.SearchStrategy[bool]:
     return st.sampled_from((False,) * 5 + (True,))
 
 
+def sometimes() -> st.SearchStrategy[bool]:
+    """True one time in three."""
+    return st.sampled_from((False, False, True))
+
+
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
     """Worlds of one to nine providers."""
@@ -88,7 +93,7 @@ def shapes(draw: st.DrawFn) -> list[Node]:
         depths.append(1 if parent is None else depths[parent] + 1)
         classes = draw(st.frozensets(st.sampled_from(CLASSES), min_size=1) | few(CLASSES))
         traits = draw(few(TRAITS))
-        if draw(st.sampled_from((False, False, True))):
+        if draw(sometimes()):
             traits |= {SHARING_TRAIT}
         nodes.append(Node(parent, classes, traits))
     return nodes
@@ -133,12 +138,13 @@ def questions(draw: st.DrawFn, fleet: World) -> Question:
     suffixes = NAMED_SUFFIXES if minor >= 33 else NUMBERED_SUFFIXES
     suffixed_max = 3 if minor >= 25 else 0
     suffixed = draw(st.lists(st.sampled_from(suffixes), unique=True, max_size=suffixed_max))
-    chosen = [draw(groups(fleet, minor, suffix)) for suffix in suffixed]
+    picky = seldom() if suffixed else sometimes()
+    chosen = [draw(groups(fleet, minor, suffix, picky)) for suffix in suffixed]
     if minor >= 36:
         chosen = [without_resources(group) if draw(seldom()) else group for group in chosen]
     if draw(st.booleans()) or not any(group.resources for group in chosen):
         place = draw(st.integers(0, len(chosen)))
-        chosen.insert(place, draw(groups(fleet, minor, "")))
+        chosen.insert(place, draw(groups(fleet, minor, "", picky)))
     query = Query(
         groups=tuple(chosen),
         group_policy=draw(policies(minor, len(suffixed))),
@@ -152,9 +158,11 @@ def questions(draw: st.DrawFn, fleet: World) -> Question:
 
 
 @st.composite
-def groups(draw: st.DrawFn, fleet: World, minor: int, suffix: str) -> Group:
-    """Request groups with resources, using what the microversion has."""
-    forbidden = draw(few(TRAITS)) if minor >= 22 and draw(seldom()) else frozenset()
+def groups(
+    draw: st.DrawFn, fleet: World, minor: int, suffix: str, picky: st.SearchStrategy[bool]
+) -> Group:
+    """Request groups with resources; `picky` says how often each kind of condition is put."""
+    forbidden = draw(few(TRAITS)) if minor >= 22 and draw(picky) else frozenset()
     alternatives_max = 2 if minor >= 39 else 1
     required = draw(st.lists(sets_of(TRAITS, alternatives_max), max_size=2))
     member_of_max = 2 if minor >= 24 else 1
@@ -167,20 +175,18 @@ def groups(draw: st.DrawFn, fleet: World, minor: int, suffix: str) -> Group:
             st.dictionaries(st.sampled_from(CLASSES), amounts(), min_size=1, max_size=classes_max)
         ),
         required=tuple(alternatives for alternatives in required if alternatives - forbidden)
-        if minor >= 17 and draw(seldom())
+        if minor >= 17 and draw(picky)
         else (),
         forbidden=forbidden,
-        member_of=tuple(member_of) if minor >= 21 and draw(seldom()) else (),
-        not_member_of=draw(few(AGGREGATES)) if minor >= 32 and draw(seldom()) else frozenset(),
-        in_tree=draw(st.sampled_from([*homes, "unknown"]))
-        if minor >= 31 and draw(seldom())
-        else None,
+        member_of=tuple(member_of) if minor >= 21 and draw(picky) else (),
+        not_member_of=draw(few(AGGREGATES)) if minor >= 32 and draw(picky) else frozenset(),
+        in_tree=draw(st.sampled_from([*homes, "unknown"])) if minor >= 31 and draw(picky) else None,
     )
 
 
 def amounts() -> st.SearchStrategy[int]:
     """Amounts that often fit."""
-    return st.sampled_from((1, 1, 1, 1, 2, 2, 3, 29))
+    return st.sampled_from((1, 1, 1, 1, 1, 2, 2, 2, 3, 4, 29))
 
 
 def sets_of(names: Sequence[str], max_size: int) -> st.SearchStrategy[frozenset[str]]:
@@ -218,4 +224,4 @@ def subtrees(draw: st.DrawFn, chosen: Sequence[Group]) -> tuple[frozenset[str], 
 def worlds_with_questions(draw: st.DrawFn) -> tuple[World, list[Question]]:
     """A world and several questions about it."""
     fleet = draw(worlds())
-    return fleet, [draw(questions(fleet)) for _ in range(draw(st.sampled_from((1, 4, 8))))]
+    return fleet, [draw(questions(fleet)) for _ in range(draw(st.sampled_from((1, 12, 12, 12))))]

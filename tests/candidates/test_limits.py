@@ -56,7 +56,7 @@ def search_settings(draw: st.DrawFn) -> SearchSettings:
 
 
 @seed(SEED)
-@settings(max_examples=worlds_to_draw(120), deadline=None, print_blob=True)
+@settings(max_examples=worlds_to_draw(60), deadline=None, print_blob=True)
 @given(worlds_with_questions(), search_settings(), st.none() | st.integers(1, 6), st.integers(0, 9))
 def test_fewer_candidates_are_some_of_all(
     prepared: Path,
@@ -123,9 +123,25 @@ def test_randomisation_gives_every_host_its_turn(prepared: Path, limit: int) -> 
     assert len(set(picks)) > 1
 
 
-def test_randomisation_without_a_limit_shuffles_all(prepared: Path) -> None:
-    """Nothing is left out; only the order differs from request to request."""
-    query = parse_query("resources=VCPU:1", 39)
+def test_randomisation_chooses_among_the_candidates_of_one_host_too(prepared: Path) -> None:
+    """With a limit of one, each of the ways into each tree comes up at some time."""
+    query = parse_query("resources=VGPU:1&limit=1", 39)
+    chosen = SearchSettings(randomize=True)
+    with snapshot_of(TWO_TREES, prepared) as snapshot:
+        picked = {
+            candidate
+            for number in range(120)
+            for candidate in ask(
+                snapshot, TWO_TREES, query, 39, settings=chosen, seed=number
+            ).candidates
+        }
+    assert picked == set(answer(TWO_TREES, query, 39).candidates)
+
+
+@pytest.mark.parametrize("limit", ["", "&limit=100"])
+def test_randomisation_shuffles_what_it_need_not_choose_from(prepared: Path, limit: str) -> None:
+    """Where all candidates come back, their order differs from request to request."""
+    query = parse_query(f"resources=VCPU:1{limit}", 39)
     chosen = SearchSettings(randomize=True)
     with snapshot_of(ALIKE, prepared) as snapshot:
         bodies = {
