@@ -58,6 +58,12 @@ ANSWERS: Mapping[type[model.BerthError], tuple[int, str]] = {
     model.BerthError: (500, UNDEFINED_CODE),
 }
 
+#: Reason phrases, the same on every version of Python.
+PHRASES: Mapping[int, str] = {
+    **{status.value: status.phrase for status in HTTPStatus},
+    413: "Content Too Large",
+}
+
 SENTENCES: Mapping[int, str] = {
     400: "The request is malformed, or asks for something that cannot be.",
     401: "The request carries no valid identity.",
@@ -112,7 +118,7 @@ def answer_for(error: model.BerthError) -> tuple[int, str]:
 
 def render(refused: Refused, environ: WSGIEnvironment) -> tuple[str, bytes]:
     """The content type and body of an error, in the form that the request prefers."""
-    title = HTTPStatus(refused.status).phrase
+    title = PHRASES[refused.status]
     detail = f"{SENTENCES[refused.status]}\n\n{_one_line(refused.message)}"
     media_type = media_types.error_media_type(environ.get("HTTP_ACCEPT"))
     if media_type == media_types.JSON:
@@ -126,7 +132,7 @@ def render_unauthorized(refused: Refused, environ: WSGIEnvironment) -> tuple[str
     """As `render`, in the shape of the answers from in front of the application (noauth2's 401)."""
     if media_types.error_media_type(environ.get("HTTP_ACCEPT")) != media_types.JSON:
         return render(refused, environ)
-    title = HTTPStatus(refused.status).phrase
+    title = PHRASES[refused.status]
     body = {
         "message": f"{SENTENCES[refused.status]} {_one_line(refused.message)}",
         "code": f"{refused.status} {title}",

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
-
 import msgspec
 
+from berth.api.errors import PHRASES
 from berth.api.media_types import JSON
 from berth.api.request import Response
 
 _ENCODE = msgspec.json.Encoder().encode
-STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
+STATUS_LINES = {status: f"{status} {phrase}" for status, phrase in PHRASES.items()}
 
 
 def answer(response: Response, body: object, *, status: int = 200) -> None:
