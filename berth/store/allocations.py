@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import AllocationsNotFound
@@ -68,31 +68,49 @@ class ProviderAllocations:
     last_modified: datetime | None
 
 
+_OF_CONSUMER: Final = (
+    select(
+        resource_providers.c.uuid,
+        resource_providers.c.generation,
+        resource_classes.c.name,
+        _held.used,
+        _held.created_at,
+        projects.c.external_id,
+        users.c.external_id,
+        _consumer.generation,
+        consumer_types.c.name,
+    )
+    .select_from(allocations)
+    .join(resource_providers, resource_providers.c.id == _held.resource_provider_id)
+    .join(resource_classes, resource_classes.c.id == _held.resource_class_id)
+    .join(consumers, _consumer.uuid == _held.consumer_id)
+    .join(projects, projects.c.id == _consumer.project_id)
+    .join(users, users.c.id == _consumer.user_id)
+    .outerjoin(consumer_types, consumer_types.c.id == _consumer.consumer_type_id)
+    .where(_held.consumer_id == bindparam("consumer"))
+    .order_by(_held.id)
+)
+
+_OF_PROVIDER: Final = (
+    select(
+        _consumer.uuid,
+        _consumer.generation,
+        resource_classes.c.name,
+        _held.used,
+        _held.created_at,
+    )
+    .select_from(allocations)
+    .join(resource_classes, resource_classes.c.id == _held.resource_class_id)
+    .join(consumers, _consumer.uuid == _held.consumer_id)
+    .where(_held.resource_provider_id == bindparam("provider"))
+    .order_by(_held.id)
+)
+
+
 def consumer_allocations(db: Database, consumer_uuid: ConsumerUUID) -> ConsumerAllocations | None:
     """What a consumer holds; None when that is nothing, or nobody knows the consumer."""
     with db.read() as tx:
-        rows = tx.connection.execute(
-            select(
-                resource_providers.c.uuid,
-                resource_providers.c.generation,
-                resource_classes.c.name,
-                _held.used,
-                _held.created_at,
-                projects.c.external_id,
-                users.c.external_id,
-                _consumer.generation,
-                consumer_types.c.name,
-            )
-            .select_from(allocations)
-            .join(resource_providers, resource_providers.c.id == _held.resource_provider_id)
-            .join(resource_classes, resource_classes.c.id == _held.resource_class_id)
-            .join(consumers, _consumer.uuid == _held.consumer_id)
-            .join(projects, projects.c.id == _consumer.project_id)
-            .join(users, users.c.id == _consumer.user_id)
-            .outerjoin(consumer_types, consumer_types.c.id == _consumer.consumer_type_id)
-            .where(_held.consumer_id == consumer_uuid)
-            .order_by(_held.id)
-        ).all()
+        rows = tx.connection.execute(_OF_CONSUMER, {"consumer": consumer_uuid}).all()
     if not rows:
         return None
     amounts: dict[ProviderUUID, tuple[Generation, dict[str, int]]] = {}
@@ -112,20 +130,7 @@ def provider_allocations(db: Database, uuid: ProviderUUID) -> ProviderAllocation
     """
     with db.read() as tx:
         provider = get_provider_row(tx, uuid)
-        rows = tx.connection.execute(
-            select(
-                _consumer.uuid,
-                _consumer.generation,
-                resource_classes.c.name,
-                _held.used,
-                _held.created_at,
-            )
-            .select_from(allocations)
-            .join(resource_classes, resource_classes.c.id == _held.resource_class_id)
-            .join(consumers, _consumer.uuid == _held.consumer_id)
-            .where(_held.resource_provider_id == provider.id)
-            .order_by(_held.id)
-        ).all()
+        rows = tx.connection.execute(_OF_PROVIDER, {"provider": provider.id}).all()
     holders: dict[ConsumerUUID, tuple[Generation, dict[str, int]]] = {}
     for consumer, generation, resource_class, used, _ in rows:
         holders.setdefault(consumer, (generation, {}))[1][resource_class] = used
