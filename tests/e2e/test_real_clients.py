@@ -19,6 +19,9 @@ from tests.client import Client
 from tests.e2e.machine import Machine, read_machine
 from tests.e2e.serving import PATIENCE, Service, environment, serving
 
+#: What the clients warn their own developers of.
+pytestmark = pytest.mark.filterwarnings("ignore:::openstack")
+
 #: Flags of x86 and Arm CPUs that have a standard trait.
 TRAIT_OF_FLAG = {
     "avx": "HW_CPU_X86_AVX",
@@ -140,9 +143,7 @@ def test_the_openstack_command_registers_uses_and_removes_this_machine(
     assert {row["resource_class"]: row["usage"] for row in usages} == {"VCPU": 1, "MEMORY_MB": 16}
     held = command("resource", "usage", "show", project, "--user-id", user)
     assert {row["resource_class"]: row["usage"] for row in held} == {
-        "VCPU": 1,
-        "MEMORY_MB": 16,
-        "DISK_GB": 1,
+        "INSTANCE": {"VCPU": 1, "MEMORY_MB": 16, "DISK_GB": 1, "consumer_count": 1}
     }
 
     refused = command.run("resource", "provider", "delete", root["uuid"])
