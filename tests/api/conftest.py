@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from berth import config, deploy
 from tests.client import Client
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ auth_strategy = noauth2
 [placement_database]
 connection = sqlite:///{database}
 sync_on_startup = True
+sqlite_synchronous = False
 
 [oslo_policy]
 enforce_new_defaults = True
@@ -31,8 +33,6 @@ enforce_new_defaults = True
 @pytest.fixture(scope="session")
 def shared_app(tmp_path_factory: pytest.TempPathFactory) -> WSGIApplication:
     """The application of the whole session, made from a placement.conf as an operator writes it."""
-    from berth import config, deploy
-
     folder = tmp_path_factory.mktemp("shared")
     placement_conf = folder / "placement.conf"
     placement_conf.write_text(PLACEMENT_CONF.format(database=folder / "placement.db"))
