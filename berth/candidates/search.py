@@ -65,15 +65,15 @@ def search(
     finder = AnchorFinder(snapshot, plan)
     groups = (anchors for slot in finder.blocks() for anchors in finder.of_block(slot))
     walk = _Walk(snapshot, plan)
-    if wanted is None:
-        return _whole_groups(groups, walk)
     if settings.randomize:
-        return _first(wanted, _at_random(groups, walk, rng))
-    if settings.strategy == "breadth-first":
-        return _first(wanted, _in_turn(groups, walk))
-    if cap is not None:
-        return _first(wanted, _row_by_row(groups, walk))
-    return _first(wanted, _whole_groups(groups, walk))
+        batches = _at_random(groups, walk, rng)
+    elif wanted is not None and settings.strategy == "breadth-first":
+        batches = _in_turn(groups, walk)
+    elif cap is not None:
+        batches = _row_by_row(groups, walk)
+    else:
+        batches = _whole_groups(groups, walk)
+    return batches if wanted is None else _first(wanted, batches)
 
 
 def _first(wanted: int, batches: Iterable[Batch]) -> Iterator[Batch]:

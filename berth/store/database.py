@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
 
 from sqlalchemy import Connection, Engine, exc
@@ -28,6 +28,12 @@ T = TypeVar("T")
 
 #: Runs of one unit of work that may lose a race, when its caller does not say.
 ATTEMPTS: Final = 10
+
+#: For how long the journal is kept: a reader that slept longer reloads everything.
+JOURNAL_KEPT: Final = timedelta(hours=1)
+
+#: Each connection trims the journal with one commit in so many; an idle database needs no trimming.
+_COMMITS_BETWEEN_TRIMS: Final = 1000
 
 #: Runs that may fail to get a lock; each has waited for it already (`store/sqlite.py`).
 _BUSY_ATTEMPTS: Final = 3
@@ -169,6 +175,8 @@ class Database:
                 connection.commit()
                 return result
             writer = journal.record(connection, touched, tx.now)
+            if writer.seq % _COMMITS_BETWEEN_TRIMS == 0:
+                journal.trim(connection, tx.now - JOURNAL_KEPT)
             connection.commit()
             journal.remember(connection, writer)
             return result

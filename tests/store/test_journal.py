@@ -182,6 +182,21 @@ def test_trimming_leaves_a_mark(db: Database) -> None:
     assert journal(db) == [(writer, 2, 2)]
 
 
+def test_a_busy_database_trims_itself(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One commit in so many also forgets what every reader has long applied."""
+    monkeypatch.setattr("berth.store.database._COMMITS_BETWEEN_TRIMS", 3)
+    now = datetime(2026, 1, 1)
+    db = open_database(str(database.engine.url), clock=lambda: now)
+    for number in range(1, 3):
+        add_provider(db, number)
+    now += timedelta(hours=2)
+    add_provider(db, 3)
+    assert [number for *_, number in journal(db)] == [3]
+    db.dispose()
+
+
 def test_the_stamp_moves_with_every_commit(db: Database, other: Database) -> None:
     """Of this database's own connections and of others', and only then."""
     first = db.commit_stamp()
