@@ -186,7 +186,7 @@ def test_a_busy_database_trims_itself(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One commit in so many also forgets what every reader has long applied."""
-    monkeypatch.setattr("berth.store.database._COMMITS_BETWEEN_TRIMS", 3)
+    monkeypatch.setattr("berth.store.database._COMMITS_BETWEEN_TRIMS", 1)
     now = datetime(2100, 1, 1)
     db = open_database(str(database.engine.url), clock=lambda: now)
     for number in range(1, 3):
