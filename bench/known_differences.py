@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.differences import Difference, Kind
-from bench.script.step import Step
+from bench.differences import Difference, Kind, last_line
+from bench.script.step import Step, uid
 from bench.wire import Answer
 
 #: Decides about one difference between berth's answer and the original's.
@@ -32,29 +34,33 @@ def explain(step: Step, ours: Answer, theirs: Answer, difference: Difference) ->
     )
 
 
-_HEX = "[0-9a-fA-F]"
-_UNDASHED = re.compile(f"(?<!{_HEX}){_HEX}{{32}}(?!{_HEX})")
-_DASHED = re.compile(f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}")
-_ODD_DASHES = re.compile(f"(?:{_HEX}-){{31}}{_HEX}")
+_UUID_SPELLING_UUIDS = {
+    spelling
+    for name in ("spelling", "spelling-new", "spelling-aggregate", "spelling-consumer")
+    for spelling in (uid(name), uid(name).replace("-", ""))
+}
 
+#: Values of Accept that rank JSON and HTML alike.
+_TIES = {"*/*;q=0.8", "application/json,text/html", "application/json, */*", "garbage"}
 
-def _has_other_uuid_spelling(step: Step) -> bool:
-    """Whether the request spells a uuid in another way than lower-case and dashed."""
-    text = step.path + (step.body or b"").decode(errors="replace")
-    return (
-        any(found != found.lower() for found in _DASHED.findall(text))
-        or bool(_UNDASHED.search(text) or _ODD_DASHES.search(text))
-        or "{" + (_DASHED.search(step.path) or [""])[0] + "}" in step.path
-        or "urn:uuid:" in text
-    )
+#: A query with an unsuffixed and a suffixed group of resources.
+_MIXED_GROUPS = re.compile(r"[?&]resources=.*&resources\w+=")
+
+_WHOLE_FRACTION = re.compile(r"(?<=\d)\.0+\b")
 
 
 def _is_original_crash(step: Step, ours: Answer, theirs: Answer, _: Difference) -> bool:
     return theirs.status == 500 and ours.status < 500
 
 
+def _is_stale_consumer(step: Step, ours: Answer, theirs: Answer, _: Difference) -> bool:
+    return theirs.status == 409 and "expected 0 but got" in last_line(theirs)
+
+
 def _is_uuid_spelling(step: Step, ours: Answer, theirs: Answer, _: Difference) -> bool:
-    return ours.status < 500 and _has_other_uuid_spelling(step)
+    text = (step.path + (step.body or b"").decode(errors="replace")).lower()
+    bare = text.replace("-", "")
+    return ours.status < 500 and any(uuid in text or uuid in bare for uuid in _UUID_SPELLING_UUIDS)
 
 
 def _is_vary(step: Step, ours: Answer, theirs: Answer, difference: Difference) -> bool:
@@ -63,15 +69,63 @@ def _is_vary(step: Step, ours: Answer, theirs: Answer, difference: Difference) -
 
 def _is_json_for_html(step: Step, ours: Answer, theirs: Answer, difference: Difference) -> bool:
     return (
-        ours.headers.get("content-type") == "application/json"
-        and theirs.headers.get("content-type", "").startswith("text/html")
-        and "html" not in step.headers.get("accept", "html")
+        step.headers.get("accept") in _TIES
+        and ours.headers.get("content-type") == "application/json"
         and difference.kind in (Kind.BODY, Kind.HEADER)
     )
 
 
-def _is_final_newline(step: Step, ours: Answer, theirs: Answer, _: Difference) -> bool:
-    return "%0A" in step.path or rb'\n"' in (step.body or b"")
+def _is_length_of_nothing(step: Step, ours: Answer, theirs: Answer, difference: Difference) -> bool:
+    return difference.part == "content-length" and ours.status == 204 and not ours.body
+
+
+def _is_whole_number(step: Step, ours: Answer, theirs: Answer, difference: Difference) -> bool:
+    return (
+        difference.part == "body"
+        and step.method in ("PUT", "POST")
+        and _WHOLE_FRACTION.sub("", difference.ours) == _WHOLE_FRACTION.sub("", difference.theirs)
+    )
+
+
+def _is_servers_own_answer(
+    step: Step, ours: Answer, theirs: Answer, difference: Difference
+) -> bool:
+    return "content-length" in step.headers and difference.kind in (Kind.BODY, Kind.HEADER)
+
+
+def _is_lost_anchor(step: Step, ours: Answer, theirs: Answer, difference: Difference) -> bool:
+    if not (step.candidates and difference.part == "body" and _MIXED_GROUPS.search(step.path)):
+        return False
+    our_candidates, their_candidates = _candidates(ours), _candidates(theirs)
+    return our_candidates > their_candidates and "MISC_SHARES_VIA_AGGREGATE" in str(ours.body)
+
+
+def _candidates(answer: Answer) -> Counter[str]:
+    """The candidates of an answer as a multiset."""
+    return Counter(
+        json.dumps(
+            {**candidate, "mappings": _sorted_mappings(candidate.get("mappings", {}))},
+            sort_keys=True,
+        )
+        for candidate in json.loads(answer.body)["allocation_requests"]
+    )
+
+
+def _sorted_mappings(mappings: dict[str, list[str]]) -> dict[str, list[str]]:
+    return {suffix: sorted(providers) for suffix, providers in mappings.items()}
+
+
+def _is_odd_class_name(step: Step, ours: Answer, theirs: Answer, difference: Difference) -> bool:
+    return (
+        ours.status == theirs.status == 400
+        and difference.kind is Kind.FRAGMENT
+        and "does not match" in last_line(ours)
+        and ("/resource_classes/" in step.path or "/inventories" in step.path)
+    )
+
+
+def _is_final_newline(step: Step, ours: Answer, theirs: Answer, difference: Difference) -> bool:
+    return "%0A" in step.path or rb'\n"' in (step.body or b"") or r'\n"' in difference.theirs
 
 
 def _is_fresh_last_modified(
@@ -104,6 +158,36 @@ KNOWN: tuple[Known, ...] = (
         "uuid spelling",
         "berth brings every uuid into the lower-case dashed form, the original compares as sent.",
         _is_uuid_spelling,
+    ),
+    Known(
+        "stale consumer",
+        "The original keeps the record of a consumer whose first claim failed (10.6), and wants 0.",
+        _is_stale_consumer,
+    ),
+    Known(
+        "length of nothing",
+        "HTTP forbids Content-Length on 204 (RFC 9110, 8.6); servers such as Granian take it away.",
+        _is_length_of_nothing,
+    ),
+    Known(
+        "whole numbers",
+        "Answers to PUT and POST give integers as 1 and ratios as 1.0, in whichever form they came.",
+        _is_whole_number,
+    ),
+    Known(
+        "the server's own answer",
+        "Granian refuses a bad Content-Length before the application sees the request.",
+        _is_servers_own_answer,
+    ),
+    Known(
+        "lost anchors",
+        "The original loses hosts where sharing providers alone serve the unsuffixed group (D3).",
+        _is_lost_anchor,
+    ),
+    Known(
+        "odd class names",
+        "A malformed class name is a schema error at once; the original takes a detour to its 400.",
+        _is_odd_class_name,
     ),
     Known("vary everywhere", "berth sends Vary on every answer.", _is_vary),
     Known(

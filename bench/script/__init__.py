@@ -20,6 +20,7 @@ from bench.script import (
     traits,
     transport,
     usages,
+    uuid_spelling,
 )
 from bench.script.step import Step
 
@@ -36,4 +37,5 @@ SECTIONS: dict[str, Callable[[], Iterator[Step]]] = {
     "reshaper": reshaper.steps,
     "candidates": candidates.steps,
     "candidates_random": candidates.random_steps,
+    "uuid_spelling": uuid_spelling.steps,
 }
