@@ -240,7 +240,7 @@ def run(
         log_dictconfig=GRANIAN_LOGGING,
         process_name=None,
     )
-    os.register_at_fork(after_in_child=end_on_signals)
+    os.register_at_fork(after_in_child=leave_signals_to_the_parent)
     try:
         server.serve(target_loader=functools.partial(load_worker, source), wrap_loader=False)
     except SystemExit as error:
@@ -251,14 +251,16 @@ def run(
         ) from error
 
 
-def end_on_signals() -> None:
-    """In a worker just forked: let go of the parent's signal handlers.
+def leave_signals_to_the_parent() -> None:
+    """In a worker just forked: SIGTERM ends it, and nothing else is its business.
 
-    Granian sets the worker's own once the application is loaded. Until then a worker would take
-    SIGTERM for the parent's business, live on, and the parent would wait for it for ever.
+    Granian sets a handler for SIGTERM once the application is loaded. Until then a worker would run
+    its parent's, live on, and the parent would wait for it for ever. Ctrl-C reaches the workers
+    too; together with the parent's SIGTERM it can leave Granian's shutdown hanging, so it is
+    blocked.
     """
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
 def load_worker(source: ConfigurationSource) -> WSGIApplication:

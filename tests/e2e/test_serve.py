@@ -170,6 +170,14 @@ def test_requests_in_flight_finish_when_it_is_told_to_stop(tmp_path: Path) -> No
         assert names == ["in flight"]
 
 
+def test_ctrl_c_ends_the_service_like_any_request_to_stop(tmp_path: Path) -> None:
+    """A terminal sends SIGINT to the workers as well; nobody is left behind, nothing is logged."""
+    with serving(tmp_path, "--workers", "2") as service:
+        os.killpg(service.process.pid, signal.SIGINT)
+        assert service.process.wait(PATIENCE) == ExitCode.OK
+        assert "ERROR" not in service.log.read_text()
+
+
 def accepts_connections(service: Service) -> bool:
     """Whether somebody listens at the service's address."""
     try:
