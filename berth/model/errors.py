@@ -284,9 +284,9 @@ class ConsumerGenerationConflict(ConcurrentUpdate):
         self, consumer: ConsumerUUID, *, seen: int | None, actual: Generation | None
     ) -> None:
         expected = "null" if actual is None else actual
-        got = "null" if seen is None else seen
+        # COMPAT: clients know the original's words, "expected null" and "got None".
         super().__init__(
-            f"consumer generation conflict - expected {expected} but got {got} "
+            f"consumer generation conflict - expected {expected} but got {seen} "
             f"for consumer {consumer}"
         )
         self.consumer = consumer

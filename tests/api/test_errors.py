@@ -183,7 +183,7 @@ def test_a_wrong_consumer_generation_is_named_as_such(api: Client) -> None:
     phrase = "consumer generation conflict"
     body = claim_body("1.39", {host: {"VCPU": 2}}, consumer_generation=None)
     answer = api.put(f"/allocations/{holder}", json=body)
-    assert_refused(answer, 409, phrase, "expected 1 but got", code=CONCURRENT_UPDATE)
+    assert_refused(answer, 409, phrase, "expected 1 but got None", code=CONCURRENT_UPDATE)
     body = claim_body("1.39", {host: {"VCPU": 2}}, consumer_generation=7)
     answer = api.put(f"/allocations/{new_uuid()}", json=body)
     assert_refused(answer, 409, phrase, "expected null but got 7", code=CONCURRENT_UPDATE)

@@ -50,7 +50,7 @@ C = ConsumerUUID("c-uuid")
         ),
         (
             errors.ConsumerGenerationConflict(C, seen=None, actual=Generation(2)),
-            ["consumer generation conflict - expected 2 but got null"],
+            ["consumer generation conflict - expected 2 but got None"],
         ),
         (
             errors.InventoryInUse(P, ["VCPU"]),
