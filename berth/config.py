@@ -148,8 +148,8 @@ OPTIONS: Mapping[str, tuple[cfg.Opt, ...]] = {
     "workarounds": WORKAROUNDS_OPTS,
 }
 
-#: What is added to the library's default_log_levels: the original's line, and a talkative library.
-LOG_LEVELS = ("routes=INFO", "alembic.runtime.plugins=WARNING")
+#: Added to the library's default_log_levels: the original's line, and a migration tool that talks much.
+LOG_LEVELS = ("routes=INFO", "alembic=WARNING")
 
 #: Defaults of the `[cors]` group that differ from the library's.
 CORS_DEFAULTS: Mapping[str, list[str]] = {
