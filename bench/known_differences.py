@@ -171,7 +171,7 @@ KNOWN: tuple[Known, ...] = (
     ),
     Known(
         "whole numbers",
-        "Answers to PUT and POST give integers as 1 and ratios as 1.0, in whichever form they came.",
+        "Answers to PUT and POST give integers as 1 and ratios as 1.0, however they were sent.",
         _is_whole_number,
     ),
     Known(
