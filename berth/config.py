@@ -148,7 +148,7 @@ OPTIONS: Mapping[str, tuple[cfg.Opt, ...]] = {
     "workarounds": WORKAROUNDS_OPTS,
 }
 
-#: Added to the library's default_log_levels: the original's line, and a migration tool that talks much.
+#: Added to the library's default_log_levels: the original's line, and a talkative migration tool.
 LOG_LEVELS = ("routes=INFO", "alembic=WARNING")
 
 #: Defaults of the `[cors]` group that differ from the library's.
