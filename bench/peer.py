@@ -92,7 +92,7 @@ def run_peer(*, processes: int = 2, extra_configuration: str = "") -> Iterator[R
             *("--die-on-term", "--disable-logging", "--listen", "100", "--buffer-size", "65535"),
         ]
         with run_server(
-            f"original {PEER_RELEASE}",
+            "original",
             command,
             port=port,
             environment=environment,

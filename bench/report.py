@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from rich import box
 from rich.table import Table
 
 from bench.scenarios import Sample
@@ -53,11 +54,11 @@ def summarise(hosts_count: int, scenario: str, server: str, samples: Sequence[Sa
 
 def as_table(results: Sequence[Result]) -> Table:
     """The results side by side; a factor where a scenario ran on two servers."""
-    table = Table(title="berth bench")
+    table = Table(box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
     for heading in ("hosts", "scenario", "server"):
-        table.add_column(heading)
-    for heading in ("median ms", "p99 ms", "per second", "times", "409", "5xx", "lost"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, no_wrap=True)
+    for heading in ("median ms", "p99 ms", "per s", "times", "409", "5xx", "lost"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for result in results:
         table.add_row(
             f"{result.hosts_count:,}",

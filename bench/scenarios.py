@@ -52,7 +52,7 @@ class CandidatesScenario(Scenario):
     """One client asks one query again and again."""
 
     def __init__(self, limit: int | None) -> None:
-        self.name = f"candidates, limit {limit if limit is not None else 'none'}"
+        self.name = f"candidates, limit {limit or 'none'}"
         self._path = f"/allocation_candidates?{_FILTERED}"
         if limit is not None:
             self._path += f"&limit={limit}"
@@ -84,7 +84,7 @@ class ClaimsScenario(Scenario):
         context = multiprocessing.get_context("fork")
         with context.Pool(self._clients_count) as pool:
             jobs = [
-                (server, project, seconds, seed * 1000 + number)
+                (server, project, seconds, f"{project}-{number}")
                 for number in range(self._clients_count)
             ]
             start = time.perf_counter()
@@ -111,7 +111,7 @@ def standard_scenarios() -> list[Scenario]:
     ]
 
 
-def _claim_for(server: RunningServer, project: str, seconds: float, seed: int) -> Sample:
+def _claim_for(server: RunningServer, project: str, seconds: float, seed: str) -> Sample:
     """Claim for about `seconds`, in a process of its own; refused ones are counted apart."""
     chance = random.Random(seed)
     durations: list[float] = []
