@@ -66,8 +66,9 @@ def main(
             running = [servers.enter_context(run_berth(workers=workers))]
             if peer:
                 running.append(servers.enter_context(run_peer(processes=workers)))
-            results += _measure(running, hosts_count, seconds=length, console=console)
-    console.print(as_table(results))
+            of_fleet = _measure(running, hosts_count, seconds=length, console=console)
+        console.print(as_table(of_fleet))
+        results += of_fleet
     console.print(", ".join(f"{name}: {value}" for name, value in machine().items()))
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(as_json(results), indent=2) + "\n")

@@ -53,25 +53,25 @@ def summarise(hosts_count: int, scenario: str, server: str, samples: Sequence[Sa
 
 
 def as_table(results: Sequence[Result]) -> Table:
-    """The results side by side; a factor where a scenario ran on two servers."""
-    table = Table(box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
-    for heading in ("hosts", "scenario", "server"):
+    """One fleet's results side by side; a factor where a scenario ran on two servers."""
+    table = Table(
+        title=f"{results[0].hosts_count:,} hosts", title_justify="left", box=box.SIMPLE_HEAD
+    )
+    for heading in ("scenario", "server"):
         table.add_column(heading, no_wrap=True)
     for heading in ("median ms", "p99 ms", "per s", "times", "409", "5xx", "lost"):
         table.add_column(heading, justify="right", no_wrap=True)
     for result in results:
         table.add_row(
-            f"{result.hosts_count:,}",
             result.scenario,
             result.server,
             _number(result.median_ms),
             _number(result.p99_ms),
-            f"{result.rate:,.1f}",
+            f"{result.rate:,.0f}",
             _factor(result, results),
             str(result.conflicts_count),
             str(result.failures_count),
             str(result.lost_count),
-            end_section=result is _last_of_fleet(result, results),
         )
     return table
 
@@ -107,6 +107,21 @@ def _quantile_ms(durations: Sequence[float], quantile: float) -> float | None:
 
 def _factor(result: Result, results: Sequence[Result]) -> str:
     """How many times the other server's rate this one reaches; only shown for the first."""
+    same = [other for other in results if other.scenario == result.scenario]
+    if len(same) < 2 or result is not same[0]:
+        return ""
+    return f"{result.rate / same[1].rate:,.1f}" if same[1].rate else "all"
+
+
+def _quantile_ms(durations: Sequence[float], quantile: float) -> float | None:
+    """A quantile of sorted durations in milliseconds."""
+    if not durations:
+        return None
+    return durations[round(quantile * (len(durations) - 1))] * 1000
+
+
+def _factor(result: Result, results: Sequence[Result]) -> str:
+    """How many times the other server's rate this one reaches; only shown for the first."""
     same = [
         other
         for other in results
@@ -119,10 +134,6 @@ def _factor(result: Result, results: Sequence[Result]) -> str:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:,.2f}"
-
-
-def _last_of_fleet(result: Result, results: Sequence[Result]) -> Result:
-    return [other for other in results if other.hosts_count == result.hosts_count][-1]
 
 
 def _processor() -> str:

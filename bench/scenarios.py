@@ -52,7 +52,7 @@ class CandidatesScenario(Scenario):
     """One client asks one query again and again."""
 
     def __init__(self, limit: int | None) -> None:
-        self.name = f"candidates, limit {limit or 'none'}"
+        self.name = f"candidates {limit or 'all'}"
         self._path = f"/allocation_candidates?{_FILTERED}"
         if limit is not None:
             self._path += f"&limit={limit}"
@@ -74,8 +74,7 @@ class ClaimsScenario(Scenario):
     """Clients claim: ask for ten candidates, pick one at random, put its allocations."""
 
     def __init__(self, clients_count: int) -> None:
-        plural = "" if clients_count == 1 else "s"
-        self.name = f"claims, {clients_count} client{plural}"
+        self.name = f"claims x{clients_count}"
         self._clients_count = clients_count
 
     def run(self, server: RunningServer, *, seconds: float, seed: int) -> Sample:
