@@ -55,7 +55,7 @@ def summarise(hosts_count: int, scenario: str, server: str, samples: Sequence[Sa
 def as_table(results: Sequence[Result]) -> Table:
     """One fleet's results side by side; a factor where a scenario ran on two servers."""
     table = Table(
-        title=f"{results[0].hosts_count:,} hosts", title_justify="left", box=box.SIMPLE_HEAD
+        title=f"{results[0].hosts_count:,} hosts", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
     )
     for heading in ("scenario", "server"):
         table.add_column(heading, no_wrap=True)
@@ -108,25 +108,6 @@ def _quantile_ms(durations: Sequence[float], quantile: float) -> float | None:
 def _factor(result: Result, results: Sequence[Result]) -> str:
     """How many times the other server's rate this one reaches; only shown for the first."""
     same = [other for other in results if other.scenario == result.scenario]
-    if len(same) < 2 or result is not same[0]:
-        return ""
-    return f"{result.rate / same[1].rate:,.1f}" if same[1].rate else "all"
-
-
-def _quantile_ms(durations: Sequence[float], quantile: float) -> float | None:
-    """A quantile of sorted durations in milliseconds."""
-    if not durations:
-        return None
-    return durations[round(quantile * (len(durations) - 1))] * 1000
-
-
-def _factor(result: Result, results: Sequence[Result]) -> str:
-    """How many times the other server's rate this one reaches; only shown for the first."""
-    same = [
-        other
-        for other in results
-        if (other.hosts_count, other.scenario) == (result.hosts_count, result.scenario)
-    ]
     if len(same) < 2 or result is not same[0]:
         return ""
     return f"{result.rate / same[1].rate:,.1f}" if same[1].rate else "all"
