@@ -43,7 +43,7 @@ def check_is_json(request: Request) -> None:
     content_type = request.content_type
     if content_type == JSON:
         return
-    media_type = content_type.split(";")[0].strip() if content_type else None
+    media_type = content_type.split(";")[0] if content_type else None
     if media_type != JSON:
         raise Refused(415, f"The media type {media_type} is not supported, use {JSON}")
 

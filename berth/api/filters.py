@@ -117,6 +117,7 @@ def parse_member_of(values: list[str], microversion: int) -> MembershipCondition
     member_of = []
     not_member_of: set[AggregateUUID] = set()
     for value in values:
+        aggregates = _parse_aggregates(value)
         if value.startswith("!"):
             if microversion < FORBIDDEN_MEMBER_OF_SINCE:
                 raise Refused(
@@ -124,9 +125,9 @@ def parse_member_of(values: list[str], microversion: int) -> MembershipCondition
                     f"{QUERY}: Forbidden member_of parameters are not supported in the specified "
                     f"microversion; they are from 1.32 on.",
                 )
-            not_member_of |= _parse_aggregates(value[1:])
+            not_member_of |= aggregates
         else:
-            member_of.append(_parse_aggregates(value))
+            member_of.append(aggregates)
     return MembershipCondition(tuple(dict.fromkeys(member_of)), frozenset(not_member_of))
 
 
@@ -171,16 +172,18 @@ def _trait_form(microversion: int) -> str:
 
 
 def _parse_aggregates(value: str) -> frozenset[AggregateUUID]:
-    if value.startswith("in:"):
-        items = value.removeprefix("in:").split(",")
-    elif "," in value:
+    """The uuids of one value, with or without the sign that forbids them."""
+    listed = value.removeprefix("!")
+    if listed.startswith("in:"):
+        items = listed.removeprefix("in:").split(",")
+    elif "," in listed:
         raise Refused(
             400,
             f"{QUERY}: Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' "
             f"keyword. Got: {value}",
         )
     else:
-        items = [value]
+        items = [listed]
     return frozenset(map(_parse_aggregate, items))
 
 

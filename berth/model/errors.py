@@ -36,10 +36,16 @@ class InventoryNotFound(NotFound):
     """The provider has no inventory of this resource class."""
 
     def __init__(
-        self, provider: ProviderUUID, resource_class: str, *, to_delete: bool = False
+        self,
+        provider: ProviderUUID,
+        resource_class: str,
+        *,
+        to_delete: bool = False,
+        class_exists: bool = True,
     ) -> None:
         rest = "found for delete" if to_delete else f"for {provider}"
-        super().__init__(f"No inventory of class {resource_class} {rest}")
+        why = "" if class_exists else f": No such resource class {resource_class}"
+        super().__init__(f"No inventory of class {resource_class} {rest}{why}")
         self.provider = provider
         self.resource_class = resource_class
 
@@ -93,9 +99,12 @@ class UnknownResourceClass(Invalid):
 class UnknownClassInInventory(Invalid):
     """An inventory is of a resource class that does not exist."""
 
-    def __init__(self, provider: ProviderUUID, resource_class: str) -> None:
+    def __init__(
+        self, provider: ProviderUUID, resource_class: str, *, creating: bool = False
+    ) -> None:
+        failed = "Unable to create" if creating else "Unknown resource class in"
         super().__init__(
-            f"Unknown resource class in inventory for resource provider {provider}: "
+            f"{failed} inventory for resource provider {provider}: "
             f"No such resource class {resource_class}"
         )
         self.provider = provider

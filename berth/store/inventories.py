@@ -145,9 +145,11 @@ def create_inventory(
 
     def unit(tx: Tx) -> Generation:
         provider = get_provider_row(tx, uuid)
-        ids = known_classes(tx, {class_name: uuid})
+        class_id = class_ids(tx, [class_name]).get(class_name)
+        if class_id is None:
+            raise UnknownClassInInventory(uuid, class_name, creating=True)
         generation = bump_generation(tx, provider)
-        key = Key(provider.id, ids[class_name])
+        key = Key(provider.id, class_id)
         if key in stored_keys(tx, [provider.id]):
             raise InventoryExists(uuid, class_name)
         put_inventories(tx, {key: inventory}, stored=set())
@@ -224,8 +226,10 @@ def delete_inventory(db: Database, uuid: ProviderUUID, class_name: str) -> None:
 
     def unit(tx: Tx) -> None:
         provider = get_provider_row(tx, uuid, to_delete=True)
-        ids = class_ids(tx, [class_name])
-        key = Key(provider.id, ids.get(class_name, ClassId(-1)))
+        class_id = class_ids(tx, [class_name]).get(class_name)
+        if class_id is None:
+            raise InventoryNotFound(uuid, class_name, to_delete=True, class_exists=False)
+        key = Key(provider.id, class_id)
         if key not in stored_keys(tx, [provider.id]):
             raise InventoryNotFound(uuid, class_name, to_delete=True)
         bump_generation(tx, provider)

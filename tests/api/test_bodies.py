@@ -114,6 +114,13 @@ def test_parameters_of_the_type_are_ignored(api: Client, content_type: str) -> N
     assert (answer.status, answer.json["name"]) == (200, name)
 
 
+@pytest.mark.parametrize("content_type", ["Application/JSON", "application/json ; charset=utf-8"])
+def test_the_type_is_compared_letter_by_letter(api: Client, content_type: str) -> None:
+    """The original takes neither other letters nor a blank before the parameters."""
+    answer = api.post("/resource_providers", body=b"{}", headers={"Content-Type": content_type})
+    assert_refused(answer, 415, "is not supported, use application/json")
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -264,13 +264,16 @@ def test_an_unknown_class_is_refused(api: Client) -> None:
     """400 in a body; in a path 404."""
     uuid, missing = provider(api), new_custom_name()
     answer = api.post(path_of(uuid), json={"resource_class": missing, "total": 1})
-    assert_refused(answer, 400, "No such resource class", missing)
+    said = f"Unable to create inventory for resource provider {uuid}"
+    assert_refused(answer, 400, said, f"No such resource class {missing}")
     answer = api.put(path_of(uuid), json=set_of(0, **{missing: {"total": 1}}))
     assert_refused(answer, 400, "Unknown resource class", missing)
     body = {"total": 1, "resource_provider_generation": 0}
     assert_refused(api.put(path_of(uuid, missing), json=body), 404, "No such resource class")
     assert_refused(api.get(path_of(uuid, missing)), 404)
-    assert_refused(api.delete(path_of(uuid, missing)), 404)
+    answer = api.delete(path_of(uuid, missing))
+    assert_refused(answer, 404, f"No inventory of class {missing} found for delete")
+    assert_refused(answer, 404, f"No such resource class {missing}")
 
 
 def test_capacity_is_judged_before_the_class(api: Client) -> None:
