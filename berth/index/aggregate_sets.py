@@ -36,8 +36,8 @@ class AggregateSets:
         known = self._ids.get(aggregates)
         if known is not None:
             return known
-        # RACE tests/index: readers size their tables by the list, so the list grows before the id
-        # is known.
+        # RACE tests/index/test_parts.py: readers size their tables by the list, so the list grows
+        # before the number can be found.
         self._sets.append(aggregates)
         number = len(self._sets) - 1
         for aggregate in aggregates:
@@ -59,7 +59,9 @@ class AggregateSets:
     def having_any(self, aggregates: Iterable[AggregateId]) -> Mask:
         """Which sets contain at least one of some aggregates: a table of shape (sets,), to be
         indexed by set id."""
+        # RACE tests/index/test_parts.py: the registry grows meanwhile, so the sets are looked up
+        # first and the table is sized after.
+        having = [number for aggregate in aggregates for number in self._having.get(aggregate, ())]
         table: Mask = np.zeros(len(self._sets), dtype=np.bool_)
-        for aggregate in aggregates:
-            table[self._having.get(aggregate, [])] = True
+        table[having] = True
         return table

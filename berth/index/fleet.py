@@ -120,9 +120,15 @@ class Fleet:
         for slot, changed in values.items():
             self._blocks[slot] = self._block(slot).with_row_values(changed)
             self._note_sharing(changed.values())
-        self._remove(gone.values())
+        removed = self._remove(gone.values())
         for shape, news in added.items():
             self._add(shape, news)
+        # RACE tests/index/test_fleet.py: readers look up uuids in the same map meanwhile, so a
+        # provider that stays must not be missing from it for a moment.
+        staying = {node.uuid for news in added.values() for tree in news for node in tree.nodes}
+        for uuid in removed:
+            if uuid not in staying:
+                self._provider_ids.pop(uuid, None)
         if self._sharing_by != before:
             self._sharing = self._sharing_now()
 
@@ -135,7 +141,9 @@ class Fleet:
         assert block is not None
         return block
 
-    def _remove(self, places: Iterable[Location]) -> None:
+    def _remove(self, places: Iterable[Location]) -> list[str]:
+        """Take trees out; the uuids of their providers, which can still be found by them."""
+        uuids: list[str] = []
         rows: defaultdict[int, set[int]] = defaultdict(set)
         for place in places:
             rows[place.slot].add(place.row)
@@ -143,6 +151,7 @@ class Fleet:
             block = self._block(slot)
             for row in removed:
                 self._forget(block, row)
+                uuids.extend(texts[row] for texts in block.uuids)
             kept = [row for row in range(block.rows) if row not in removed]
             if kept:
                 self._put(slot, block.only_rows(kept))
@@ -150,14 +159,14 @@ class Fleet:
                 self._blocks[slot] = None
                 self._free_slots.append(slot)
                 self._slots[block.shape].discard(slot)
+                if not self._slots[block.shape]:
+                    del self._slots[block.shape]
+        return uuids
 
     def _forget(self, block: Block, row: int) -> None:
-        for node, provider in enumerate(block.provider_ids[:, row].tolist()):
+        for provider in block.provider_ids[:, row].tolist():
             self._locations.remove(provider)
             self._sharing_by.pop(provider, None)
-            uuid = block.uuids[node][row]
-            if self._provider_ids.get(uuid) == provider:
-                del self._provider_ids[uuid]
 
     def _add(self, shape: Shape, trees: Sequence[Tree]) -> None:
         self._note_sharing(trees)

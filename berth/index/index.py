@@ -95,8 +95,7 @@ class Index:
                 return self._reloaded(tx, heads)
             self._replace_trees(self._fleet, tx, changed)
         self.counts.refreshes += 1
-        self._applied = {writer: head.seq for writer, head in heads.items()}
-        return self._fleet.snapshot()
+        return self._taken(self._fleet, heads)
 
     def _replace_trees(self, fleet: Fleet, tx: Tx, changed: set[ProviderId]) -> None:
         roots = index_feed.roots_of(tx, changed) | fleet.roots_of(changed)
@@ -112,10 +111,17 @@ class Index:
             raise
 
     def _reloaded(self, tx: Tx, heads: Mapping[int, WriterHead]) -> Snapshot:
-        self._fleet = _loaded(tx)
+        fleet = _loaded(tx)
         self.counts.loads += 1
-        self._applied = {writer: head.seq for writer, head in heads.items()}
-        return self._fleet.snapshot()
+        return self._taken(fleet, heads)
+
+    def _taken(self, fleet: Fleet, heads: Mapping[int, WriterHead]) -> Snapshot:
+        """Make what was read the present state, in one go: what was applied and the snapshot must
+        never be of different moments, whatever fails in between or afterwards."""
+        snapshot = fleet.snapshot()
+        applied = {writer: head.seq for writer, head in heads.items()}
+        self._fleet, self._applied, self._snapshot = fleet, applied, snapshot
+        return snapshot
 
 
 def _beyond_horizon(applied: Mapping[int, int], heads: Mapping[int, WriterHead]) -> bool:

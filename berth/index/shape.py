@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
+from weakref import WeakValueDictionary
 
 from berth.index.records import NodeRecord
 from berth.model.ids import ClassId, TraitId
@@ -75,7 +76,9 @@ class Shape:
 class ShapeRegistry:
     """Hands out one `Shape` object for each structure, and puts trees in canonical order.
 
-    Only ever grows: a shape costs a few hundred bytes, and a fleet has few.
+    A shape lives as long as some block has it: a tree of a thousand providers that comes into being
+    one by one would leave a thousand large shapes behind. Canonical numbers are kept for good; they are
+    small.
     """
 
     def __init__(self) -> None:
@@ -83,7 +86,7 @@ class ShapeRegistry:
         #: (kind, canonical numbers of the children's subtrees, ascending) -> canonical number.
         self._subtrees: dict[tuple[int, tuple[int, ...]], int] = {}
         #: canonical number of a root's subtree -> shape.
-        self._shapes: dict[int, Shape] = {}
+        self._shapes: WeakValueDictionary[int, Shape] = WeakValueDictionary()
 
     def arrange(self, nodes: Iterable[NodeRecord]) -> tuple[Shape, tuple[NodeRecord, ...]]:
         """Put the providers of one tree in tree order, and say which shape the tree has.

@@ -126,4 +126,8 @@ class Snapshot:
     def locate_uuid(self, uuid: str) -> Location | None:
         """Where the provider with a uuid stands, None if there is none."""
         provider = self.provider_ids.get(uuid)
-        return None if provider is None else self.locate(provider)
+        location = None if provider is None else self.locate(provider)
+        if location is None or self.block(location.slot).uuids[location.node][location.row] != uuid:
+            # A newer provider, which may have the id of one that this snapshot still has.
+            return None
+        return location

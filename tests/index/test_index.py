@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import event
 
 from berth.index import Index, Snapshot
+from berth.index.fleet import Fleet
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import IndexUnavailable
 from berth.model.ids import ConsumerUUID, ProviderUUID
@@ -53,6 +54,11 @@ def claim(db: Database, name: str, amount: int, *, consumer: str = "vm") -> None
     allocations = {ProviderUUID(provider_uuid(name)): {"VCPU": amount}}
     write = ConsumerWrite(uuid, allocations, "p", "u", generation=None, consumer_type="INSTANCE")
     replace_allocations(db, [write], attempts=1)
+
+
+def out_of_memory(_self: object) -> None:
+    """What any step may do."""
+    raise MemoryError
 
 
 @contextmanager
@@ -188,6 +194,22 @@ def test_an_index_that_cannot_ask_does_not_answer(database: Database) -> None:
         file.write(b"this is not a database" * 100)
     with pytest.raises(IndexUnavailable):
         index.snapshot()
+
+
+def test_a_refresh_that_fails_at_its_end_is_made_up_for(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read and could not be shown is not taken for shown."""
+    build_in_store(world(FLEET), database)
+    index = Index(database)
+    index.snapshot()
+    claim(database, "cn2", 5)
+    with monkeypatch.context() as patched:
+        patched.setattr(Fleet, "snapshot", out_of_memory)
+        with pytest.raises(MemoryError):
+            index.snapshot()
+    assert used_of(index.snapshot(), "cn2") == {"VCPU": 5}
+    assert index.check() == []
 
 
 def test_a_claim_that_was_refused_changes_nothing(database: Database) -> None:

@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from collections.abc import Iterator
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +14,7 @@ from hypothesis import strategies as st
 from berth.index.aggregate_sets import NO_AGGREGATES, AggregateSets
 from berth.index.paged_map import ABSENT, PagedMap
 from berth.index.records import InventoryRecord, NodeRecord
-from berth.index.shape import ShapeRegistry
+from berth.index.shape import Shape, ShapeRegistry
 from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
 
 VCPU, FPGA = ClassId(0), ClassId(16)
@@ -55,6 +59,19 @@ def test_a_set_of_aggregates_has_one_number() -> None:
     assert sets.having_any([AggregateId(9)]).tolist() == [False, False, False]
 
 
+def test_a_set_given_out_meanwhile_does_not_upset_a_question() -> None:
+    """A reader asks while the next refresh registers a set that holds what is asked for."""
+    sets = AggregateSets()
+    a = AggregateId(1)
+    first = sets.id_of(frozenset({a}))
+
+    def meanwhile() -> Iterator[AggregateId]:
+        sets.id_of(frozenset({a, AggregateId(2)}))
+        yield a
+
+    assert sets.having_any(meanwhile())[first]
+
+
 def test_trees_that_look_alike_have_one_shape() -> None:
     """The order in which children come, and their ids, do not matter; classes and traits do."""
     shapes = ShapeRegistry()
@@ -83,3 +100,17 @@ def test_a_tree_may_be_deeper_than_the_interpreter_s_stack() -> None:
     shape, order = ShapeRegistry().arrange(reversed(chain))
     assert [record.provider_id for record in order] == list(range(5000))
     assert shape.size == 5000
+
+
+def test_a_shape_that_no_tree_has_any_more_is_forgotten() -> None:
+    """A wide tree that grows child by child leaves nothing large behind."""
+    shapes = ShapeRegistry()
+    nodes = [node(0)]
+    seen: list[weakref.ref[Shape]] = []
+    for number in range(1, 50):
+        nodes.append(node(number, 0, VCPU))
+        shape, _ = shapes.arrange(nodes)
+        assert shapes.arrange(nodes)[0] is shape
+        seen.append(weakref.ref(shape))
+    gc.collect()
+    assert [ref() for ref in seen if ref() is not None] == [shape]
