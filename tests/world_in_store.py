@@ -7,17 +7,16 @@ that a world may show more used than its capacity.
 
 from __future__ import annotations
 
+from berth.model.consumer import ConsumerWrite
+from berth.model.ids import AggregateUUID, ConsumerUUID, Generation, ProviderUUID
+from berth.model.inventory import Inventory
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import replace_allocations
+from berth.store.database import Database
 from berth.store.inventories import replace_inventories
 from berth.store.providers import create_provider, get_provider
 from berth.store.resource_classes import ensure_resource_class
 from berth.store.traits import create_trait, replace_provider_traits
-
-from berth.model.consumer import ConsumerWrite
-from berth.model.ids import AggregateUUID, ConsumerUUID, Generation, ProviderUUID
-from berth.model.inventory import Inventory
-from berth.store.database import Database
 from tests.worlds import (
     MAX_INT,
     World,

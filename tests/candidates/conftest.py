@@ -1,32 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places for worlds to stand: prepared databases, and a server on which nothing else stands."""
+"""A server on which nothing else stands."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from berth.config import load
 from berth.deploy import load_application
-from berth.store import schema
-from berth.store.database import DatabaseOptions, open_database
 from tests.client import Client
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
-
-
-@pytest.fixture(scope="session")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An SQLite file with the schema and the standard names and nothing else, to be copied."""
-    path = tmp_path_factory.mktemp("prepared") / "berth.sqlite"
-    db = open_database(f"sqlite:///{path}", options=DatabaseOptions(synchronous=False))
-    schema.upgrade(db)
-    schema.sync_standard_names(db)
-    db.dispose()
-    return path
 
 
 @pytest.fixture(scope="module")

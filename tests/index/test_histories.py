@@ -185,6 +185,6 @@ def test_indexes_hold_through_random_histories(
 ) -> None:
     """Whatever two workers do, each sees the truth after every step."""
     monkeypatch.setattr(TwoWorkers, "prepared", prepared, raising=False)
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         TwoWorkers, settings=settings(max_examples=40, stateful_step_count=25, deadline=None)
     )

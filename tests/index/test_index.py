@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import event
 
 from berth.index import Index, Snapshot
 from berth.index.fleet import Fleet
@@ -20,6 +18,7 @@ from berth.store.database import Database, DatabaseOptions, open_database, trim_
 from berth.store.providers import delete_provider, update_provider
 from berth.store.resource_classes import ensure_resource_class, rename_resource_class
 from berth.store.traits import create_trait, delete_trait
+from tests.store.statements import counted_statements
 from tests.world_in_store import build_in_store
 from tests.worlds import consumer_uuid, provider_uuid, world
 
@@ -61,21 +60,6 @@ def out_of_memory(_self: object) -> None:
     raise MemoryError
 
 
-@contextmanager
-def statements(db: Database) -> Iterator[list[str]]:
-    """The statements that a database is asked meanwhile."""
-    seen: list[str] = []
-
-    def note(_conn: object, _cursor: object, statement: str, *_rest: object) -> None:
-        seen.append(statement)
-
-    event.listen(db.engine, "before_cursor_execute", note)
-    try:
-        yield seen
-    finally:
-        event.remove(db.engine, "before_cursor_execute", note)
-
-
 def test_a_write_taken_by_one_worker_is_seen_by_the_next_read_of_another(
     database: Database, other_worker: Database
 ) -> None:
@@ -106,7 +90,7 @@ def test_nothing_is_asked_while_nothing_changes(database: Database) -> None:
     """SQLite says without a query that nobody committed."""
     index = Index(database)
     first = index.snapshot()
-    with statements(database) as asked:
+    with counted_statements(database) as asked:
         assert index.snapshot() is first
     assert asked == []
 
@@ -120,10 +104,10 @@ def test_the_number_of_queries_of_a_refresh_does_not_grow_with_the_fleet(
         hosts = "\n".join(f"host-{size}-{n}  VCPU=8" for n in range(size))
         build_in_store(world(hosts), database)
         index = Index(database)
-        with statements(database) as loading:
+        with counted_statements(database) as loading:
             index.snapshot()
         claim(database, f"host-{size}-0", 1, consumer=f"vm-{size}")
-        with statements(database) as refreshing:
+        with counted_statements(database) as refreshing:
             index.snapshot()
         counts.append((len(loading), len(refreshing)))
     assert counts[0] == counts[1]
