@@ -2,20 +2,20 @@
 """Filtering: from a block of trees to those of its rows that may anchor candidates, with every
 slot's options.
 
-An *option* is a provider that could fill a slot: a node of the row's own tree, with the mask of the
-rows in which it would do, or a sharing provider of another tree, which does for all rows of the
-group alike. Trees of a block that can use the same foreign sharing providers are filtered and
-searched together, as one group of `Anchors`.
+An *option* is a provider that could fill a slot: a node of the row's own tree, or a sharing
+provider of another tree. Trees of a block that have the same options are searched together, as one
+group of `Anchors`.
 
 Cheap and selective tests come first: what the shape alone decides, then one array operation for
 each class, then memberships; only rows that passed are split by the sharing providers that serve
-them.
+them, then, when they also have room enough, by their options.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,56 +42,32 @@ class Foreign:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Option:
-    """A way to fill a slot.
-
-    Attributes:
-        choice: a node of the shape if below the shape's size K; otherwise K + the place in
-            `Anchors.foreign`.
-        mask: the rows of the group in which it would do; None for all.
-    """
-
-    choice: int
-    mask: Mask | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Anchors:
-    """Some trees of one block, with all that the search wants to know of them.
+    """Some trees of one block that have the same options, with all that the search wants to know of
+    them.
+
+    A *choice* is a node of the shape if below the shape's size K, otherwise K + a place in
+    `foreign`.
 
     Attributes:
         slot: the block's slot in the snapshot.
-        rows: (N,) the rows of the block that are meant; masks and amounts below have this length.
-        foreign: the sharing providers of other trees that these rows can use for something.
-        options: for each slot of the plan.
-        alive: (N,) false where some test already says that nothing can be anchored.
+        rows: (N,) the rows of the block that are meant.
+        foreign: the sharing providers of other trees that these rows can use; of one tree, parents
+            come before their children.
+        options: for each slot of the plan the choices that would fill it in every row, as an
+            integer with a bit for each; never 0.
     """
 
     slot: int
     block: Block
     rows: Rows
     foreign: tuple[Foreign, ...]
-    options: tuple[tuple[Option, ...], ...]
-    alive: Mask
+    options: tuple[int, ...]
 
     def only(self, position: int) -> Anchors:
         """The group held to one of its rows."""
-        at = slice(position, position + 1)
-        return Anchors(
-            self.slot,
-            self.block,
-            self.rows[at],
-            self.foreign,
-            tuple(
-                tuple(
-                    Option(option.choice, None)
-                    for option in options
-                    if option.mask is None or option.mask[position]
-                )
-                for options in self.options
-            ),
-            self.alive[at],
-        )
+        rows = self.rows[position : position + 1]
+        return Anchors(self.slot, self.block, rows, self.foreign, self.options)
 
     def provider_id(self, choice: int, row: int) -> ProviderId:
         """The provider that a choice means in a row of the block."""
@@ -99,12 +75,21 @@ class Anchors:
             return ProviderId(int(self.block.provider_ids[choice, row]))
         return self.foreign[choice - self.block.shape.size].provider_id
 
-    def room(self, node: int, class_id: ClassId) -> tuple[Amounts, Amounts]:
-        """(free, max_unit) of a class at a node, per row of the group; free may be negative."""
-        columns = self.block.columns[class_id]
-        line = self.block.shape.row_of_node[class_id][node]
-        free: Amounts = columns.capacity[line, self.rows] - columns.used[line, self.rows]
-        return free, columns.max_unit[line, self.rows].astype(np.float64)
+    def room(self, node: int, class_id: ClassId) -> Amounts | float:
+        """What all groups together may take of a class at a node: per row of the group, or, for a
+        group of one row, plainly."""
+        if len(self.rows) == 1:
+            # PERF bench, wide: arrays of one element take ten times as long as numbers.
+            return room_at(self.block, node, int(self.rows[0]), class_id)
+        return _room(self.block, node, self.rows, class_id)
+
+
+class Options(NamedTuple):
+    """What could fill a slot: nodes of the rows' own trees, with the rows in which they would do,
+    and places in `Anchors.foreign`, which do for all rows alike."""
+
+    local: Mapping[int, Mask]
+    foreign: Sequence[int]
 
 
 class AnchorFinder:
@@ -152,9 +137,7 @@ class AnchorFinder:
         if not len(rows):
             return
         for members, serving in self._by_sharing(block, rows):
-            anchors = self._anchors(slot, block, members, serving, local)
-            if anchors is not None:
-                yield anchors
+            yield from self._anchors(slot, block, members, serving, local)
 
     def _allowed_nodes(self, shape: Shape) -> tuple[tuple[int, ...], ...] | None:
         if shape not in self._allowed:
@@ -232,34 +215,80 @@ class AnchorFinder:
         rows: Rows,
         serving: tuple[Foreign, ...],
         local: Sequence[dict[int, Mask]],
-    ) -> Anchors | None:
+    ) -> Iterator[Anchors]:
         whole = len(rows) == block.rows
-        size = block.shape.size
-        options: dict[int, tuple[Option, ...]] = {}
+        foreign = tuple(sorted(serving, key=lambda each: each.location))
+        options: dict[int, Options] = {}
         alive: Mask = np.ones(len(rows), dtype=np.bool_)
         for number, (wanted, masks) in enumerate(zip(self._plan.slots, local, strict=True)):
             if wanted.ask in options:
                 continue
-            here = [Option(node, mask if whole else mask[rows]) for node, mask in masks.items()]
-            foreign = [
-                Option(size + place, None)
-                for place, provider in enumerate(serving)
+            here = {node: mask if whole else mask[rows] for node, mask in masks.items()}
+            there = [
+                place
+                for place, provider in enumerate(foreign)
                 if self._shareable[number] and self._would_serve(number, provider)
             ]
-            if not foreign:
-                alive &= _any_of((o.mask for o in here if o.mask is not None), len(rows))
-            options[wanted.ask] = (*here, *foreign)
+            if not there:
+                alive &= _any_of(here.values(), len(rows))
+            options[wanted.ask] = Options(here, there)
         if not alive.any():
-            return None
-        anchors = Anchors(
-            slot,
-            block,
-            rows,
-            serving,
-            tuple(options[wanted.ask] for wanted in self._plan.slots),
-            alive,
-        )
-        return anchors if has_room(anchors, self._snapshot, self._plan) else None
+            return
+        alive &= self._room_for_all(block, rows, foreign, options)
+        kept = np.flatnonzero(alive)
+        size = block.shape.size
+        for members, choices in _by_options(options, kept, size):
+            yield Anchors(
+                slot,
+                block,
+                rows[members],
+                foreign,
+                tuple(choices[wanted.ask] for wanted in self._plan.slots),
+            )
+
+    def _room_for_all(
+        self, block: Block, rows: Rows, foreign: Sequence[Foreign], options: Mapping[int, Options]
+    ) -> Mask:
+        """The rows that have room for all groups together, as far as sums tell.
+
+        Without this, each of a thousand full hosts would be searched on its own. What sums do not
+        tell, the search finds out.
+        """
+        plan = self._plan
+        alive: Mask = np.ones(len(rows), dtype=np.bool_)
+
+        def total(given: Options, room: Callable[[Block, int, Rows], Amounts]) -> Amounts:
+            room_sum: Amounts = np.zeros(len(rows))
+            for node, mask in given.local.items():
+                room_sum += np.where(mask, room(block, node, rows), 0.0)
+            for place in given.foreign:
+                at = foreign[place].location
+                row = np.array([at.row], dtype=np.int64)
+                room_sum += room(self._snapshot.block(at.slot), at.node, row)
+            return room_sum
+
+        for numbers in plan.alike:
+            slot = plan.slots[numbers[0]]
+
+            def times(block: Block, node: int, rows: Rows, slot: Slot = slot) -> Amounts:
+                if plan.isolate:
+                    return np.ones(len(rows))
+                counts: list[Amounts] = [
+                    _room(block, node, rows, class_id) // amount
+                    for class_id, amount in slot.amounts
+                ]
+                least: Amounts = np.minimum.reduce(counts)
+                return least
+
+            alive &= total(options[slot.ask], times) >= len(numbers)
+        for class_id, amount, asks in plan.totals:
+            anywhere = _united([options[ask] for ask in asks])
+
+            def room(block: Block, node: int, rows: Rows, class_id: ClassId = class_id) -> Amounts:
+                return _room(block, node, rows, class_id)
+
+            alive &= total(anywhere, room) >= amount
+        return alive
 
     def _would_serve(self, number: int, foreign: Foreign) -> bool:
         wanted = self._plan.slots[number]
@@ -331,42 +360,75 @@ def fits(block: Block, class_id: ClassId, amount: int) -> Mask:
     return fit
 
 
-def has_room(anchors: Anchors, snapshot: Snapshot, plan: Plan) -> bool:
-    """Strike out the rows that have no room for all groups that ask the same, and say whether any
-    is left.
+def _united(options: Sequence[Options]) -> Options:
+    """What at least one of some slots could be filled with."""
+    local: dict[int, Mask] = {}
+    for each in options:
+        for node, mask in each.local.items():
+            local[node] = local[node] | mask if node in local else mask
+    return Options(local, sorted({place for each in options for place in each.foreign}))
 
-    Without this, a request for nine devices on a host with eight free ones would try all
-    arrangements of eight.
+
+def _by_options(
+    options: Mapping[int, Options], rows: Rows, size: int
+) -> Iterator[tuple[Rows, dict[int, int]]]:
+    """Split rows by the options that they have: the rows of each part, and their choices by ask."""
+    if not len(rows):
+        return
+    certain: dict[int, int] = {}
+    places: list[tuple[int, int]] = []
+    lines: list[Mask] = []
+    for ask, given in options.items():
+        certain[ask] = sum(1 << size + place for place in given.foreign)
+        for node, mask in given.local.items():
+            line = mask[rows]
+            if line.all():
+                certain[ask] |= 1 << node
+            else:
+                places.append((ask, 1 << node))
+                lines.append(line)
+    if not lines:
+        yield rows, certain
+        return
+    table = np.array(lines).T
+    packed = np.ascontiguousarray(np.packbits(table, axis=1))
+    texts = packed.view(np.dtype((np.void, packed.shape[1])))[:, 0].tolist()
+    members: dict[bytes, list[int]] = {}
+    for position, text in enumerate(texts):
+        members.setdefault(text, []).append(position)
+    for alike in members.values():
+        choices = certain.copy()
+        for place in np.flatnonzero(table[alike[0]]).tolist():
+            ask, bit = places[place]
+            choices[ask] |= bit
+        yield rows[alike], choices
+
+
+def _room(block: Block, node: int, rows: Rows, class_id: ClassId) -> Amounts:
+    """What all groups together may take of a class at a node, per row; negative where too much is
+    taken already.
+
+    Source: spec/allocation-candidates.md 5.4.
     """
-    size = anchors.block.shape.size
-    for numbers in plan.alike:
-        room = np.zeros(len(anchors.rows), dtype=np.float64)
-        for option in anchors.options[numbers[0]]:
-            if plan.isolate:
-                room += 1.0 if option.mask is None else option.mask
-                continue
-            times: Amounts = np.full(len(anchors.rows), np.inf)
-            for class_id, amount in plan.slots[numbers[0]].amounts:
-                least = (
-                    np.minimum(*anchors.room(option.choice, class_id))
-                    if option.choice < size
-                    else min(
-                        foreign_room(snapshot, anchors.foreign[option.choice - size], class_id)
-                    )
-                )
-                times = np.minimum(times, least // amount)
-            room += times if option.mask is None else np.where(option.mask, times, 0.0)
-        np.logical_and(anchors.alive, room >= len(numbers), out=anchors.alive)
-    return bool(anchors.alive.any())
-
-
-def foreign_room(snapshot: Snapshot, foreign: Foreign, class_id: ClassId) -> tuple[float, float]:
-    """`Anchors.room` of a sharing provider of another tree: (free, max_unit)."""
-    location = foreign.location
-    block = snapshot.block(location.slot)
     columns = block.columns[class_id]
-    at = block.shape.row_of_node[class_id][location.node], location.row
-    return float(columns.capacity[at] - columns.used[at]), float(columns.max_unit[at])
+    line = block.shape.row_of_node[class_id][node]
+    room: Amounts = np.minimum(
+        columns.capacity[line, rows] - columns.used[line, rows], columns.max_unit[line, rows]
+    )
+    return room
+
+
+def room_at(block: Block, node: int, row: int, class_id: ClassId) -> float:
+    """`_room` of one provider."""
+    columns = block.columns[class_id]
+    at = block.shape.row_of_node[class_id][node], row
+    return min(columns.capacity.item(at) - columns.used.item(at), float(columns.max_unit.item(at)))
+
+
+def foreign_room(snapshot: Snapshot, foreign: Foreign, class_id: ClassId) -> float:
+    """`Anchors.room` of a sharing provider of another tree."""
+    slot, row, node = foreign.location
+    return room_at(snapshot.block(slot), node, row, class_id)
 
 
 def _any_of(masks: Iterable[Mask], rows: int) -> Mask:

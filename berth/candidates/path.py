@@ -1,56 +1,78 @@
 # SPDX-License-Identifier: Apache-2.0
 """The choices made so far on the way down through the slots, and what they still allow.
 
+After each choice the options of all open slots are narrowed to those that are still possible, and
+the way is given up as soon as some slot has none, or some slots together too few. So a walk turns
+back where a dead end begins, not at its end.
+
+Slots that ask the same and stand in the same subtrees are of one *kind*: they always have the same
+options. A set of choices is an integer with a bit for each (`Anchors.options`). The rows of a group
+that are still possible are `Alive`: a mask, or, for a group of one row, plain `True`.
+
 Source of the rules: spec/allocation-candidates.md 5.3 (traits of the union), 5.4 (isolate,
 same_subtree, sums), 5.6.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Final, NamedTuple
 
-from berth.candidates.anchors import Anchors, Option, foreign_room
-from berth.candidates.plan import Plan
+import numpy as np
+
+from berth.candidates.anchors import Amounts, Anchors, foreign_room
+from berth.candidates.plan import Plan, Slot
 from berth.index.aggregate_sets import Mask
-from berth.index.shape import Shape
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ClassId, TraitId
 
-#: The tree of a choice that is a node of the anchors' own trees; those of sharing providers are
-#: (slot, row).
-_OWN_TREE: Final = (-1, -1)
+Alive = Mask | bool
+
+#: The ancestors that the providers of a subtree have in common before there is any: everybody.
+_ALL: Final = -1
+
+
+class Level(NamedTuple):
+    """What the choices made so far allow.
+
+    Attributes:
+        domains: per kind, the choices that its open slots still have.
+        alive: the rows in which the choices so far are possible.
+        missing: for each required set of traits of the unsuffixed group that nobody has yet, the
+            choices that have it.
+        spans: for each `same_subtree`: (the ancestors that its choices have in common, its
+            choices).
+    """
+
+    domains: list[int]
+    alive: Alive
+    missing: tuple[int, ...]
+    spans: tuple[tuple[int, int], ...]
 
 
 class Path:
-    """One way down: slots are filled in the order of `options`, at depth 0, 1, 2 ..., and taken
-    back in reverse."""
+    """One way down: slots are filled in a fixed order, at depth 0, 1, 2 ..., and taken back in
+    reverse."""
 
-    def __init__(
-        self, snapshot: Snapshot, plan: Plan, anchors: Anchors, rng: random.Random | None
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, plan: Plan, anchors: Anchors) -> None:
         self._snapshot = snapshot
         self._plan = plan
         self._anchors = anchors
         self._shape = anchors.block.shape
+        self._size = self._shape.size
+        self._kinds = plan.kinds
         #: depth -> slot. Slots with few options first: a walk turns back early.
         self._order = sorted(
-            range(len(plan.slots)), key=lambda number: len(anchors.options[number])
+            range(len(plan.slots)),
+            key=lambda number: (anchors.options[number].bit_count(), plan.kinds.of_slot[number]),
         )
-        self._options = [
-            _shuffled(anchors.options[number], rng) if rng else anchors.options[number]
-            for number in self._order
-        ]
-        self._subtrees = [
-            [subtree for subtree in plan.subtrees if number in subtree] for number in self._order
-        ]
-        #: slot -> choice, of the slots that are filled.
-        self._chosen: dict[int, int] = {}
+        #: slot -> choice; meaningful for slots that are filled.
+        self._chosen = [0] * len(plan.slots)
+        #: kind -> how many of its slots are not filled.
+        self._open = list(plan.kinds.counts)
         #: (choice, class) -> what the filled slots take of it together.
         self._sums: dict[tuple[int, ClassId], int] = {}
-        self._offered: dict[tuple[int, tuple[int, int]], int] = {}
-        self._unsuffixed_open = sum(slot.unsuffixed for slot in plan.slots)
+        self._rooms: dict[tuple[int, ClassId], Amounts | float] = {}
 
     @property
     def length(self) -> int:
@@ -60,139 +82,286 @@ class Path:
     @property
     def choices(self) -> tuple[int, ...]:
         """The choices in the order of the plan's slots, all of which are filled."""
-        return tuple(self._chosen[number] for number in range(self.length))
+        return tuple(self._chosen)
 
-    def options(self, depth: int) -> Sequence[Option]:
-        """What the slot at some depth could be filled with."""
-        return self._options[depth]
+    def start(self) -> Level | None:
+        """What is allowed before any choice; None if nothing is."""
+        rows = len(self._anchors.rows)
+        level = Level(
+            [self._anchors.options[number] for number in self._kinds.first_slots],
+            True if rows == 1 else np.ones(rows, dtype=np.bool_),
+            tuple(map(self._having, self._plan.union_traits.required)),
+            ((_ALL, 0),) * len(self._plan.subtrees),
+        )
+        return self._if_possible(level)
 
-    def take(self, depth: int, choice: int) -> None:
-        """Fill the slot at some depth with a choice that is `possible`."""
-        number = self._order[depth]
-        slot = self._plan.slots[number]
-        self._chosen[number] = choice
-        self._unsuffixed_open -= slot.unsuffixed
-        for class_id, amount in slot.amounts:
-            key = choice, class_id
-            self._sums[key] = self._sums.get(key, 0) + amount
+    def options(self, depth: int, level: Level) -> int:
+        """The choices that the slot at some depth has."""
+        return level.domains[self._kinds.of_slot[self._order[depth]]]
 
-    def take_back(self, depth: int) -> None:
-        """Empty the slot at some depth, the deepest that is filled."""
-        number = self._order[depth]
-        slot = self._plan.slots[number]
-        choice = self._chosen.pop(number)
-        self._unsuffixed_open += slot.unsuffixed
-        for class_id, amount in slot.amounts:
-            self._sums[choice, class_id] -= amount
-
-    def possible(self, depth: int, option: Option, alive: Mask) -> Mask | None:
-        """The rows in which an option is possible after the choices made so far; None if there is
-        none.
+    def take(self, depth: int, choice: int, level: Level, alive: Alive) -> Level | None:
+        """Fill the slot at some depth with one of its options, if any row goes on from there.
 
         Args:
-            alive: (N,) the rows in which the choices so far are possible.
+            alive: the rows of `level` that are still wanted.
         """
-        number, choice = self._order[depth], option.choice
-        if not self._structure_allows(number, choice):
-            return None
-        if not all(self._subtree_allows(named, number, choice) for named in self._subtrees[depth]):
-            return None
-        if option.mask is not None:
-            alive = alive & option.mask
-        for class_id, amount in self._plan.slots[number].amounts:
+        number = self._order[depth]
+        slot = self._plan.slots[number]
+        for class_id, amount in slot.amounts:
             taken = self._sums.get((choice, class_id), 0)
             if taken:
                 # The other tests of a sum hold for each group alone: min_unit and step_size are not
                 # asked of it.
-                alive = alive & self._sum_fits(choice, class_id, taken + amount)
-        return alive if alive.any() else None
+                alive = alive & (self._room(choice, class_id) >= taken + amount)
+        if not _any(alive):
+            return None
+        self._chosen[number] = choice
+        self._open[self._kinds.of_slot[number]] -= 1
+        for class_id, amount in slot.amounts:
+            key = choice, class_id
+            self._sums[key] = self._sums.get(key, 0) + amount
+        below = self._narrowed(number, choice, level, alive)
+        if below is None:
+            self.take_back(depth)
+        return below
 
-    def _structure_allows(self, number: int, choice: int) -> bool:
-        plan = self._plan
-        slot = plan.slots[number]
-        if plan.isolate and not slot.unsuffixed:
-            for other, taken in self._chosen.items():
-                if taken == choice and not plan.slots[other].unsuffixed:
-                    return False
-        if plan.one_per_tree:
-            tree = self._tree(choice)
-            if any(
-                taken != choice and self._tree(taken) == tree for taken in self._chosen.values()
-            ):
-                return False
-        if slot.unsuffixed and self._unsuffixed_open == 1 and plan.union_traits.required:
-            return self._union_passes(choice)
+    def take_back(self, depth: int) -> None:
+        """Empty the slot at some depth, the deepest that is filled."""
+        number = self._order[depth]
+        self._open[self._kinds.of_slot[number]] += 1
+        for class_id, amount in self._plan.slots[number].amounts:
+            self._sums[self._chosen[number], class_id] -= amount
+
+    def situation(self, depth: int, level: Level) -> Hashable:
+        """All that decides which ways lead on from here: equal for two arrangements of the same
+        choices over slots that ask the same."""
+        asked = {
+            class_id
+            for slot, count in zip(self._kinds.slots, self._open, strict=True)
+            if count
+            for class_id, _ in slot.amounts
+        }
+        return (
+            depth,
+            tuple(
+                domain if count else 0
+                for domain, count in zip(level.domains, self._open, strict=True)
+            ),
+            level.alive if isinstance(level.alive, bool) else level.alive.tobytes(),
+            level.missing,
+            tuple((common, chosen & common) for common, chosen in level.spans),
+            frozenset(
+                (choice, class_id, taken)
+                for (choice, class_id), taken in self._sums.items()
+                if taken and class_id in asked
+            ),
+        )
+
+    def _narrowed(self, number: int, choice: int, before: Level, alive: Alive) -> Level | None:
+        """What is left after a choice; None if some slot has nothing left."""
+        slot, bit = self._plan.slots[number], 1 << choice
+        domains = before.domains.copy()
+        if self._plan.isolate and not slot.unsuffixed:
+            for kind in self._kinds.suffixed:
+                domains[kind] &= ~bit
+        if self._plan.one_per_tree:
+            others = self._of_tree(choice) & ~bit
+            domains = [domain & ~others for domain in domains]
+        for class_id, _ in slot.amounts:
+            self._strike_full(domains, choice, class_id, alive)
+        spans = before.spans
+        for subtree in self._kinds.subtrees_of[self._kinds.of_slot[number]]:
+            common, chosen = spans[subtree]
+            span = common & self._lineage(choice), chosen | bit
+            if not self._narrow_subtree(domains, subtree, span):
+                return None
+            spans = (*spans[:subtree], span, *spans[subtree + 1 :])
+        missing = before.missing
+        if slot.unsuffixed and missing:
+            missing = tuple(having for having in missing if not having & bit)
+        return self._if_possible(Level(domains, alive, missing, spans))
+
+    def _strike_full(
+        self, domains: list[int], choice: int, class_id: ClassId, alive: Alive
+    ) -> None:
+        """Take a choice away from the slots for which it has no room left in any row."""
+        bit = 1 << choice
+        for kind, amount in self._kinds.asking[class_id]:
+            if self._open[kind] and domains[kind] & bit:
+                room = self._room(choice, class_id) - self._sums[choice, class_id]
+                if not _any(alive & (room >= amount)):
+                    domains[kind] &= ~bit
+
+    def _narrow_subtree(self, domains: list[int], subtree: int, span: tuple[int, int]) -> bool:
+        """Hold the open slots of a subtree below what is, or can still become, the common ancestor;
+        false if there is none."""
+        common, chosen = span
+        kinds = [kind for kind in self._kinds.of_subtree[subtree] if self._open[kind]]
+        tops = chosen
+        for kind in kinds:
+            tops |= domains[kind]
+        tops &= common
+        if not tops:
+            return False
+        # The ancestors of one provider are a line, of which the first is above all others.
+        below = self._below((tops & -tops).bit_length() - 1)
+        for kind in kinds:
+            domains[kind] &= below
         return True
 
-    def _union_passes(self, last: int) -> bool:
-        traits: set[TraitId] = set(self._traits(last))
-        for number, choice in self._chosen.items():
-            if self._plan.slots[number].unsuffixed:
-                traits |= self._traits(choice)
-        return self._plan.union_traits.passes(frozenset(traits))
+    def _if_possible(self, level: Level) -> Level | None:
+        """The level, if each open slot has an option, and all together have enough."""
+        domains = level.domains
+        if level.missing and not self._traits_obtainable(level):
+            return None
+        open_suffixed, fewest = 0, None
+        alive = level.alive
+        for kind, count in enumerate(self._open):
+            if not count:
+                continue
+            options = domains[kind].bit_count()
+            if not options:
+                return None
+            slot = self._kinds.slots[kind]
+            if self._plan.isolate and not slot.unsuffixed:
+                open_suffixed += count
+                fewest = options if fewest is None else min(fewest, options)
+            elif options < count and slot.amounts:
+                alive = alive & (self._times(domains[kind], slot, count) >= count)
+                if not _any(alive):
+                    return None
+        if fewest is not None and fewest < open_suffixed:
+            wanted = [(domains[kind], self._open[kind]) for kind in self._kinds.suffixed]
+            if not distinct_choices_exist(wanted):
+                return None
+        return level if alive is level.alive else level._replace(alive=alive)
 
-    def _subtree_allows(self, named: Sequence[int], number: int, choice: int) -> bool:
-        """Whether one of the providers of some slots is, or can still become, the common ancestor
-        of them all."""
-        tree = self._tree(choice)
-        chosen = [choice]
-        open_slots = []
-        for other in named:
-            if other in self._chosen:
-                chosen.append(self._chosen[other])
-            elif other != number:
-                open_slots.append(other)
-        if any(self._tree(other) != tree for other in chosen):
-            return False
-        lineage = self._tree_shape(choice).lineage
-        common, tops = -1, 0
-        for node in map(self._node, chosen):
-            common &= lineage[node]
-            tops |= 1 << node
-        for other in open_slots:
-            tops |= self._nodes_offered(other, tree)
-        return bool(common & tops)
+    def _traits_obtainable(self, level: Level) -> bool:
+        """Whether open slots of the unsuffixed group can bring the traits that are missing; when
+        there is one such slot, it is held to those that do."""
+        kinds = [kind for kind in self._kinds.unsuffixed if self._open[kind]]
+        if len(kinds) == 1:
+            for having in level.missing:
+                level.domains[kinds[0]] &= having
+        return all(any(level.domains[kind] & having for kind in kinds) for having in level.missing)
 
-    def _nodes_offered(self, number: int, tree: tuple[int, int]) -> int:
-        """The nodes of some tree that are options of a slot, as a bit mask."""
-        known = self._offered.get((number, tree))
-        if known is None:
-            known = 0
-            for option in self._anchors.options[number]:
-                if self._tree(option.choice) == tree:
-                    known |= 1 << self._node(option.choice)
-            self._offered[number, tree] = known
-        return known
+    def _times(self, domain: int, slot: Slot, enough: int) -> Amounts | float:
+        """How often a slot's amounts can be had from some choices together, at least up to
+        `enough`."""
+        total: Amounts | float = 0.0
+        for choice in bits_of(domain):
+            times: Amounts | float = float(enough)
+            for class_id, amount in slot.amounts:
+                room = self._room(choice, class_id) - self._sums.get((choice, class_id), 0)
+                times = np.minimum(times, room // amount)
+            total = total + np.maximum(times, 0.0)
+        return total
 
-    def _sum_fits(self, choice: int, class_id: ClassId, amount: int) -> Mask | bool:
-        if choice < self._shape.size:
-            free, most = self._anchors.room(choice, class_id)
-            mask: Mask = (amount <= free) & (amount <= most)
-            return mask
-        foreign = self._anchors.foreign[choice - self._shape.size]
-        return amount <= min(foreign_room(self._snapshot, foreign, class_id))
+    def _room(self, choice: int, class_id: ClassId) -> Amounts | float:
+        """What all groups together may take of a class, per row or for all rows."""
+        key = choice, class_id
+        room = self._rooms.get(key)
+        if room is None:
+            if choice >= self._size:
+                foreign = self._anchors.foreign[choice - self._size]
+                room = foreign_room(self._snapshot, foreign, class_id)
+            else:
+                room = self._anchors.room(choice, class_id)
+            self._rooms[key] = room
+        return room
 
-    def _tree(self, choice: int) -> tuple[int, int]:
-        if choice < self._shape.size:
-            return _OWN_TREE
-        location = self._anchors.foreign[choice - self._shape.size].location
-        return location.slot, location.row
-
-    def _tree_shape(self, choice: int) -> Shape:
-        if choice < self._shape.size:
-            return self._shape
-        return self._snapshot.block(
-            self._anchors.foreign[choice - self._shape.size].location.slot
-        ).shape
-
-    def _node(self, choice: int) -> int:
-        if choice < self._shape.size:
-            return choice
-        return self._anchors.foreign[choice - self._shape.size].location.node
+    def _having(self, wanted: frozenset[TraitId]) -> int:
+        """The choices whose providers have one of some traits, or more."""
+        having = 0
+        for number, slot in enumerate(self._plan.slots):
+            if slot.unsuffixed:
+                for choice in bits_of(self._anchors.options[number] & ~having):
+                    if not wanted.isdisjoint(self._traits(choice)):
+                        having |= 1 << choice
+        return having
 
     def _traits(self, choice: int) -> frozenset[TraitId]:
-        return self._tree_shape(choice).kinds[self._node(choice)].traits
+        if choice < self._size:
+            return self._shape.kinds[choice].traits
+        location = self._anchors.foreign[choice - self._size].location
+        return self._snapshot.block(location.slot).shape.kinds[location.node].traits
+
+    def _of_tree(self, choice: int) -> int:
+        """All choices of the tree that a choice is in."""
+        if choice < self._size:
+            return (1 << self._size) - 1
+        tree = self._anchors.foreign[choice - self._size].location[:2]
+        return sum(
+            1 << place
+            for place, foreign in enumerate(self._anchors.foreign, self._size)
+            if foreign.location[:2] == tree
+        )
+
+    def _lineage(self, choice: int) -> int:
+        """The choices that are ancestors of a choice, and itself."""
+        if choice < self._size:
+            return self._shape.lineage[choice]
+        location = self._anchors.foreign[choice - self._size].location
+        lineage = self._snapshot.block(location.slot).shape.lineage[location.node]
+        return sum(
+            1 << other
+            for other in bits_of(self._of_tree(choice))
+            if lineage >> self._anchors.foreign[other - self._size].location.node & 1
+        )
+
+    def _below(self, choice: int) -> int:
+        """The choices that are descendants of a choice, and itself."""
+        if choice < self._size:
+            return self._shape.below[choice]
+        bit = 1 << choice
+        return sum(
+            1 << other for other in bits_of(self._of_tree(choice)) if self._lineage(other) & bit
+        )
 
 
-def _shuffled(options: Sequence[Option], rng: random.Random) -> Sequence[Option]:
-    return rng.sample(options, len(options))
+def distinct_choices_exist(wanted: Sequence[tuple[int, int]]) -> bool:
+    """Whether each of some slots can have a choice that no other slot has (a matching).
+
+    Args:
+        wanted: (the choices, the number of slots that have them).
+    """
+    domains = [domain for domain, count in wanted for _ in range(count)]
+    given: dict[int, int] = {}  #: slot -> the bit it has so far
+    holder: dict[int, int] = {}  #: bit -> the slot that has it
+    taken = 0
+    for start in range(len(domains)):
+        seen, frontier = 0, [start]
+        came_from: dict[int, int] = {}  #: bit -> the slot that would have it instead
+        while frontier:
+            slot = frontier.pop()
+            free = domains[slot] & ~taken
+            if free:
+                bit = free & -free
+                taken |= bit
+                while True:
+                    before = given.get(slot, 0)
+                    given[slot], holder[bit] = bit, slot
+                    if slot == start:
+                        break
+                    slot, bit = came_from[before], before
+                break
+            new = domains[slot] & ~seen
+            seen |= new
+            for choice in bits_of(new):
+                came_from[1 << choice] = slot
+                frontier.append(holder[1 << choice])
+        else:
+            return False
+    return True
+
+
+def bits_of(choices: int) -> Iterator[int]:
+    """The choices of a set, ascending."""
+    while choices:
+        bit = choices & -choices
+        choices ^= bit
+        yield bit.bit_length() - 1
+
+
+def _any(alive: Alive) -> bool:
+    return alive if isinstance(alive, bool) else bool(alive.any())

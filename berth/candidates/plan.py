@@ -9,7 +9,7 @@ classes, since each may come from another provider.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -81,6 +81,61 @@ class Slot:
     unsuffixed: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """Slots that ask the same and stand in the same subtrees are of one kind; kinds are numbered.
+
+    Attributes:
+        of_slot: slot -> its kind.
+        slots, first_slots, counts: per kind, a slot that stands for it, that slot's number, and how
+            many there are.
+        suffixed, unsuffixed: the kinds of each sort.
+        asking: class -> (kind, amount) of those that ask it.
+        of_subtree: for each `same_subtree`, the kinds of its slots.
+        subtrees_of: the same the other way round.
+    """
+
+    of_slot: tuple[int, ...]
+    slots: tuple[Slot, ...]
+    first_slots: tuple[int, ...]
+    counts: tuple[int, ...]
+    suffixed: tuple[int, ...]
+    unsuffixed: tuple[int, ...]
+    asking: Mapping[ClassId, Sequence[tuple[int, int]]]
+    of_subtree: tuple[tuple[int, ...], ...]
+    subtrees_of: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, slots: Sequence[Slot], subtrees: Sequence[Sequence[int]]) -> Kinds:
+        """The kinds of some slots."""
+        named: list[list[int]] = [[] for _ in slots]
+        for subtree, numbers in enumerate(subtrees):
+            for number in numbers:
+                named[number].append(subtree)
+        members: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+        for number, slot in enumerate(slots):
+            members.setdefault((slot.ask, tuple(named[number])), []).append(number)
+        kind_of = {number: kind for kind, each in enumerate(members.values()) for number in each}
+        first = tuple(each[0] for each in members.values())
+        asking: dict[ClassId, list[tuple[int, int]]] = {}
+        for kind, number in enumerate(first):
+            for class_id, amount in slots[number].amounts:
+                asking.setdefault(class_id, []).append((kind, amount))
+        return cls(
+            of_slot=tuple(kind_of[number] for number in range(len(slots))),
+            slots=tuple(slots[number] for number in first),
+            first_slots=first,
+            counts=tuple(map(len, members.values())),
+            suffixed=tuple(k for k, number in enumerate(first) if not slots[number].unsuffixed),
+            unsuffixed=tuple(k for k, number in enumerate(first) if slots[number].unsuffixed),
+            asking=asking,
+            of_subtree=tuple(
+                tuple(sorted({kind_of[number] for number in numbers})) for numbers in subtrees
+            ),
+            subtrees_of=tuple(tuple(named[number]) for number in first),
+        )
+
+
 @dataclass(frozen=True)
 class Plan:
     """Everything that the search needs to know of a request.
@@ -103,6 +158,11 @@ class Plan:
     one_per_tree: bool
 
     @cached_property
+    def kinds(self) -> Kinds:
+        """What the search may treat alike."""
+        return Kinds.of(self.slots, self.subtrees)
+
+    @cached_property
     def alike(self) -> tuple[tuple[int, ...], ...]:
         """Suffixed slots with resources that ask the same, where there are several."""
         asking: dict[int, list[int]] = {}
@@ -110,6 +170,22 @@ class Plan:
             if slot.amounts and not slot.unsuffixed:
                 asking.setdefault(slot.ask, []).append(number)
         return tuple(tuple(numbers) for numbers in asking.values() if len(numbers) > 1)
+
+    @cached_property
+    def totals(self) -> tuple[tuple[ClassId, int, tuple[int, ...]], ...]:
+        """(class, amount, asks) of each class that is asked for in several ways: what all slots
+        want of it together."""
+        amounts: dict[ClassId, int] = {}
+        asks: dict[ClassId, set[int]] = {}
+        for slot in self.slots:
+            for class_id, amount in slot.amounts:
+                amounts[class_id] = amounts.get(class_id, 0) + amount
+                asks.setdefault(class_id, set()).add(slot.ask)
+        return tuple(
+            (class_id, amounts[class_id], tuple(sorted(several)))
+            for class_id, several in asks.items()
+            if len(several) > 1
+        )
 
 
 class NothingFits(Exception):
@@ -147,9 +223,11 @@ def plan_of(snapshot: Snapshot, request: CandidatesRequest, *, one_per_tree: boo
         ),
         union_traits=union_traits,
         isolate=request.group_policy == "isolate",
+        # One suffix alone restricts nothing, and a restriction holds no more for being repeated.
         subtrees=tuple(
             tuple(sorted(slot_of_suffix[suffix] for suffix in suffixes))
-            for suffixes in request.same_subtree
+            for suffixes in dict.fromkeys(request.same_subtree)
+            if len(suffixes) > 1
         ),
         one_per_tree=one_per_tree,
     )

@@ -13,19 +13,23 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import Final
 
 import numpy as np
 
 from berth.candidates.anchors import AnchorFinder, Anchors, Rows
-from berth.candidates.path import Path
+from berth.candidates.path import Alive, Path, bits_of
 from berth.candidates.plan import Plan
 from berth.candidates.request import SearchSettings
 from berth.index.aggregate_sets import Mask
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ProviderId
+
+#: Situations without issue that a walk remembers; beyond it begins anew, so that memory is bounded.
+HOPELESS_MAX: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,39 +98,48 @@ def _whole_groups(groups: Iterable[Anchors], walk: _Walk) -> Iterator[Batch]:
 def _row_by_row(groups: Iterable[Anchors], walk: _Walk) -> Iterator[Batch]:
     """Depth first: all candidates of one tree before those of the next."""
     for anchors in groups:
-        if all(len(options) == 1 for options in anchors.options):
+        if all(options.bit_count() == 1 for options in anchors.options):
             yield from walk.batches(anchors)
         else:
-            for position in np.flatnonzero(anchors.alive).tolist():
+            for position in range(len(anchors.rows)):
                 yield from walk.batches(anchors.only(position))
 
 
 def _in_turn(groups: Iterable[Anchors], walk: _Walk) -> Iterator[Batch]:
     """Breadth first: one candidate from each tree, then another from each, until all are spent."""
-    served: list[tuple[Anchors, int]] = []
+    served: list[Batch] = []
     for anchors in groups:
-        live: Mask = anchors.alive.copy()
+        live: Mask = np.ones(len(anchors.rows), dtype=np.bool_)
         for batch in walk.batches(anchors, live=live):
             yield batch
+            served.append(batch)
             live[batch.positions] = False
-            served.extend((anchors, position) for position in batch.positions.tolist())
-    # A walk repeats itself: what each tree gave in the first turn is the first that its own walk
-    # finds.
+            if not live.any():
+                break
     yield from _turns(
-        islice(walk.batches(anchors.only(position)), 1, None) for anchors, position in served
+        _others_than(batch.choices, walk.batches(batch.anchors.only(position)))
+        for batch in served
+        for position in batch.positions.tolist()
     )
+
+
+def _others_than(choices: tuple[int, ...], batches: Iterable[Batch]) -> Iterator[Batch]:
+    return (batch for batch in batches if batch.choices != choices)
 
 
 def _at_random(groups: Iterable[Anchors], walk: _Walk, rng: random.Random) -> Iterator[Batch]:
     """One candidate of each tree, drawn at random and the trees in random order; then another of
     each."""
-    trees = [
-        (anchors, position)
-        for anchors in groups
-        for position in np.flatnonzero(anchors.alive).tolist()
-    ]
-    rng.shuffle(trees)
-    yield from _turns(walk.batches(anchors.only(position), rng=rng) for anchors, position in trees)
+    drawn = list(groups)
+    ends = np.cumsum([len(anchors.rows) for anchors in drawn], dtype=np.int64)
+    trees = np.arange(int(ends[-1]) if drawn else 0)
+    np.random.default_rng(rng.getrandbits(64)).shuffle(trees)
+    yield from _turns(
+        walk.batches(drawn[group].only(tree - int(ends[group])), rng=rng)
+        for tree, group in zip(
+            trees.tolist(), np.searchsorted(ends, trees, side="right").tolist(), strict=True
+        )
+    )
 
 
 def _turns(walks: Iterable[Iterator[Batch]]) -> Iterator[Batch]:
@@ -160,58 +173,91 @@ class _Walk:
         """All candidates of a group of anchors, depth first over the slots.
 
         Args:
-            live: (N,) rows still wanted; the caller may take rows away while the walk goes on.
-            rng: shuffles the options of every slot; None for the order of the nodes, the same each
-                time.
+            live: (N,) rows still wanted; the caller may take rows away while the walk goes on, and
+                ends the walk when none is left.
+            rng: shuffles the options of every slot; None for the order of the nodes.
         """
-        path = Path(self._snapshot, self._plan, anchors, rng)
-        pending = [iter(path.options(0))]
-        alive = [anchors.alive]
-        while pending:
-            depth = len(pending) - 1
-            option = next(pending[-1], None)
-            if option is None:
+        if len(anchors.rows) == 1:
+            live = None
+        path = Path(self._snapshot, self._plan, anchors)
+        first = path.start()
+        if first is None:
+            return
+        levels = [first]
+        pending = [_ordered(path.options(0, first), rng)]
+        #: Situations that led to nothing, and how many of the levels led to something.
+        hopeless: set[Hashable] = set()
+        fruitful = 0
+        while levels:
+            depth = len(levels) - 1
+            level = levels[-1]
+            choice = next(pending[-1], None)
+            alive = level.alive if live is None else level.alive & live
+            if choice is None or (live is not None and not np.any(alive)):
+                # PERF bench, wide: rows that were served meanwhile leave whole levels without work.
+                if depth and depth >= fruitful:
+                    _remember(hopeless, path.situation(depth, level))
+                fruitful = min(fruitful, depth)
+                levels.pop()
                 pending.pop()
-                alive.pop()
-                if pending:
+                if depth:
                     path.take_back(depth - 1)
                 continue
-            rest = path.possible(depth, option, alive[-1] if live is None else alive[-1] & live)
-            if rest is None:
+            below = path.take(depth, choice, level, alive)
+            if below is None:
                 continue
-            path.take(depth, option.choice)
             if depth + 1 < path.length:
-                pending.append(iter(path.options(depth + 1)))
-                alive.append(rest)
+                if hopeless and path.situation(depth + 1, below) in hopeless:
+                    path.take_back(depth)
+                    continue
+                levels.append(below)
+                pending.append(_ordered(path.options(depth + 1, below), rng))
                 continue
+            fruitful = len(levels)
             choices = path.choices
             path.take_back(depth)
-            positions = self._unseen(anchors, choices, np.flatnonzero(rest))
+            positions = self._unseen(anchors, choices, _positions(below.alive))
             if len(positions):
                 yield Batch(anchors, choices, positions)
-            if live is not None:
-                # PERF bench, wide: rows that were served meanwhile leave whole levels without work.
-                while len(pending) > 1 and not (alive[-1] & live).any():
-                    pending.pop()
-                    alive.pop()
-                    path.take_back(len(pending) - 1)
 
     def _unseen(self, anchors: Anchors, choices: tuple[int, ...], positions: Rows) -> Rows:
         """The rows in which a candidate was not already found from another anchor.
 
         Only a candidate whose providers all share can be found from two anchors: any other provider
-            is in one tree only.
+        is in one tree only.
         """
         shape, trait = anchors.block.shape, self._snapshot.sharing.trait
         local = [choice for choice in choices if choice < shape.size]
         if any(trait not in shape.kinds[node].traits for node in local):
             return positions
-        # Without a provider of the row's own tree, all rows have the same candidate: the first one
-        # keeps it.
-        found = []
-        for position in positions.tolist():
-            row = int(anchors.rows[position])
-            key = tuple(anchors.provider_id(choice, row) for choice in choices)
-            if self._anchor_of.setdefault(key, (anchors.slot, row)) == (anchors.slot, row):
-                found.append(position)
-        return np.array(found, dtype=np.int64)
+        rows = anchors.rows[positions]
+        if not local:
+            # All rows have the same candidate.
+            owner = self._owner(anchors, choices, int(rows[0]))
+            same: Rows = positions[rows == owner[1]] if owner[0] == anchors.slot else positions[:0]
+            return same
+        mine = [self._owner(anchors, choices, row) == (anchors.slot, row) for row in rows.tolist()]
+        return positions[np.array(mine, dtype=np.bool_)]
+
+    def _owner(self, anchors: Anchors, choices: tuple[int, ...], row: int) -> tuple[int, int]:
+        """The anchor that a candidate belongs to: the first from which it was found."""
+        key = tuple(anchors.provider_id(choice, row) for choice in choices)
+        return self._anchor_of.setdefault(key, (anchors.slot, row))
+
+
+def _ordered(choices: int, rng: random.Random | None) -> Iterator[int]:
+    if rng is None:
+        return bits_of(choices)
+    shuffled = list(bits_of(choices))
+    rng.shuffle(shuffled)
+    return iter(shuffled)
+
+
+def _remember(hopeless: set[Hashable], situation: Hashable) -> None:
+    if len(hopeless) >= HOPELESS_MAX:
+        hopeless.clear()
+    hopeless.add(situation)
+
+
+def _positions(alive: Alive) -> Rows:
+    return np.zeros(1, dtype=np.int64) if isinstance(alive, bool) else np.flatnonzero(alive)

@@ -72,13 +72,21 @@ class Shape:
             masks.append((1 << node) | (0 if parent == NO_PARENT else masks[parent]))
         return tuple(masks)
 
+    @cached_property
+    def below(self) -> tuple[int, ...]:
+        """Per node, the set of its descendants and itself, as a bit mask."""
+        masks = [1 << node for node in range(self.size)]
+        for node in range(self.size - 1, 0, -1):
+            masks[self.parents[node]] |= masks[node]
+        return tuple(masks)
+
 
 class ShapeRegistry:
     """Hands out one `Shape` object for each structure, and puts trees in canonical order.
 
     A shape lives as long as some block has it: a tree of a thousand providers that comes into being
-    one by one would leave a thousand large shapes behind. Canonical numbers are kept for good; they are
-    small.
+    one by one would leave a thousand large shapes behind. Canonical numbers are kept for
+    good; they are small.
     """
 
     def __init__(self) -> None:
