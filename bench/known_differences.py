@@ -144,6 +144,19 @@ def _is_literal_prefix(step: Step, ours: Answer, theirs: Answer, _: Difference) 
     return step.path.startswith("/traits?") and "startswith:" in step.path
 
 
+def _is_other_fault(step: Step, ours: Answer, theirs: Answer, difference: Difference) -> bool:
+    return (
+        ours.status == theirs.status == 400
+        and difference.kind is Kind.FRAGMENT
+        and (
+            ("is a required property" in difference.ours and "unexpected" in difference.theirs)
+            or (
+                "should be non-empty" in difference.ours and "name is required" in difference.theirs
+            )
+        )
+    )
+
+
 def _is_wording(step: Step, ours: Answer, theirs: Answer, difference: Difference) -> bool:
     return difference.kind is Kind.WORDING
 
@@ -209,6 +222,11 @@ KNOWN: tuple[Known, ...] = (
         "literal trait prefix",
         "startswith: is an SQL LIKE in the original (wildcards, no case), a literal prefix here.",
         _is_literal_prefix,
+    ),
+    Known(
+        "another of two faults",
+        "Of two schema faults berth may name the other; an empty provider name is one of them.",
+        _is_other_fault,
     ),
     Known(
         "own words",
