@@ -66,6 +66,7 @@ class Anchors:
 
     def only(self, position: int) -> Anchors:
         """The group held to one of its rows."""
+        assert 0 <= position < len(self.rows)
         rows = self.rows[position : position + 1]
         return Anchors(self.slot, self.block, rows, self.foreign, self.options)
 

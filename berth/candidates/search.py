@@ -131,14 +131,14 @@ def _at_random(groups: Iterable[Anchors], walk: _Walk, rng: random.Random) -> It
     """One candidate of each tree, drawn at random and the trees in random order; then another of
     each."""
     drawn = list(groups)
-    ends = np.cumsum([len(anchors.rows) for anchors in drawn], dtype=np.int64)
-    trees = np.arange(int(ends[-1]) if drawn else 0)
+    sizes = [len(anchors.rows) for anchors in drawn]
+    starts = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
+    trees = np.arange(sum(sizes), dtype=np.int64)
     np.random.default_rng(rng.getrandbits(64)).shuffle(trees)
+    at = np.searchsorted(starts, trees, side="right") - 1
     yield from _turns(
-        walk.batches(drawn[group].only(tree - int(ends[group])), rng=rng)
-        for tree, group in zip(
-            trees.tolist(), np.searchsorted(ends, trees, side="right").tolist(), strict=True
-        )
+        walk.batches(drawn[group].only(position), rng=rng)
+        for group, position in zip(at.tolist(), (trees - starts[at]).tolist(), strict=True)
     )
 
 
