@@ -10,7 +10,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from berth.store.tables import berth_journal, berth_writer
 
@@ -21,6 +21,41 @@ NAMES: Final = 0
 _IDLE: Final = timedelta(hours=1)
 
 _INFO_KEY: Final = "berth_writer"
+
+_note = berth_journal.c
+_writer = berth_writer.c
+_of_writer = _note.writer_id == _writer.id
+
+#: (writer, the last of its counts that can be forgotten, or NULL).
+#: PERF each is the end of a walk along the primary key, from the oldest row; asking for the
+#: largest old count instead reads the whole journal, an hour of commits, inside a write.
+_HORIZONS: Final = select(
+    _writer.id,
+    func.coalesce(
+        select(_note.seq - 1)
+        .where(_of_writer, _note.created_at >= bindparam("older_than"))
+        .order_by(_note.seq)
+        .limit(1)
+        .scalar_subquery(),
+        select(func.max(_note.seq)).where(_of_writer).scalar_subquery(),
+    ),
+)
+_MARK: Final = (
+    update(berth_writer)
+    .where(_writer.id == bindparam("of_writer"), _writer.trimmed_seq < bindparam("horizon"))
+    .values(trimmed_seq=bindparam("horizon"))
+)
+_FORGET: Final = delete(berth_journal).where(
+    _note.writer_id == bindparam("of_writer"), _note.seq <= bindparam("horizon")
+)
+
+#: PERF built once; building a statement takes longer than running it.
+_MOVE: Final = (
+    update(berth_writer)
+    .where(_writer.id == bindparam("of_writer"), _writer.seq == bindparam("known"))
+    .values(seq=_writer.seq + 1, updated_at=bindparam("now"))
+)
+_NOTE: Final = insert(berth_journal)
 
 
 class Writer(NamedTuple):
@@ -37,7 +72,7 @@ def record(connection: Connection, touched: Collection[int], now: datetime) -> W
     """
     writer = _advance(connection, now) or _adopt(connection, now) or _enrol(connection, now)
     connection.execute(
-        insert(berth_journal),
+        _NOTE,
         [
             {
                 "writer_id": writer.id,
@@ -60,19 +95,18 @@ def trim(connection: Connection, older_than: datetime) -> int:
     """Forget what was noted before a time; the number of rows that went.
 
     Whoever has applied less of a writer than its `trimmed_seq` must reload everything. A writer's
-    rows go in the order of its count, whatever its clock did.
+    rows go in the order of its count, up to the first that is younger, whatever its clock did.
+    Cost: a few rows for each writer and those that go, however long the journal is.
     """
-    journal, writer = berth_journal.c, berth_writer.c
-    horizon = (
-        select(func.max(journal.seq))
-        .where(journal.writer_id == writer.id, journal.created_at < older_than)
-        .scalar_subquery()
-    )
-    connection.execute(
-        update(berth_writer).where(horizon > writer.trimmed_seq).values(trimmed_seq=horizon)
-    )
-    trimmed = select(writer.trimmed_seq).where(writer.id == journal.writer_id).scalar_subquery()
-    return connection.execute(delete(berth_journal).where(journal.seq <= trimmed)).rowcount
+    past = [
+        {"of_writer": writer, "horizon": horizon}
+        for writer, horizon in connection.execute(_HORIZONS, {"older_than": older_than})
+        if horizon is not None
+    ]
+    if not past:
+        return 0
+    connection.execute(_MARK, past)
+    return connection.execute(_FORGET, past).rowcount
 
 
 def _advance(connection: Connection, now: datetime) -> Writer | None:
@@ -82,11 +116,10 @@ def _advance(connection: Connection, now: datetime) -> Writer | None:
 
 def _adopt(connection: Connection, now: datetime) -> Writer | None:
     """Take over an idle row, so that the clock does not grow with every process ever started."""
-    writer = berth_writer.c
     idle = connection.execute(
-        select(writer.id, writer.seq)
-        .where(writer.updated_at < now - _IDLE)
-        .order_by(writer.id)
+        select(_writer.id, _writer.seq)
+        .where(_writer.updated_at < now - _IDLE)
+        .order_by(_writer.id)
         .limit(1)
     ).one_or_none()
     return None if idle is None else _move(connection, Writer(*idle), now)
@@ -98,12 +131,7 @@ def _move(connection: Connection, known: Writer, now: datetime) -> Writer | None
     RACE tests/store/test_journal.py: the count that is expected stands in the WHERE, so a row never
     serves two connections, however long one of them slept.
     """
-    writer = berth_writer.c
-    moved = connection.execute(
-        update(berth_writer)
-        .where(writer.id == known.id, writer.seq == known.seq)
-        .values(seq=known.seq + 1, updated_at=now)
-    )
+    moved = connection.execute(_MOVE, {"of_writer": known.id, "known": known.seq, "now": now})
     return Writer(known.id, known.seq + 1) if moved.rowcount == 1 else None
 
 

@@ -47,6 +47,7 @@ from tests.store.fleet import (
     provider,
     restock,
 )
+from tests.store.statements import counted_statements
 
 
 def journal(db: Database) -> list[tuple[int, int, int]]:
@@ -180,6 +181,37 @@ def test_trimming_leaves_a_mark(db: Database) -> None:
     add_provider(db, 2)
     assert heads(db)[writer] == (2, 1)
     assert journal(db) == [(writer, 2, 2)]
+
+
+def test_trimming_goes_up_to_the_first_young_row(database: Database) -> None:
+    """A clock that was set back makes a row wait for those before it; none is forgotten early."""
+    now = datetime(2100, 1, 1)
+    db = open_database(str(database.engine.url), clock=lambda: now)
+    for number, hour in enumerate((1, 2, 9, 3), start=1):
+        now = datetime(2100, 1, 1, hour)
+        add_provider(db, number)
+    assert trim_journal(db, datetime(2100, 1, 1, 8)) >= 2
+    assert [number for *_, number in journal(db)] == [3, 4]
+    db.dispose()
+
+
+def test_trimming_walks_along_the_key(db: Database) -> None:
+    """It is a part of somebody's write, so it must not read an hour's journal."""
+    add_provider(db, 1)
+    with counted_statements(db) as sent:
+        trim_journal(db, datetime(2100, 1, 1))
+    about_journal = [one for one in sent if "berth_journal" in one]
+    with db.read() as tx:
+        plan = [
+            step
+            for one in about_journal
+            for *_, step in tx.connection.exec_driver_sql(
+                f"EXPLAIN QUERY PLAN {one}", (1,) * one.count("?")
+            )
+        ]
+    steps = [step for step in plan if "berth_journal" in step]
+    assert len(steps) == 3
+    assert all(step.startswith("SEARCH berth_journal USING PRIMARY KEY") for step in steps), steps
 
 
 def test_a_busy_database_trims_itself(
