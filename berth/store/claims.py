@@ -325,6 +325,7 @@ def _refuse_excess(
 
 # --- Allocations ---------------------------------------------------------------------------------
 
+_INSERT: Final = insert(allocations)
 _RELEASE: Final = delete(allocations).where(
     _held.consumer_id.in_(bindparam("consumers", expanding=True))
 )
@@ -348,7 +349,7 @@ def _insert_allocations(tx: Tx, wanted: Sequence[_Wanted]) -> None:
     if not wanted:
         return
     tx.connection.execute(
-        insert(allocations),
+        _INSERT,
         [
             {
                 "resource_provider_id": one.key.provider,

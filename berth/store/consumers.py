@@ -49,6 +49,7 @@ _UPDATE: Final = (
     )
 )
 
+_INSERT: Final = insert(consumers)
 _DELETE: Final = delete(consumers).where(*_AS_SEEN)
 
 
@@ -101,7 +102,7 @@ def write_consumers(
     new = [write for write in holding if write.uuid not in stored]
     if new:
         try:
-            tx.connection.execute(insert(consumers), [_insert_of(w, owners, tx) for w in new])
+            tx.connection.execute(_INSERT, [_insert_of(w, owners, tx) for w in new])
         except IntegrityError as error:
             raise ConsumerRace([write.uuid for write in new]) from error
 
