@@ -32,7 +32,7 @@ ATTEMPTS: Final = 10
 #: For how long the journal is kept: a reader that slept longer reloads everything.
 JOURNAL_KEPT: Final = timedelta(hours=1)
 
-#: Each connection trims the journal with one commit in so many; an idle database needs no trimming.
+#: Each process trims the journal with one commit in so many; an idle database needs no trimming.
 _COMMITS_BETWEEN_TRIMS: Final = 1000
 
 #: Runs that may fail to get a lock; each has waited for it already (`store/sqlite.py`).
@@ -92,6 +92,9 @@ class Database:
         self._clock = clock
         self._rng = rng
         self._sleep = sleep
+        #: For whoever holds the write gate. Not kept with a connection: those beyond the pool's
+        #: size come and go, and each would leave a row of the clock behind.
+        self._writer: journal.Writer | None = None
         #: Only ever asked for the commit stamp, by one thread at a time.
         self._watcher: Connection | None = None
         self._watchers = 0
@@ -162,6 +165,7 @@ class Database:
         """In a forked child: let go of the parent's connections without closing them."""
         self._watcher = None
         self._watcher_lock = threading.Lock()
+        self._writer = None
         self.dialect.renew_gate()
         self.engine.dispose(close=False)
 
@@ -174,11 +178,11 @@ class Database:
             if not touched:
                 connection.commit()
                 return result
-            writer = journal.record(connection, touched, tx.now)
+            writer = journal.record(connection, self._writer, touched, tx.now)
             if writer.seq % _COMMITS_BETWEEN_TRIMS == 0:
                 journal.trim(connection, tx.now - JOURNAL_KEPT)
             connection.commit()
-            journal.remember(connection, writer)
+            self._writer = writer
             return result
 
     def _begun(self, connection: Connection) -> Tx:
@@ -240,14 +244,22 @@ def trim_journal(db: Database, older_than: datetime) -> int:
 
 
 def _let_go_after_fork(db: Database) -> None:
-    """A connection must not serve two processes: servers that fork after loading get new ones."""
+    """A connection must not serve two processes: servers that fork after loading get new ones.
+
+    SQLite forbids a child even to close what its parent opened, so what nobody is using is closed
+    before the fork.
+    """
     alive = weakref.ref(db)
+
+    def close() -> None:
+        if (parent := alive()) is not None:
+            parent.dispose()
 
     def let_go() -> None:
         if (child := alive()) is not None:
             child.forget_connections()
 
-    os.register_at_fork(after_in_child=let_go)
+    os.register_at_fork(before=close, after_in_child=let_go)
 
 
 @contextmanager

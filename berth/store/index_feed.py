@@ -70,7 +70,7 @@ class FleetRows(NamedTuple):
 
 
 def writer_heads(tx: Tx) -> dict[int, WriterHead]:
-    """All writers; one query over a table with a row for each connection that ever wrote."""
+    """All writers; one query over a table with a row for each process that wrote of late."""
     writer = berth_writer.c
     rows = tx.connection.execute(select(writer.id, writer.seq, writer.trimmed_seq))
     return {row[0]: WriterHead(row[1], row[2]) for row in rows}

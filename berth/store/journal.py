@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The writers' clock and the journal: how every index learns what each commit touched.
 
-Each connection that writes owns a row of `berth_writer` and counts its commits there; the providers
+Each process that writes owns a row of `berth_writer` and counts its commits there; the providers
 that a commit touched stand in `berth_journal` under that count. Both are part of the commit itself.
 Commit order between writers does not matter, and a gap in the numbers means nothing.
 """
@@ -17,10 +17,8 @@ from berth.store.tables import berth_journal, berth_writer
 #: In the journal: no provider, but the definitions of traits or resource classes were touched.
 NAMES: Final = 0
 
-#: A row that has not been written for so long may be taken over by another connection.
+#: A row that has not been written for so long may be taken over by another process.
 _IDLE: Final = timedelta(hours=1)
-
-_INFO_KEY: Final = "berth_writer"
 
 _note = berth_journal.c
 _writer = berth_writer.c
@@ -59,18 +57,25 @@ _NOTE: Final = insert(berth_journal)
 
 
 class Writer(NamedTuple):
-    """A connection's row of the clock, as its last commit left it."""
+    """A row of the clock, as its owner's last commit left it."""
 
     id: int
     seq: int
 
 
-def record(connection: Connection, touched: Collection[int], now: datetime) -> Writer:
-    """Count one commit of this connection, and note what it touches.
+def record(
+    connection: Connection, known: Writer | None, touched: Collection[int], now: datetime
+) -> Writer:
+    """Count one commit, and note what it touches.
 
-    Call it last in the transaction, and `remember` its result once that has been committed.
+    Call it last in the transaction, and give its result as `known` the next time, once this has
+    been committed.
     """
-    writer = _advance(connection, now) or _adopt(connection, now) or _enrol(connection, now)
+    writer = (
+        (known and _move(connection, known, now))
+        or _adopt(connection, now)
+        or _enrol(connection, now)
+    )
     connection.execute(
         _NOTE,
         [
@@ -84,11 +89,6 @@ def record(connection: Connection, touched: Collection[int], now: datetime) -> W
         ],
     )
     return writer
-
-
-def remember(connection: Connection, writer: Writer) -> None:
-    """Let the pooled connection keep its row: the commit that moved it there has succeeded."""
-    connection.info[_INFO_KEY] = writer
 
 
 def trim(connection: Connection, older_than: datetime) -> int:
@@ -109,11 +109,6 @@ def trim(connection: Connection, older_than: datetime) -> int:
     return connection.execute(_FORGET, past).rowcount
 
 
-def _advance(connection: Connection, now: datetime) -> Writer | None:
-    known: Writer | None = connection.info.get(_INFO_KEY)
-    return None if known is None else _move(connection, known, now)
-
-
 def _adopt(connection: Connection, now: datetime) -> Writer | None:
     """Take over an idle row, so that the clock does not grow with every process ever started."""
     idle = connection.execute(
@@ -126,10 +121,10 @@ def _adopt(connection: Connection, now: datetime) -> Writer | None:
 
 
 def _move(connection: Connection, known: Writer, now: datetime) -> Writer | None:
-    """Count up by one, unless another connection has taken the row: then it is no longer ours.
+    """Count up by one, unless another process has taken the row: then it is no longer ours.
 
     RACE tests/store/test_journal.py: the count that is expected stands in the WHERE, so a row never
-    serves two connections, however long one of them slept.
+    serves two writers, however long one of them slept.
     """
     moved = connection.execute(_MOVE, {"of_writer": known.id, "known": known.seq, "now": now})
     return Writer(known.id, known.seq + 1) if moved.rowcount == 1 else None

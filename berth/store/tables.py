@@ -193,7 +193,7 @@ berth_usages: Final = Table(
     sqlite_with_rowid=False,
 )
 
-#: The clock: one row for each connection that writes. `seq` counts its commits. Journal rows up to
+#: The clock: one row for each process that writes. `seq` counts its commits. Journal rows up to
 #: `trimmed_seq` are gone: who has not applied them must reload everything.
 berth_writer: Final = Table(
     "berth_writer",

@@ -155,6 +155,19 @@ def test_a_forked_child_has_connections_of_its_own(db: Database) -> None:
     assert len(list_providers(db, ProviderFilters())) == 3
 
 
+def test_no_connection_crosses_a_fork(db: Database) -> None:
+    """SQLite: a child must not so much as close what its parent opened."""
+    add_provider(db, 1)
+    db.commit_stamp()
+    path = Path(str(db.engine.url.database))
+    assert path.with_name(path.name + "-wal").exists()
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert not path.with_name(path.name + "-wal").exists(), "closed before the fork"
+
+
 def test_a_disposed_database_can_be_used_again(db: Database) -> None:
     """It simply opens new connections; the files beside it are gone in between."""
     add_provider(db, 1)

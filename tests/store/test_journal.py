@@ -30,6 +30,7 @@ from berth.store.resource_classes import (
     ensure_resource_class,
     rename_resource_class,
 )
+from berth.store.sqlite import PoolOptions
 from berth.store.tables import berth_journal, berth_writer
 from berth.store.traits import (
     create_trait,
@@ -135,8 +136,21 @@ def test_a_refused_write_notes_nothing(db: Database) -> None:
     assert (heads(db), journal(db)) == before
 
 
-def test_each_connection_has_a_row_of_its_own(db: Database, other: Database) -> None:
-    """A connection keeps it from commit to commit."""
+def test_connections_that_come_and_go_leave_no_rows(database: Database) -> None:
+    """Those beyond the pool's size are closed after use; the readers ask for all rows each time."""
+    options = DatabaseOptions(synchronous=False, pool=PoolOptions(size=1))
+    db = open_database(str(database.engine.url), options=options)
+    before = len(heads(db))
+    with db.read():
+        for number in range(1, 6):
+            with db.read():
+                add_provider(db, number)
+    assert len(heads(db)) == before + 1
+    db.dispose()
+
+
+def test_each_process_has_a_row_of_its_own(db: Database, other: Database) -> None:
+    """And keeps it from commit to commit."""
     writers = set(heads(db))
     add_provider(db, 1)
     add_provider(other, 2)
