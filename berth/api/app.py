@@ -78,9 +78,15 @@ class _Gate:
         check_content_headers(request)
 
 
+class _App(falcon.App[Request, Response]):
+    """Falcon, with no method of which it says something by itself."""
+
+    _META_METHODS = frozenset[str]()
+
+
 def _core(services: Services, policy: Policy) -> falcon.App[Request, Response]:
     """The falcon application: microversion, content gate, routing, handlers, errors."""
-    app = falcon.App(
+    app = _App(
         request_type=Request,
         middleware=[_Gate()],
         router=cast(CompiledRouter, Router(ROUTES, services, policy)),
@@ -100,11 +106,10 @@ def _answer_refused(
     response.status = STATUS_LINES[refused.status]
     for name, value in refused.headers.items():
         response.set_header(name, value)
-    if request.method == "HEAD":
-        # COMPAT spec/rest-api.md 1.3: no body, and a type for what would have been in it.
-        response.content_type = "text/html; charset=UTF-8"
-        return
-    response.content_type, response.data = errors.render(refused, request.env)
+    is_head = request.method == "HEAD"
+    response.content_type, response.data = (
+        errors.NOTHING_FOR_HEAD if is_head else errors.render(refused, request.env)
+    )
 
 
 def _answer_error(
@@ -116,11 +121,9 @@ def _answer_error(
 def _answer_falcon_error(
     request: Request, response: Response, error: falcon.HTTPError, parameters: dict[str, Any]
 ) -> None:
-    """Falcon itself refuses what no route matches, and a method that only it knows."""
-    message = f"Nothing is at {request.path}"
-    _answer_refused(
-        request, response, Refused(error.status_code, error.description or message), parameters
-    )
+    """Falcon itself refuses what no route matches."""
+    message = error.description or f"Nothing is at {request.path}"
+    _answer_refused(request, response, Refused(error.status_code, message), parameters)
 
 
 def _raise_on(

@@ -89,7 +89,5 @@ def unauthorized(
     refused: Refused, environ: WSGIEnvironment, start_response: StartResponse
 ) -> Iterable[bytes]:
     """Answer a 401 from in front of the application."""
-    content_type, body = errors.render_unauthorized(refused, environ)
-    headers = [("content-type", content_type), ("content-length", str(len(body)))]
-    start_response("401 Unauthorized", headers)
-    return [body]
+    rendered = errors.render_unauthorized(refused, environ)
+    return errors.send(401, rendered, environ, start_response)

@@ -8,7 +8,7 @@ empty line, and the message proper alone on the last line, which is what command
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from html import escape
 from http import HTTPStatus
 from types import MappingProxyType
@@ -20,7 +20,7 @@ from berth.api import media_types
 from berth.model import errors as model
 
 if TYPE_CHECKING:
-    from wsgiref.types import WSGIEnvironment
+    from wsgiref.types import StartResponse, WSGIEnvironment
 
 UNDEFINED_CODE = "placement.undefined_code"
 CONCURRENT_UPDATE = "placement.concurrent_update"
@@ -38,6 +38,10 @@ CODES_SINCE = 23
 RETRY_AFTER_S = "1"
 #: A message longer than this is shortened in its middle: it may quote a whole request body.
 MESSAGE_LENGTH_MAX = 4000
+
+#: COMPAT spec/rest-api.md 1.3: to HEAD no body, which the client would take for the begin of the
+#: next answer, and the type of what would have been in it.
+NOTHING_FOR_HEAD = ("text/html; charset=UTF-8", b"")
 
 #: Where the layers leave what an error body tells of them.
 REQUEST_ID = "berth.request_id"
@@ -139,6 +143,19 @@ def render_unauthorized(refused: Refused, environ: WSGIEnvironment) -> tuple[str
         "title": title,
     }
     return media_types.JSON, msgspec.json.encode(body)
+
+
+def send(
+    status: int,
+    rendered: tuple[str, bytes],
+    environ: WSGIEnvironment,
+    start_response: StartResponse,
+) -> Iterable[bytes]:
+    """Answer, from a layer in front of the application, with a content type and a body."""
+    content_type, body = NOTHING_FOR_HEAD if environ["REQUEST_METHOD"] == "HEAD" else rendered
+    headers = [("content-type", content_type), ("content-length", str(len(body)))]
+    start_response(f"{status} {PHRASES[status]}", headers)
+    return [body]
 
 
 def _as_json(refused: Refused, title: str, detail: str, environ: WSGIEnvironment) -> bytes:

@@ -21,9 +21,7 @@ def catch_faults(application: WSGIApplication) -> WSGIApplication:
             return application(environ, start_response)
         except Exception as fault:
             LOG.exception("Unexpected error in request %s", environ.get(errors.REQUEST_ID))
-            content_type, body = errors.render(Refused(500, str(fault)), environ)
-            headers = [("content-type", content_type), ("content-length", str(len(body)))]
-            start_response("500 Internal Server Error", headers)
-            return [body]
+            rendered = errors.render(Refused(500, str(fault)), environ)
+            return errors.send(500, rendered, environ, start_response)
 
     return layer

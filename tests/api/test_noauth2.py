@@ -57,6 +57,13 @@ def test_without_a_token_nothing_else_is_judged(
     assert "vary" not in answer.headers
 
 
+def test_a_head_without_a_token_is_401_without_a_body(api: Client) -> None:
+    """A body after the answer to HEAD would be read as the beginning of the next answer."""
+    answer = api.acting_as({}).request("HEAD", "/traits")
+    assert (answer.status, answer.body) == (401, b"")
+    assert answer.headers["Content-Length"] == "0"
+
+
 def test_the_body_of_401(api: Client) -> None:
     """Of another form than all other errors."""
     answer = api.acting_as({}).get("/traits")

@@ -14,8 +14,8 @@ from tests.routes import INVENTORIES, OPERATIONS, ROUTES, VERSIONS, Route
 
 ROUTE_IDS = [route.template for route in ROUTES]
 
-#: Methods that no route has, one with an unknown name and two in lower case.
-STRANGE_METHODS = ["OPTIONS", "PATCH", "TRACE", "PURGE", "get", "put"]
+#: Methods that no route has, two with unknown names and two in lower case.
+STRANGE_METHODS = ["OPTIONS", "PATCH", "TRACE", "PURGE", "WEBSOCKET", "get", "put"]
 
 #: Pairs of route and method that do not exist, though the method is a common one.
 ABSENT = [
