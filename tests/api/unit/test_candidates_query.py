@@ -11,6 +11,7 @@ import pytest
 
 from berth.api.allocation_candidates import decode
 from berth.api.errors import Refused
+from berth.api.schema import Schema
 from berth.candidates.request import CandidatesRequest, RequestGroup
 
 A1 = "a1111111-1111-1111-1111-111111111111"
@@ -98,3 +99,29 @@ def test_a_fault_is_told_as_the_original_tells_it(example: dict[str, Any]) -> No
     assert refused.value.status == 400
     assert example["expected"]["detail_has"] in refused.value.message
     assert refused.value.code == example["expected"].get("code", refused.value.code)
+
+
+def test_a_key_is_judged_once_however_often_others_are_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thousand limits beside a thousand groups are no million checks."""
+    judged: list[int] = []
+    check = Schema.check
+
+    def counting(schema: Schema, value: dict[str, str]) -> None:
+        judged.append(len(value))
+        check(schema, value)
+
+    monkeypatch.setattr(Schema, "check", counting)
+    limits = "".join(f"&limit={number}" for number in range(1, 1001))
+    groups = "".join(f"&resources{number}=VCPU:1" for number in range(1, 1001))
+    assert decode(f"group_policy=none{limits}{groups}", 39).limit == 1
+    assert sum(judged) < 5000
+
+
+@pytest.mark.parametrize("microversion", [16, 24, 25, 39])
+def test_each_of_several_limits_is_judged(microversion: int) -> None:
+    """The first one is used, so it may not be nonsense either."""
+    assert decode("resources=VCPU:1&limit=2&limit=1", microversion).limit == 2
+    with pytest.raises(Refused, match="does not match"):
+        decode("resources=VCPU:1&limit=x&limit=1", microversion)
