@@ -44,7 +44,8 @@ def list_providers(services: Services, request: Request, response: Response) -> 
     wanted = decode_filters(parse_pairs(request.query_string), request.microversion)
     providers = store.list_providers(services.database, wanted)
     caching.stamp_or_now(request, response, _newest(providers))
-    rendered = [render(provider, request.mount, request.microversion) for provider in providers]
+    mount, microversion = request.mount, request.microversion
+    rendered = [render(provider, mount, microversion) for provider in providers]
     answer(response, {"resource_providers": rendered})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
+from urllib.parse import quote
 
 import falcon
 from oslo_context.context import RequestContext
@@ -18,6 +19,8 @@ from berth.store.database import Database
 
 #: The WSGI environment key under which `context` leaves who is asking.
 CONTEXT = "berth.context"
+#: What may stand in a path as it is (RFC 3986).
+_PATH_SAFE = "/~!$&'()*+,;=:@"
 
 Response = falcon.Response
 
@@ -51,9 +54,9 @@ class Request(falcon.Request):
 
     @property
     def mount(self) -> str:
-        """The prefix under which the application is mounted, "" when it is not."""
+        """The prefix of a URL's path under which the application is mounted, "" when it is not."""
         prefix: str = self.env.get("SCRIPT_NAME", "")
-        return prefix
+        return quote(prefix.encode("latin-1", "replace"), safe=_PATH_SAFE) if prefix else ""
 
     def negotiate(self) -> None:
         """Settle the microversion from the request's header.
@@ -65,4 +68,4 @@ class Request(falcon.Request):
 
     def location(self, path: str) -> str:
         """The absolute URL of a path of this application."""
-        return f"{self.prefix}{path}"
+        return f"{self.scheme}://{self.netloc}{self.mount}{path}"

@@ -19,7 +19,8 @@ def list_resource_classes(services: Services, request: Request, response: Respon
     """Answer all resource classes, the standard ones first."""
     found = store.list_resource_classes(services.database)
     caching.stamp_or_now(request, response, found.last_modified)
-    rendered = [_render(name, request.mount) for name in found.names]
+    mount = request.mount
+    rendered = [_render(name, mount) for name in found.names]
     answer(response, {"resource_classes": rendered})
 
 

@@ -52,6 +52,17 @@ def test_locations_contain_the_prefix(mounted: Client) -> None:
     assert made.headers["Location"] == f"{begin}/resource_classes/{name}"
 
 
+def test_a_prefix_is_quoted_in_urls(shared_app: WSGIApplication) -> None:
+    """A server hands it over decoded; what it was in the URL of the request it is in ours."""
+    wide = Client.of(shared_app, script_name="/\u96f2 x\r\n".encode().decode("latin-1"))
+    name = new_custom_name()
+    quoted = "/%E9%9B%B2%20x%0D%0A"
+    made = wide.post("/resource_classes", json={"name": name})
+    assert made.headers["Location"] == f"http://localhost{quoted}/resource_classes/{name}"
+    (link,) = wide.get(f"/resource_classes/{name}").json["links"]
+    assert link["href"] == f"{quoted}/resource_classes/{name}"
+
+
 @pytest.mark.parametrize("path", ["", "/"])
 def test_the_empty_path_is_the_root(mounted: Client, path: str) -> None:
     """The prefix alone, with or without a slash, gives the document of versions."""
