@@ -379,8 +379,17 @@ def _policy_paths(conf: cfg.ConfigOpts) -> tuple[str, ...]:
     beside = {os.path.dirname(os.path.abspath(path)) for path in conf.config_file or ()}
     beside.update(os.path.abspath(path) for path in conf.config_dir or ())
     possible = [os.path.join(folder, name) for folder in sorted(beside) for name in names]
-    inside = [entry.path for path in found if os.path.isdir(path) for entry in os.scandir(path)]
+    inside = [path for folder in found for path in _paths_in(folder)]
     return tuple(dict.fromkeys((*found, *possible, *inside)))
+
+
+def _paths_in(folder: str) -> list[str]:
+    """What is in a folder; nothing, if it is none, or not there any more, or closed to us."""
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.path for entry in entries]
+    except OSError:
+        return []
 
 
 def _state_of(paths: tuple[str, ...]) -> tuple[tuple[int, int, int] | None, ...]:
@@ -410,31 +419,33 @@ def _admin_only(name: str) -> policy.DeprecatedRule:
 
 def _compile(enforcer: policy.Enforcer) -> dict[str, Decision]:
     """A closure for each registered rule, be its check from a file or the default."""
-    rules = dict(enforcer.rules)
     return {
-        name: _compile_check(rules[name], rules, enforcer, (name,))
+        name: _compile_check(enforcer.rules[name], enforcer, (name,))
         for name in enforcer.registered_rules
     }
 
 
-def _compile_check(
-    check: Any, rules: Mapping[str, Any], enforcer: policy.Enforcer, within: tuple[str, ...]
-) -> Decision:
+def _compile_check(check: Any, enforcer: policy.Enforcer, within: tuple[str, ...]) -> Decision:
     """A closure for one check; `within` names the rules that led here, to end circles."""
     if isinstance(check, checks.TrueCheck):
         return lambda subject: True
     if isinstance(check, checks.OrCheck | checks.AndCheck):
-        parts = [_compile_check(part, rules, enforcer, within) for part in check.rules]
+        parts = [_compile_check(part, enforcer, within) for part in check.rules]
         gather = any if isinstance(check, checks.OrCheck) else all
         return lambda subject: gather(part(subject) for part in parts)
     if isinstance(check, checks.NotCheck):
-        inner = _compile_check(check.rule, rules, enforcer, within)
+        inner = _compile_check(check.rule, enforcer, within)
         return lambda subject: not inner(subject)
     if isinstance(check, checks.RuleCheck):
         name = check.match
-        if name in within or name not in rules:
+        try:
+            # A name that no rule has stands for [oslo_policy]policy_default_rule, if there is one.
+            named = None if name in within else enforcer.rules[name]
+        except KeyError:
+            named = None
+        if named is None:
             return lambda subject: False
-        return _compile_check(rules[name], rules, enforcer, (*within, name))
+        return _compile_check(named, enforcer, (*within, name))
     if isinstance(check, checks.RoleCheck) and "%" not in check.match:
         role = check.match.lower()
         return lambda subject: role in subject.roles

@@ -141,6 +141,32 @@ def test_a_changed_file_counts_and_a_broken_one_does_not(
     assert lets_in(rules, caller("admin"))
 
 
+def test_a_reference_to_no_rule_is_one_to_the_default_rule(build: Build, policy_file: Path) -> None:
+    """`[oslo_policy]policy_default_rule`, by default `default`; without it nobody is let in."""
+    assert not lets_in(build(f'"{LIST}": "rule:nowhere"'), caller("a"))
+    rules = build(f'"{LIST}": "rule:nowhere"\n"default": "role:a"')
+    assert lets_in(rules, caller("a"))
+    assert not lets_in(rules, caller("admin"))
+    assert not lets_in(build(f'"{LIST}": "rule:x"\n"default": "rule:y"'), caller("admin"))
+
+
+def test_a_folder_that_goes_while_it_is_looked_into_is_no_fault(
+    build: Build, policy_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is one that is closed to us: the rules stay, and the request is judged by them."""
+    monkeypatch.setattr("berth.api.policy.SEARCH_INTERVAL_S", -1.0)
+    (policy_file.parent / "policy.d").mkdir()
+    conf = configuration(policy_file)
+    conf.set_override("policy_dirs", [str(policy_file.parent / "policy.d")], group="oslo_policy")
+    rules = Policy(conf)
+
+    def closed(path: str) -> None:
+        raise PermissionError(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    assert lets_in(rules, caller("admin"))
+
+
 def rewrite(path: Path, text: str) -> None:
     """Replace a file so that its time stamp certainly differs."""
     before = path.stat().st_mtime
