@@ -46,7 +46,10 @@ def error_media_type(accept: str | None) -> str:
 
 
 def _parse(accept: str) -> dict[str, float] | None:
-    """Quality by lower-case media range, without those that match nothing; None if malformed."""
+    """Quality by lower-case media range, without those that match nothing; None if malformed.
+
+    Of a range that is listed twice, the first one counts.
+    """
     ranges: dict[str, float] = {}
     for element in filter(None, map(str.strip, accept.split(","))):
         found = _RANGE.match(element)
@@ -60,7 +63,7 @@ def _parse(accept: str) -> dict[str, float] | None:
             quality = float(parameters[0][2:])
         elif parameters:
             continue
-        ranges[found[1].lower()] = quality
+        ranges.setdefault(found[1].lower(), quality)
     return ranges
 
 

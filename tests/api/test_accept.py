@@ -53,6 +53,7 @@ CHECKED = [
         "*/*;q=0.8",
         "application/json,text/html",
         "application/json, */*",
+        "application/json, application/json;q=0",
         "garbage",
     ],
 )
