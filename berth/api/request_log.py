@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import logging
 import re
+import string
 import uuid
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from oslo_context.context import RequestContext
 
 from berth.api.errors import MICROVERSION, REQUEST_ID
 from berth.api.media_types import JSON
@@ -26,6 +29,8 @@ _INBOUND_HEADER = "HTTP_X_OPENSTACK_REQUEST_ID"
 #: Where oslo.context looks for the id that the caller gave to a chain of requests.
 _GLOBAL_REQUEST_ID = "openstack.global_request_id"
 _GLOBAL_ID_FORM = re.compile(r"req-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
+#: What a query may have in it, the percent signs that quote the rest included.
+_QUERY_AS_IT_CAME = string.punctuation
 
 ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]
 
@@ -36,9 +41,14 @@ def log_requests(application: WSGIApplication) -> WSGIApplication:
     def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request_id = f"req-{uuid.uuid4()}"
         environ[REQUEST_ID] = request_id
+        # A server may leave out what would be empty; not every layer expects that.
+        environ.setdefault("PATH_INFO", "")
         inbound = environ.get(_INBOUND_HEADER)
         if inbound is not None and _GLOBAL_ID_FORM.match(inbound):
             environ[_GLOBAL_REQUEST_ID] = inbound
+        # What is logged before `identify` knows the caller, or instead of it, must not bear the
+        # name of whom this thread served last.
+        RequestContext(request_id=request_id, global_request_id=environ.get(_GLOBAL_REQUEST_ID))
         if environ.get("HTTP_ACCEPT", "*/*") in ("", "*/*"):
             environ["HTTP_ACCEPT"] = JSON
         if LOG.isEnabledFor(logging.DEBUG):
@@ -75,7 +85,9 @@ def _log_end(environ: WSGIEnvironment, status: str, headers: list[tuple[str, str
 
 
 def _request_line(environ: WSGIEnvironment) -> str:
-    path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
-    query = environ.get("QUERY_STRING")
+    path = environ.get("SCRIPT_NAME", "") + environ["PATH_INFO"]
+    query = environ.get("QUERY_STRING", "")
+    if not (query.isascii() and query.isprintable()):
+        query = quote(query.encode("latin-1", "replace"), safe=_QUERY_AS_IT_CAME)
     uri = quote(path.encode("latin-1", "replace")) + (f"?{query}" if query else "")
     return f'"{environ["REQUEST_METHOD"]} {uri}"'

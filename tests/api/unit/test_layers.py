@@ -11,8 +11,10 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 from wsgiref.util import setup_testing_defaults
 
 import pytest
+from oslo_context.context import RequestContext, get_current
 
 from berth.api import body
+from berth.api.auth import identify, noauth2
 from berth.api.errors import MICROVERSION, REQUEST_ID, Refused, refusal_of, render
 from berth.api.faults import catch_faults
 from berth.api.request import Request
@@ -80,6 +82,63 @@ def test_the_request_log_tells_each_end(caplog: pytest.LogCaptureFixture) -> Non
     assert record.getMessage().endswith(
         '"GET /placement/a%20b?c=%20" status: 204 len: 0 microversion: 1.7'
     )
+
+
+def test_a_log_line_never_bears_the_name_of_another_request(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A thread that served somebody says, of whom it then refuses, only the new request's id."""
+    contexts: list[RequestContext | None] = []
+    guarded = log_requests(noauth2(identify(failing)))
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            contexts.append(get_current())
+
+    listener = Listener()
+    logger = logging.getLogger("placement.requestlog")
+    logger.addHandler(listener)
+    try:
+        with caplog.at_level(logging.INFO, logger=logger.name):
+            Client.of(log_requests(noauth2(identify(catch_faults(failing))))).get("/a")
+            answer = Client.of(guarded).acting_as({}).get("/a")
+    finally:
+        logger.removeHandler(listener)
+    served, refused = contexts
+    assert served is not None and served.user_id == "admin"
+    assert answer.status == 401
+    assert refused is not None and refused.user_id is None
+    assert refused.request_id == answer.headers["x-openstack-request-id"]
+
+
+def test_control_characters_of_a_query_are_quoted_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Some servers pass on what others refuse; a line and a terminal stay what they are."""
+    with caplog.at_level(logging.INFO, logger="placement.requestlog"):
+        Client.of(log_requests(catch_faults(failing))).get("/a?b=%20&c=\r\x1b[2J\xe9")
+    line = next(record.getMessage() for record in caplog.records if record.levelname == "INFO")
+    assert '"GET /a?b=%20&c=%0D%1B[2J%E9" status: 500' in line
+
+
+def test_a_server_may_leave_out_an_empty_path() -> None:
+    """PEP 3333 lets it, and the empty path is the root."""
+    environ = environment(PATH_INFO="")
+    del environ["PATH_INFO"]
+    seen: list[str] = []
+
+    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        seen.append(environ["PATH_INFO"])
+        return []
+
+    list(log_requests(application)(environ, lambda *_: lambda _: None))
+    assert seen == [""]
+
+
+def test_a_fault_is_told_to_head_without_a_body() -> None:
+    """As every answer to HEAD."""
+    answer = Client.of(log_requests(catch_faults(failing))).request("HEAD", "/anything")
+    assert (answer.status, answer.body) == (500, b"")
 
 
 @pytest.mark.parametrize(
