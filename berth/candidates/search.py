@@ -133,8 +133,9 @@ def _at_random(groups: Iterable[Anchors], walk: _Walk, rng: random.Random) -> It
     drawn = list(groups)
     sizes = [len(anchors.rows) for anchors in drawn]
     starts = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
-    trees = np.arange(sum(sizes), dtype=np.int64)
-    np.random.default_rng(rng.getrandbits(64)).shuffle(trees)
+    # PERF bench, randomize: sorting random bytes is many times as fast as `rng.shuffle`.
+    keys = np.frombuffer(rng.randbytes(8 * sum(sizes)), dtype=np.uint64)
+    trees = np.argsort(keys, kind="stable")
     at = np.searchsorted(starts, trees, side="right") - 1
     yield from _turns(
         walk.batches(drawn[group].only(position), rng=rng)

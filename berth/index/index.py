@@ -9,7 +9,9 @@ the question costs no query at all: `PRAGMA data_version` tells whether anybody 
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -48,6 +50,7 @@ class Index:
         self._applied: dict[int, int] = {}
         #: The database's commit stamp before the last refresh.
         self._stamp: tuple[int, int] | None = None
+        _begin_anew_after_fork(self)
 
     def snapshot(self) -> Snapshot:
         """The fleet with every write that was acknowledged before this call.
@@ -73,6 +76,12 @@ class Index:
         snapshot = self.snapshot()
         with self._db.read() as tx:
             return faults_of(snapshot, _loaded(tx).snapshot(), index_feed.used_amounts(tx))
+
+    def forget_refresh(self) -> None:
+        """In a forked child: nobody will end a refresh that the parent was at."""
+        if self._lock.locked():
+            self._lock = threading.Lock()
+            self._fleet = self._snapshot = self._stamp = None
 
     def _refreshed(self) -> Snapshot:
         with self._db.read() as tx:
@@ -122,6 +131,17 @@ class Index:
         applied = {writer: head.seq for writer, head in heads.items()}
         self._fleet, self._applied, self._snapshot = fleet, applied, snapshot
         return snapshot
+
+
+def _begin_anew_after_fork(index: Index) -> None:
+    """A server that forks while one of its threads refreshes has children that never could."""
+    alive = weakref.ref(index)
+
+    def begin_anew() -> None:
+        if (child := alive()) is not None:
+            child.forget_refresh()
+
+    os.register_at_fork(after_in_child=begin_anew)
 
 
 def _beyond_horizon(applied: Mapping[int, int], heads: Mapping[int, WriterHead]) -> bool:

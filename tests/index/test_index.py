@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -194,6 +196,19 @@ def test_a_refresh_that_fails_at_its_end_is_made_up_for(
             index.snapshot()
     assert used_of(index.snapshot(), "cn2") == {"VCPU": 5}
     assert index.check() == []
+
+
+def test_a_child_forked_in_the_middle_of_a_refresh_loads_for_itself(database: Database) -> None:
+    """Otherwise it would wait for ever for a thread that only its parent has."""
+    build_in_store(world(FLEET), database)
+    index = Index(database)
+    index.snapshot()
+    with index._lock:
+        child = os.fork()
+        if not child:
+            signal.alarm(20)
+            os._exit(0 if used_of(index.snapshot(), "cn2") == {"VCPU": 0} else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_claim_that_was_refused_changes_nothing(database: Database) -> None:
