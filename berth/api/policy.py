@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 from oslo_config import cfg
 from oslo_context.context import RequestContext
@@ -326,6 +326,10 @@ class Subject:
 Decision = Callable[[Subject], bool]
 
 
+class _Circular(Exception):
+    """To decide a rule one would have to have decided it."""
+
+
 class Policy:
     """The rules in force, read again when their files change, come or go."""
 
@@ -354,7 +358,11 @@ class Policy:
             raise Refused(403, rule)
         if target is None:
             target = {"project_id": caller.project_id, "user_id": caller.user_id}
-        if not self._decisions[rule](Subject(caller, target)):
+        try:
+            allowed = self._decisions[rule](Subject(caller, target))
+        except _Circular:
+            allowed = False
+        if not allowed:
             raise Refused(403, f"Policy does not allow {rule} to be performed.")
 
     def _reload(self) -> None:
@@ -438,18 +446,23 @@ def _compile_check(check: Any, enforcer: policy.Enforcer, within: tuple[str, ...
         return lambda subject: not inner(subject)
     if isinstance(check, checks.RuleCheck):
         name = check.match
+        if name in within:
+            return _refuse_circle
         try:
             # A name that no rule has stands for [oslo_policy]policy_default_rule, if there is one.
-            named = None if name in within else enforcer.rules[name]
+            named = enforcer.rules[name]
         except KeyError:
-            named = None
-        if named is None:
             return lambda subject: False
         return _compile_check(named, enforcer, (*within, name))
     if isinstance(check, checks.RoleCheck) and "%" not in check.match:
         role = check.match.lower()
         return lambda subject: role in subject.roles
     return _compile_other(check, enforcer, within[0])
+
+
+def _refuse_circle(subject: Subject) -> NoReturn:
+    """A rule that leads back to itself decides nothing; `False` would let in behind a `not`."""
+    raise _Circular
 
 
 def _compile_other(check: Any, enforcer: policy.Enforcer, rule: str) -> Decision:

@@ -91,6 +91,9 @@ def lets_in(
         ("project_id:q", [], False),
         ("role:%(project_id)s", ["p"], True),
         ("rule:placement:traits:list", ["admin"], False),
+        ("not rule:placement:traits:list", ["admin"], False),
+        ("role:a or rule:placement:traits:list", ["a"], True),
+        ("role:a and not rule:placement:traits:list", ["a"], False),
     ],
 )
 def test_a_check_string_means_what_oslo_policy_makes_of_it(
