@@ -19,7 +19,7 @@ _RANGE = re.compile(rf"({_TOKEN}/{_TOKEN})((?:\s*;\s*{_TOKEN}=(?:{_TOKEN}|\"[^\"
 _QUALITY = re.compile(r"(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\Z")
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def admits_json(accept: str | None) -> bool:
     """Whether a JSON answer will do."""
     if not accept or accept in (JSON, "*/*"):
@@ -28,7 +28,7 @@ def admits_json(accept: str | None) -> bool:
     return ranges is None or _quality(JSON, ranges) > 0
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def error_media_type(accept: str | None) -> str:
     """The media type in which an error is told: JSON, HTML if that is preferred, else plain text.
 

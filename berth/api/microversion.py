@@ -42,7 +42,7 @@ class ByMicroversion(Generic[T]):
         return self._values[microversion - self._first]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def negotiate(header: str | None) -> int:
     """The microversion that an `OpenStack-API-Version` header asks for; 0 when it asks for none.
 
