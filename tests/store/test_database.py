@@ -7,9 +7,10 @@ import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.exc import OperationalError
 
 from berth.model.errors import DatabaseUnavailable, UnsupportedDatabase
@@ -123,6 +124,30 @@ def test_a_lock_is_waited_for_a_few_times(tmp_path: Path) -> None:
     with pytest.raises(DatabaseUnavailable, match="locked"):
         db.write(FindsItLocked(3))
     db.dispose()
+
+
+def test_a_writer_asks_often_for_a_lock_that_another_process_has(db: Database) -> None:
+    """It goes on as soon as the lock is free, and leaves the connection as it was."""
+    another = sqlite3.connect(str(db.engine.url.database), isolation_level=None)
+    another.execute("BEGIN IMMEDIATE")
+    asked_again = Event()
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        asked.append(statement)
+        if asked.count("BEGIN IMMEDIATE") > 2:
+            asked_again.set()
+
+    asked: list[str] = []
+    event.listen(db.engine, "before_cursor_execute", note)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(add_provider, db, 1)
+        assert asked_again.wait(timeout=30)
+        another.execute("ROLLBACK")
+        waiting.result(timeout=30)
+    another.close()
+    assert get_provider(db, provider(1)).name == "p1"
+    with db.read() as tx:
+        assert tx.connection.execute(text("PRAGMA busy_timeout")).scalar_one() == 5000
 
 
 def test_many_threads_share_a_database(db: Database) -> None:
