@@ -178,6 +178,9 @@ CORS_DEFAULTS: Mapping[str, list[str]] = {
 _PASSWORD = re.compile(r"(://[^:/?@]*:)[^?]*@")
 _PASSWORD_PARAMETER = re.compile(r"(?i)([?&](?:password|passwd|pwd)=)[^&]*")
 
+#: How oslo.config says in which file it found a value.
+_LOCATION = re.compile(r"LocationInfo\(location=.*?, detail='(.*?)'\)")
+
 
 class ConfigurationError(Exception):
     """The configuration cannot be found, cannot be read, or asks for what cannot be."""
@@ -343,7 +346,9 @@ def embedded_database_path(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def mask_url(url: str) -> str:
-    """A database URL with its passwords replaced by `***`."""
+    """A database URL with its passwords replaced by `***`; what is no URL is hidden whole."""
+    if "://" not in url:
+        return "***"
     return _PASSWORD_PARAMETER.sub(r"\1***", _PASSWORD.sub(r"\1***@", url))
 
 
@@ -400,4 +405,4 @@ def _with_parameters(url: str, parameters: str) -> str:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return " ".join(_LOCATION.sub(r"\1", str(error)).split())

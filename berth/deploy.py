@@ -6,6 +6,7 @@ database, bring its schema up to date where that is allowed, write the standard 
 index, build the application.
 """
 
+import contextlib
 import importlib.util
 import logging
 import urllib.parse
@@ -18,6 +19,7 @@ from oslo_log import log
 
 import berth
 from berth.api.app import create_app
+from berth.api.policy import create_enforcer
 from berth.config import (
     ConfigurationError,
     DatabaseSettings,
@@ -26,7 +28,7 @@ from berth.config import (
     read_settings,
 )
 from berth.index import Index
-from berth.model.errors import SchemaError
+from berth.model.errors import BerthError, SchemaError
 from berth.store import schema
 from berth.store.database import Database, DatabaseOptions, open_database
 from berth.store.sqlite import PoolOptions
@@ -45,11 +47,20 @@ class SchemaNotReady(SchemaError):
 
 
 def set_up_logging(conf: cfg.ConfigOpts) -> None:
-    """Start logging as `conf` says, for the whole process; where it says nothing, to stderr."""
+    """Start logging as `conf` says, for the whole process; where it says nothing, to stderr.
+
+    Raises:
+        ConfigurationError: a log file cannot be written, or log_config_append cannot be used.
+    """
     if not (conf.log_file or conf.log_dir or conf.use_journal):
         # COMPAT spec/operations.md 3.2: newer releases of oslo.log would take stdout.
         conf.set_default("use_stderr", True)
-    log.setup(conf, "berth", berth.__version__)
+    try:
+        log.setup(conf, "berth", berth.__version__)
+    except log.LogConfigError as error:
+        raise ConfigurationError(f"{error}") from error
+    except OSError as error:
+        raise ConfigurationError(f"cannot write the log as configured: {error}") from error
 
 
 def load_application(
@@ -104,6 +115,45 @@ def check_engine(settings: Settings) -> None:
             f"this release of berth works with SQLite only, and the configured database is "
             f"{settings.database.masked_url}: set [placement_database]connection to sqlite:///PATH"
         )
+
+
+def check_policy(settings: Settings) -> None:
+    """Read the policy files, so that a broken one is told of before anything is served.
+
+    Raises:
+        ConfigurationError: one of them cannot be read.
+    """
+    try:
+        create_enforcer(settings.conf).load_rules()
+    except Exception as error:
+        raise ConfigurationError(
+            f"the policy files ({settings.conf.oslo_policy.policy_file}, and those of policy_dirs) "
+            f"cannot be read: {' '.join(str(error).split())}"
+        ) from error
+
+
+def is_absent(settings: Settings) -> bool:
+    """Whether the database is an SQLite file that opening would make, in a place where it may."""
+    path = _sqlite_path(settings.database)
+    return (
+        path is not None
+        and not path.exists()
+        and (path.parent.is_dir() or path == embedded_database_path())
+    )
+
+
+def settle(settings: Settings) -> None:
+    """Leave an SQLite database as a single file, if nobody else has it open.
+
+    Workers end without closing their connections. Who closes the last one writes the write-ahead
+    log back into the file, so that a stopped service's database can be copied as it lies there.
+    """
+    with contextlib.suppress(BerthError, ConfigurationError):
+        db = open_store(settings)
+        try:
+            schema.is_current(db)
+        finally:
+            db.dispose()
 
 
 def open_store(settings: Settings) -> Database:

@@ -121,6 +121,7 @@ class WSGITransport(requests.adapters.BaseAdapter):
         super().__init__()
         self._application = application
         self._prefix = prefix
+        self._closed = False
 
     def send(
         self,
@@ -132,6 +133,8 @@ class WSGITransport(requests.adapters.BaseAdapter):
         proxies: object = None,
     ) -> requests.Response:
         """Call the application and wait for its whole answer; a socket's options mean nothing."""
+        if self._closed:
+            raise RuntimeError("the PlacementDirect that this client belongs to is closed")
         head: dict[str, Any] = {}
         body = io.BytesIO()
 
@@ -152,7 +155,8 @@ class WSGITransport(requests.adapters.BaseAdapter):
         return _response(request, head["status"], head["headers"], body)
 
     def close(self) -> None:
-        """Nothing to close: the application belongs to who built it."""
+        """Refuse further calls: they would open the database anew, and nobody would close it."""
+        self._closed = True
 
     def _environ(self, request: requests.PreparedRequest) -> WSGIEnvironment:
         """The request as PEP 3333 wants it."""

@@ -292,6 +292,7 @@ def test_what_cannot_be_read_is_named(home: Path) -> None:
         with pytest.raises(ConfigurationError, match=message) as caught:
             config.read_settings(config.load(files, dirs))
         assert "\n" not in str(caught.value)
+        assert "LocationInfo" not in str(caught.value)
     with pytest.raises(ConfigurationError, match=r"etc/placement\.conf"):
         config.load_for_wsgi({"OS_PLACEMENT_CONFIG_DIR": str(home / "etc")})
 
@@ -304,6 +305,7 @@ def test_what_cannot_be_read_is_named(home: Path) -> None:
         ("postgresql://u:p@ss/w:ord@db:5432/x?a=b", "postgresql://u:***@db:5432/x?a=b"),
         ("postgresql://u@db/x", "postgresql://u@db/x"),
         ("mysql://db/x?user=u&password=secret&b=c", "mysql://db/x?user=u&password=***&b=c"),
+        ("mysql:u:secret@db/x", "***"),
     ],
 )
 def test_passwords_are_masked(url: str, masked: str) -> None:

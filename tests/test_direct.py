@@ -220,6 +220,14 @@ def test_a_closed_context_has_no_way_out(make_conf: MakeConf) -> None:
         client.get("http://127.0.0.1:9/elsewhere")
 
 
+def test_a_client_kept_beyond_its_context_is_told_so(make_conf: MakeConf) -> None:
+    """It would open the database anew, and nobody would close it."""
+    with PlacementDirect(make_conf("a")) as client:
+        pass
+    with pytest.raises(RuntimeError, match="closed"):
+        client.get("/resource_providers")
+
+
 def test_a_configuration_without_a_database_is_refused_on_entry() -> None:
     """An exception in words, not an engine error at the first request."""
     conf = cfg.ConfigOpts()

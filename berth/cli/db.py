@@ -8,7 +8,7 @@ import click
 
 from berth import deploy
 from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import CommandFailed
+from berth.cli.failure import CommandFailed, naming_the_database
 from berth.cli.options import ConfigurationSource, configured
 from berth.config import Settings, read_settings
 from berth.store import schema
@@ -27,7 +27,8 @@ def upgrade(source: ConfigurationSource) -> None:
 
     A database of the original service is taken over in place, and can be handed back.
     """
-    with opened(source) as (settings, database):
+    settings = read_settings(source.load())
+    with opened(settings) as database:
         schema.upgrade(database)
         schema.sync_standard_names(database)
         click.echo(f"{settings.database.masked_url} is at {version_line(database)}")
@@ -37,7 +38,11 @@ def upgrade(source: ConfigurationSource) -> None:
 @configured
 def version(source: ConfigurationSource) -> None:
     """Print the schema's revisions: the original's, then berth's own; `None` for an empty one."""
-    with opened(source) as (_, database):
+    settings = read_settings(source.load())
+    if deploy.is_absent(settings):
+        click.echo("None")
+        return
+    with opened(settings) as database:
         click.echo(version_line(database))
 
 
@@ -45,30 +50,35 @@ def version(source: ConfigurationSource) -> None:
 @configured
 def check(source: ConfigurationSource) -> None:
     """Look for anything in the database that should not be; changes nothing."""
-    with opened(source) as (settings, database):
+    settings = read_settings(source.load())
+    name = settings.database.masked_url
+    if deploy.is_absent(settings):
+        raise deploy.SchemaNotReady(
+            f"there is no database {name} to check: `berth db upgrade` makes it"
+        )
+    with opened(settings) as database:
         if not schema.is_current(database):
             raise deploy.SchemaNotReady(
-                f"the database {settings.database.masked_url} is at {version_line(database)}, "
-                f"which this release cannot check: run `berth db upgrade` first"
+                f"the schema of {name} is at {version_line(database)}, which this release cannot "
+                f"check: run `berth db upgrade` first"
             )
         faults = schema.check(database)
     for fault in faults:
         click.echo(fault)
     if faults:
-        raise CommandFailed(
-            f"{len(faults)} faults found in {settings.database.masked_url}", ExitCode.INCONSISTENT
-        )
-    click.echo(f"nothing wrong in {settings.database.masked_url}")
+        plural = "" if len(faults) == 1 else "s"
+        raise CommandFailed(f"{len(faults)} fault{plural} found in {name}", ExitCode.INCONSISTENT)
+    click.echo(f"nothing wrong in {name}")
 
 
 @contextmanager
-def opened(source: ConfigurationSource) -> Iterator[tuple[Settings, Database]]:
-    """The settings and the open database of a command, whatever state the schema is in."""
-    settings = read_settings(source.load())
+def opened(settings: Settings) -> Iterator[Database]:
+    """The open database of a command, whatever state the schema is in."""
     deploy.check_engine(settings)
     database = deploy.open_store(settings)
     try:
-        yield settings, database
+        with naming_the_database(settings):
+            yield database
     finally:
         database.dispose()
 

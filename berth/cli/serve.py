@@ -29,7 +29,7 @@ from granian.server.mp import MPServer
 import berth
 from berth import deploy
 from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import CommandFailed
+from berth.cli.failure import CommandFailed, naming_the_database
 from berth.cli.granian_environ import for_granian
 from berth.cli.options import ConfigurationSource, configured
 from berth.config import ConfigurationError, Settings, read_settings
@@ -109,12 +109,17 @@ def serve(source: ConfigurationSource, bind: str, workers: int, insecure_noauth:
     deploy.set_up_logging(conf)
     settings = read_settings(conf)
     deploy.check_supported(settings)
+    deploy.check_policy(settings)
     address = parse_bind(bind)
     refuse_strangers(address, settings, insecure_noauth=insecure_noauth)
     with reserved(address) as held:
-        deploy.open_prepared(settings).dispose()
+        with naming_the_database(settings):
+            deploy.open_prepared(settings).dispose()
         banner = describe(held, settings, workers=workers)
-        run(held, source, workers=workers, announce=lambda: click.echo(banner))
+        try:
+            run(held, source, workers=workers, announce=lambda: click.echo(banner))
+        finally:
+            deploy.settle(settings)
 
 
 def parse_bind(text: str) -> Address:
@@ -198,21 +203,22 @@ def reserved(address: Address) -> Iterator[Address]:
 
 def describe(address: Address, settings: Settings, *, workers: int) -> str:
     """What is said at start: where, on what, for whom, and what to try next."""
-    files = settings.conf.config_file
+    read = [*(settings.conf.config_file or ()), *(settings.conf.config_dir or ())]
     who = {
         "noauth2": "noauth2: callers are whoever they say they are"
         + ("" if address.is_loopback else ", FROM ANYWHERE"),
         "keystone": "keystone",
     }
-    header = "-H 'X-Auth-Token: admin' " if settings.auth_strategy == "noauth2" else ""
+    header = {"noauth2": "-H 'X-Auth-Token: admin'", "keystone": '-H "X-Auth-Token: $TOKEN"'}
     return "\n".join(
         [
             f"berth {berth.__version__} serves {address.url}, "
             f"{workers} worker{'s' if workers > 1 else ''}",
             f"  database        {settings.database.masked_url}",
             f"  authentication  {who[settings.auth_strategy]}",
-            f"  configuration   {', '.join(files) if files else 'no placement.conf; defaults'}",
-            f"  try             curl {header}{address.url}/resource_providers",
+            f"  configuration   {', '.join(read) or 'no placement.conf; environment and defaults'}",
+            f"  try             curl {header[settings.auth_strategy]} "
+            f"{address.url}/resource_providers",
         ]
     )
 

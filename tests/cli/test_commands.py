@@ -93,8 +93,21 @@ def test_a_check_says_what_is_wrong(tmp_path: Path) -> None:
 
 def test_an_empty_database_cannot_be_checked(tmp_path: Path) -> None:
     """`db check` asks for the schema it knows."""
-    done = run_berth(tmp_path, "db", "check")
-    assert_fails(done, ExitCode.SCHEMA, "berth db upgrade")
+    (tmp_path / "berth.db").touch()
+    source = on(tmp_path, f"sqlite:///{tmp_path}/berth.db")
+    done = run_berth(tmp_path, "db", "check", "--config-file", source)
+    assert_fails(done, ExitCode.SCHEMA, "is at None", "berth db upgrade")
+
+
+def test_who_only_looks_makes_no_database(tmp_path: Path) -> None:
+    """A mistyped path does not leave an empty file behind."""
+    database = tmp_path / "berth.db"
+    source = on(tmp_path, f"sqlite:///{database}")
+    version = run_berth(tmp_path, "db", "version", "--config-file", source)
+    assert (version.returncode, version.stdout) == (ExitCode.OK, "None\n")
+    checked = run_berth(tmp_path, "db", "check", "--config-file", source)
+    assert_fails(checked, ExitCode.SCHEMA, "there is no database", "berth db upgrade")
+    assert not database.exists()
 
 
 @pytest.mark.parametrize("command", [["serve"], ["db", "upgrade"], ["db", "version"]])
@@ -141,7 +154,43 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     done = run_berth(
         tmp_path, "serve", "--config-file", on(tmp_path, f"sqlite:///{tmp_path}/berth.db")
     )
-    assert_fails(done, ExitCode.DATABASE, "not a database")
+    assert_fails(done, ExitCode.DATABASE, f"{tmp_path}/berth.db", "not a database")
+
+
+@pytest.mark.parametrize("command", [["serve"], ["db", "upgrade"], ["db", "version"]])
+def test_a_folder_in_the_place_of_a_database_is_named(tmp_path: Path, command: list[str]) -> None:
+    """What is wrong, where, and what to look at."""
+    (tmp_path / "berth.db").mkdir()
+    source = on(tmp_path, f"sqlite:///{tmp_path}/berth.db")
+    done = run_berth(tmp_path, *command, "--config-file", source)
+    assert_fails(done, ExitCode.DATABASE, f"{tmp_path}/berth.db", "may read and write")
+
+
+@pytest.mark.parametrize(
+    "option", ["log_file = no/such/folder/berth.log", "log_config_append = no-such-file"]
+)
+def test_a_log_that_cannot_be_written_is_the_configurations_mistake(
+    tmp_path: Path, option: str
+) -> None:
+    """Not one of berth's own."""
+    source = configuration(
+        tmp_path,
+        f"[DEFAULT]\n{option}\n[api]\nauth_strategy = noauth2\n"
+        f"[placement_database]\nconnection = sqlite:///{tmp_path}/berth.db\n",
+    )
+    done = run_berth(tmp_path, "serve", "--config-file", source)
+    assert_fails(done, ExitCode.CONFIGURATION, option.partition(" = ")[2])
+
+
+@pytest.mark.parametrize("text", ["a: b: c", "- a list", "\x07"])
+def test_a_policy_file_that_cannot_be_read_stops_the_service_in_one_line(
+    tmp_path: Path, text: str
+) -> None:
+    """It is read before any worker starts."""
+    (tmp_path / "policy.yaml").write_text(text)
+    source = on(tmp_path, f"sqlite:///{tmp_path}/berth.db")
+    done = run_berth(tmp_path, "serve", "--config-file", source)
+    assert_fails(done, ExitCode.CONFIGURATION, "policy.yaml")
 
 
 def test_a_database_of_another_schema_waits_for_the_upgrade(tmp_path: Path) -> None:

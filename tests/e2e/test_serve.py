@@ -170,6 +170,27 @@ def test_requests_in_flight_finish_when_it_is_told_to_stop(tmp_path: Path) -> No
         assert names == ["in flight"]
 
 
+def test_a_stopped_service_leaves_its_database_in_one_file(tmp_path: Path) -> None:
+    """So that who copies it, or hands it to another program, has all that was written."""
+    with serving(tmp_path, "--workers", "2") as service:
+        create_provider(Client.at(service.url), "written")
+        assert service.terminate() == ExitCode.OK
+        database = database_of(service)
+        assert [path.name for path in database.parent.iterdir()] == [database.name]
+
+
+def test_fragments_of_configuration_are_named_at_start(tmp_path: Path) -> None:
+    """`--config-dir` alone is a configuration too."""
+    folder = tmp_path / "fragments"
+    folder.mkdir()
+    (folder / "any.conf").write_text(
+        f"[api]\nauth_strategy = noauth2\n"
+        f"[placement_database]\nconnection = sqlite:///{tmp_path}/berth.db\n"
+    )
+    with serving(tmp_path, "--config-dir", str(folder)) as service:
+        assert re.search(rf"configuration +{folder}$", service.banner, re.MULTILINE)
+
+
 def test_ctrl_c_ends_the_service_like_any_request_to_stop(tmp_path: Path) -> None:
     """A terminal sends SIGINT to the workers as well; nobody is left behind, nothing is logged."""
     with serving(tmp_path, "--workers", "2") as service:
