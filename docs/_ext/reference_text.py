@@ -50,7 +50,9 @@ def render_commands() -> str:
 
     parts = []
     for words, command in _walk("berth", cli):
-        context = click.Context(command, info_name=words, max_content_width=88)
+        context = click.Context(
+            command, info_name=words, max_content_width=88, **cli.context_settings
+        )
         parts += [f"## `{words}`", f"```text\n{command.get_help(context)}\n```"]
     return "\n\n".join(parts)
 

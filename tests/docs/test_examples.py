@@ -8,11 +8,13 @@ What a fence promises is in CONTRIBUTING.md. The README's `sh` blocks run in
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 import yaml
 from _pytest.mark import ParameterSet
+from keystoneauth1 import loading
 from oslo_config import cfg, iniparser
 
 from berth.api.policy import list_rules
@@ -26,6 +28,20 @@ KINDS = {
     *("{toctree}", "{berth-options}", "{berth-commands}", "{berth-exit-codes}", "{berth-policy}"),
     *("console", "text", "http"),
 }
+
+
+#: The group of Keystone's options; those of the way of authentication stand in it as well.
+KEYSTONE = "keystone_authtoken"
+
+
+def keystone_options() -> list[cfg.Opt]:
+    """Those of the middleware, and what `auth_type = password` brings into its group."""
+    ((_, options),) = import_module("keystonemiddleware.opts").list_auth_token_opts()
+    return [
+        *options,
+        *loading.get_auth_common_conf_options(),
+        *loading.get_auth_plugin_conf_options("password"),
+    ]
 
 
 def examples(kind: str) -> list[ParameterSet]:
@@ -83,6 +99,7 @@ def test_configuration_examples_name_options_that_exist(block: Block) -> None:
     parser = OptionCollector()
     parser.parse(block.text.splitlines())
     conf([], default_config_files=[], default_config_dirs=[])
+    conf.register_opts(keystone_options(), group=KEYSTONE)
     for group, name, value in parser.options:
         conf.set_override(name, value, group=group)
 

@@ -12,7 +12,7 @@ from oslo_config import cfg
 from berth.api.policy import list_rules
 from berth.cli.exit_codes import ExitCode
 from berth.config import register_logging, register_opts
-from tests.docs.pages import DOCS, PAGES, ROOT, anchors, links, published
+from tests.docs.pages import DOCS, FENCE, PAGES, ROOT, anchors, links, published
 from tests.routes import ROUTES, VERSIONS
 
 #: What every ConfigOpts has, to find the rest: described in the text above the tables.
@@ -31,6 +31,18 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
         if not file.exists() or (fragment and fragment not in anchors(file.read_text())):
             dead.append(target)
     assert not dead
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tables_are_whole(page: Path) -> None:
+    """Every row has the cells of its head; a row after a blank line would be no table at all."""
+    text = FENCE.sub("", page.read_text())
+    for table in re.findall(r"(?:^[ ]*\|.*\n?)+", text, re.MULTILINE):
+        head, *rest = (line.strip() for line in table.splitlines())
+        assert rest, head
+        assert re.fullmatch(r"[|\-: ]+", rest[0]), head
+        cells = {len(re.findall(r"(?<!\\)\|", line)) for line in (head, *rest)}
+        assert len(cells) == 1, head
 
 
 def test_every_page_is_reached_from_the_first() -> None:
