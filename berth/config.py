@@ -96,6 +96,7 @@ DATABASE_OPTS: tuple[cfg.Opt, ...] = (
     cfg.StrOpt(
         "connection_parameters",
         default="",
+        secret=True,
         help="Parameters appended to the URL, as in name=value&name=value.",
     ),
     cfg.StrOpt("slave_connection", secret=True, help="URL of a read replica; accepted and unused."),

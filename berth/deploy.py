@@ -76,14 +76,17 @@ def load_application(
         ConfigurationError: an option is missing or wrong.
         NotInThisRelease: the engine or the authentication is not supported yet.
         SchemaNotReady: `berth db upgrade` has to run first.
-        DatabaseUnavailable: the database cannot be opened.
+        DatabaseUnavailable, IndexUnavailable: the database cannot be opened, or not be read.
     """
     settings = read_settings(conf)
     if settings.log_options:
         conf.log_opt_values(LOG, logging.DEBUG)
     check_supported(settings, authentication=authentication)
     db = open_prepared(settings)
-    return build_application(settings, db, authentication=authentication)
+    index = Index(db)
+    # Loaded before anybody asks: the first caller should not wait for it.
+    index.snapshot()
+    return create_app(settings, db, index, authentication=authentication)
 
 
 def check_supported(settings: Settings, *, authentication: Authentication | None = None) -> None:
@@ -193,11 +196,9 @@ def open_prepared(settings: Settings) -> Database:
     return db
 
 
-def build_application(
-    settings: Settings, db: Database, *, authentication: Authentication | None = None
-) -> WSGIApplication:
-    """Build the application over a prepared database."""
-    return create_app(settings, db, Index(db), authentication=authentication)
+def build_application(settings: Settings, db: Database) -> WSGIApplication:
+    """Build the application over a prepared database; its index is loaded when it is needed."""
+    return create_app(settings, db, Index(db))
 
 
 def _sqlite_path(database: DatabaseSettings) -> Path | None:

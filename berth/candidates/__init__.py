@@ -65,7 +65,9 @@ def _ends_before_unknown_name(snapshot: Snapshot, request: CandidatesRequest) ->
     Its parts are looked at one by one, as the original does: the roots, then each group alone.
     """
     alone = replace(request, groups=(), same_subtree=(), group_policy=None)
-    if not any_root_passes(snapshot, plan_of(snapshot, alone, one_per_tree=False)):
+    asks_roots = bool(request.root_required or request.root_forbidden)
+    roots = plan_of(snapshot, alone, one_per_tree=False)
+    if asks_roots and not any_root_passes(snapshot, roots):
         return True
     for group in request.groups:
         try:

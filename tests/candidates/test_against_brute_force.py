@@ -7,15 +7,18 @@ the world as a drawing that `tests.worlds.world` reads, the query, and the seed.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from hypothesis import given, note, seed, settings
 
 from berth.index import Index
+from berth.model.errors import UnknownResourceClass
+from berth.store.database import Database
 from tests.answers import read_answer
 from tests.brute_force import answer
-from tests.candidates.engine import ask, copy_of, snapshot_of
+from tests.candidates.engine import ask, ask_raw, copy_of, snapshot_of
 from tests.candidates.seeds import SEED, repeat_with, worlds_to_draw
 from tests.candidates.strategies import Question, worlds_with_questions
 from tests.client import Client
@@ -105,3 +108,12 @@ def test_the_tree_of_a_group_without_resources_must_exist_and_no_more(
 def tell(fleet: World) -> None:
     """Put into the report of a failure what is needed to see it again."""
     note(f"{fleet}\n{repeat_with()}")
+
+
+def test_an_unknown_class_is_refused_although_there_is_no_host_yet(database: Database) -> None:
+    """Without `root_required` no root has to pass before the names are looked up."""
+    query = parse_query("resources=CUSTOM_NO:1", 39)
+    with pytest.raises(UnknownResourceClass):
+        ask_raw(Index(database).snapshot(), query, 39)
+    query = parse_query("resources=CUSTOM_NO:1&root_required=HW_CPU_X86_VMX", 39)
+    assert json.loads(ask_raw(Index(database).snapshot(), query, 39))["allocation_requests"] == []
