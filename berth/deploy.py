@@ -186,8 +186,16 @@ def open_prepared(settings: Settings) -> Database:
             schema.upgrade(db)
         elif not schema.is_current(db):
             raise SchemaNotReady(
-                f"the database {settings.database.masked_url} does not have the schema that this "
-                f"release needs: make a copy of it, then run `berth db upgrade`"
+                f"the database {settings.database.masked_url} has the schema "
+                f"{schema.current_version(db)}, which is not the one that this release needs: make "
+                f"a copy of it, then run `berth db upgrade`; if a newer release made it, use that"
+            )
+        elif wrong := schema.recount_usages(db):
+            LOG.warning(
+                "%d sums of usage were wrong and have been counted anew: something else than berth "
+                "wrote to %s, which must not happen while berth serves",
+                wrong,
+                settings.database.masked_url,
             )
         schema.sync_standard_names(db)
     except BaseException:

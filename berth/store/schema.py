@@ -4,7 +4,7 @@
 The original's tables and berth's own have a history each (`migrations/`). A database that the
 original made, at any of its revisions, is adopted in place; as long as its `alembic_version` says
 `PLACEMENT_HEAD`, the original can work with it again. What the original wrote in the meantime is
-not in berth's sums of usage: `upgrade` counts them again.
+not in berth's sums of usage: `upgrade` and `recount_usages` count them again.
 """
 
 from __future__ import annotations
@@ -80,6 +80,18 @@ def upgrade(db: Database) -> None:
     db.write(_upgrade)
 
 
+def recount_usages(db: Database) -> int:
+    """Make the sums of usage agree with the allocations; the number of sums that were wrong.
+
+    They are wrong after something else wrote allocations, and then too much could be claimed.
+    Cost: reads the allocations once, along an index.
+    """
+    with db.read() as tx:
+        if not _stale_usages(tx):
+            return 0
+    return db.write(_recount_usages)
+
+
 def sync_standard_names(db: Database) -> None:
     """Write the resource classes and traits that exist everywhere and are not there yet.
 
@@ -120,7 +132,13 @@ def _version(connection: Connection, name: str) -> str | None:
 
 def _upgrade(tx: Tx) -> None:
     placement, _ = _versions(tx.connection)
-    if placement is None and inspect(tx.connection).has_table(resource_providers.name):
+    tables = inspect(tx.connection).get_table_names()
+    if placement is None and tables and resource_providers.name not in tables:
+        raise SchemaError(
+            f"the database holds another program's tables ({', '.join(sorted(tables)[:3])}): give "
+            f"berth a database of its own"
+        )
+    if placement is None and tables:
         raise SchemaError(
             f"the database has placement's tables but no {_PLACEMENT_VERSIONS}: if they come from "
             f"nova's API database, run `placement-manage db stamp b4ed3a175331`, then upgrade again"
@@ -145,18 +163,29 @@ def _migrate(connection: Connection, history: str, version_table: str) -> None:
         command.upgrade(config, "head")
     except CommandError as error:
         raise SchemaError(
-            f"{version_table} does not hold a revision that this release knows: {error}"
+            f"{version_table} does not hold a revision that this release knows; if a newer release "
+            f"made the database, use that one: {error}"
         ) from error
 
 
-def _recount_usages(tx: Tx) -> None:
-    """Make the sums of usage agree with inventories and allocations."""
-    wrong = tx.connection.execute(_wrong_usages()).all()
-    orphans = tx.connection.execute(_usages_without_inventory()).all()
-    stale = [(provider, class_id) for provider, class_id, _, _ in wrong]
-    stale += [(provider, class_id) for provider, class_id in orphans]
+def _stale_usages(tx: Tx) -> dict[tuple[int, int], int | None]:
+    """(provider id, class id) -> the right sum, where another or none is remembered; None where
+    there is no inventory."""
+    stale: dict[tuple[int, int], int | None] = {
+        (provider, class_id): counted
+        for provider, class_id, _, counted in tx.connection.execute(_wrong_usages())
+    }
+    for provider, class_id in tx.connection.execute(_usages_without_inventory()):
+        stale[provider, class_id] = None
+    return stale
+
+
+def _recount_usages(tx: Tx) -> int:
+    """Make the sums of usage agree with inventories and allocations; how many did not."""
+    stale = _stale_usages(tx)
     if not stale:
-        return
+        return 0
+    wrong = [(*key, counted) for key, counted in stale.items() if counted is not None]
     usage = berth_usages.c
     tx.connection.execute(
         delete(berth_usages).where(
@@ -170,10 +199,11 @@ def _recount_usages(tx: Tx) -> None:
             insert(berth_usages),
             [
                 {"resource_provider_id": provider, "resource_class_id": class_id, "used": counted}
-                for provider, class_id, _, counted in wrong
+                for provider, class_id, counted in wrong
             ],
         )
     tx.touched.update(provider for provider, _ in stale)
+    return len(stale)
 
 
 # --- Standard names ------------------------------------------------------------------------------
@@ -321,7 +351,10 @@ def _in_loops(parents: dict[int, int | None]) -> set[int]:
 
 def _consumer_faults(tx: Tx) -> Iterator[str]:
     held, consumer = allocations.c, consumers.c
-    idle = select(consumer.uuid).where(consumer.uuid.not_in(select(held.consumer_id)))
+    # The original leaves records at generation 0 behind when a claim fails: they do no harm.
+    idle = select(consumer.uuid).where(
+        consumer.generation > 0, consumer.uuid.not_in(select(held.consumer_id))
+    )
     for uuid in tx.connection.scalars(idle):
         yield f"consumer {uuid} has a record but no allocations"
     unknown = (

@@ -12,7 +12,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import text
+from sqlalchemy import inspect, text
 
 import berth.store
 from berth.model.errors import SchemaError
@@ -24,7 +24,7 @@ from berth.store.tables import metadata
 from berth.store.traits import list_traits
 from berth.store.usages import provider_usages
 from tests.store.conftest import Opener
-from tests.store.fleet import add_provider, claim, holding, provider
+from tests.store.fleet import add_provider, claim, consumer, holding, provider
 from tests.store.statements import counted_statements
 
 REVISIONS = ("b4ed3a175331", "611cd6dffd7b", "b5c396305c25", "422ece571366", "a082b8bb98d0")
@@ -153,6 +153,16 @@ def test_tables_that_nobody_knows(opened: Opener) -> None:
         schema.upgrade(db)
 
 
+def test_the_tables_of_another_program_are_left_alone(opened: Opener) -> None:
+    """A mistyped path must not put berth's tables among somebody else's."""
+    db = opened()
+    run(db, "CREATE TABLE bookmarks (id INTEGER)")
+    with pytest.raises(SchemaError, match="another program's tables \\(bookmarks\\)"):
+        schema.upgrade(db)
+    with db.read() as tx:
+        assert inspect(tx.connection).get_table_names() == ["bookmarks"]
+
+
 def test_several_processes_may_prepare_one_database(opened: Opener) -> None:
     """One does it, the others find it done."""
 
@@ -199,9 +209,20 @@ def test_what_the_original_did_meanwhile_is_counted_again(db: Database) -> None:
         "provider 1, resource class 2: there is an inventory but no sum of usage",
         "provider 1, resource class 7: there is a sum of usage but no inventory",
     ]
-    schema.upgrade(db)
+    assert schema.recount_usages(db) == 3
     assert schema.check(db) == []
     assert provider_usages(db, provider(5)).usages == {"VCPU": 5, "DISK_GB": 0}
+    assert schema.recount_usages(db) == 0
+
+
+def test_a_record_that_a_failed_claim_of_the_original_left_is_no_fault(db: Database) -> None:
+    """It is at generation 0; one that has held something must not be left."""
+    add_provider(db, 5, VCPU=8)
+    claim(db, holding(1, {5: {"VCPU": 2}}))
+    run(db, "DELETE FROM allocations", "UPDATE berth_usages SET used = 0")
+    assert schema.check(db) == [f"consumer {consumer(1)} has a record but no allocations"]
+    run(db, "UPDATE consumers SET generation = 0")
+    assert schema.check(db) == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens between reading the configuration and the first request."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from sqlalchemy import text
+
+from berth.config import Settings
+from berth.deploy import SchemaNotReady, open_prepared
+from berth.store import schema
+from berth.store.database import Database
+from tests.world_in_store import build_in_store
+from tests.worlds import world
+
+
+def test_what_the_original_claimed_is_counted_before_anything_is_served(
+    settings: Settings, database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Otherwise berth would give out what is taken; the operator is told."""
+    build_in_store(world("host  VCPU=8(used:3)"), database)
+    with database.engine.begin() as connection:
+        connection.execute(text("UPDATE allocations SET used = 4"))
+    with caplog.at_level(logging.WARNING):
+        open_prepared(settings).dispose()
+    assert schema.check(database) == []
+    assert "1 sums of usage were wrong" in caplog.text
+    caplog.clear()
+    open_prepared(settings).dispose()
+    assert not caplog.text
+
+
+def test_a_schema_of_another_release_is_not_served(settings: Settings, database: Database) -> None:
+    """The message names what is there and what to do."""
+    with database.engine.begin() as connection:
+        connection.execute(text("UPDATE berth_alembic_version SET version_num = '9999'"))
+    with pytest.raises(SchemaNotReady, match=r"9999.*berth db upgrade.*newer release"):
+        open_prepared(settings)
