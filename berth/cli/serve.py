@@ -47,6 +47,9 @@ THREADS_PER_WORKER = 8
 #: Seconds between two looks whether the workers answer yet.
 READY_POLL = 0.02
 
+#: Seconds that a worker has to stop in before it is asked again.
+STOP_REPEATED = 0.5
+
 #: Granian's own messages, errors only, go where all others go.
 GRANIAN_LOGGING: dict[str, Any] = {
     "incremental": True,
@@ -297,3 +300,16 @@ class Server(MPServer):
                 continue
             self._announce()
             return
+
+    def _stop_workers(self) -> None:
+        """Ask the workers to stop, again and again until they have.
+
+        RACE tests/e2e/test_serve.py: a worker that is just about to serve can lose the first
+        request, and its parent would wait for ever. One that drains is not hurried by more of them.
+        """
+        workers: list[Any] = self.wrks  # without types in Granian
+        while left := [worker for worker in workers if worker.is_alive()]:
+            for worker in left:
+                worker.terminate()
+            left[0].join(STOP_REPEATED)
+        super()._stop_workers()  # type: ignore[no-untyped-call]

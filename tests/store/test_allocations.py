@@ -295,7 +295,6 @@ def test_a_stale_consumer_of_an_adopted_database_takes_generation_0(db: Database
     assert schema.check(db) == []
     stale = {"uuid": consumer(1), "project_id": 1, "user_id": 1, "generation": 0}
     db.write(lambda tx: tx.connection.execute(insert(consumers), stale) and None)
-    assert schema.check(db) == [f"consumer {consumer(1)} has a record but no allocations"]
     with pytest.raises(ConsumerGenerationConflict, match="expected 0 but got None"):
         claim(db, holding(1, {1: {"VCPU": 1}}, seen=None))
     claim(db, holding(1, {1: {"VCPU": 1}}, seen=0))
