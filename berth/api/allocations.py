@@ -27,9 +27,7 @@ from berth.model.ids import (
 from berth.model.sentinels import UNSET, Sentinel
 from berth.store import allocations as store
 
-OWNERS_SINCE = 8
 OWNERS_SHOWN_SINCE = 12
-BY_PROVIDER_SINCE = 12
 CONSUMER_GENERATION_SINCE = 28
 CONSUMER_TYPE_SINCE = 38
 

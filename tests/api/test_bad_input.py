@@ -14,24 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.api import configured
-from tests.api.whole_state import World, Write, small_world, whole_state, writes
+from tests.api.whole_state import WRITES, World, Write, small_world, whole_state, writes
 from tests.api.worlds import NOWHERE
 from tests.client import Client, Response
-
-#: Names of the requests of `whole_state.writes`.
-WRITES = [
-    "create a provider",
-    "update a provider",
-    "add an inventory",
-    "replace inventories",
-    "update an inventory",
-    "replace aggregates",
-    "replace traits",
-    "create a class",
-    "claim",
-    "claim for several",
-    "reshape",
-]
 
 JSON = {"Content-Type": "application/json"}
 

@@ -12,7 +12,7 @@ from sqlalchemy import Engine, event
 
 from tests.api import configured
 from tests.api.claims import claim_body, consumer
-from tests.api.whole_state import World, small_world, writes
+from tests.api.whole_state import WRITES, World, small_world, writes
 from tests.api.worlds import new_custom_name, new_uuid, provider
 from tests.client import Response
 
@@ -123,22 +123,6 @@ def test_reading_costs_the_same_in_a_large_fleet(
         reading(path)(fleet)
         counts.append(len(counter.statements) - before)
     assert counts[0] == counts[1], counter.statements[-counts[1] :]
-
-
-#: Every route that takes a body, and those that change something without one.
-WRITES = [
-    "create a provider",
-    "update a provider",
-    "add an inventory",
-    "replace inventories",
-    "update an inventory",
-    "replace aggregates",
-    "replace traits",
-    "create a class",
-    "claim",
-    "claim for several",
-    "reshape",
-]
 
 
 @pytest.mark.parametrize("name", WRITES)

@@ -57,6 +57,22 @@ def small_world(api: Client) -> World:
     return World(host, child, holder, name, trait, aggregate, project)
 
 
+#: The names of the requests of `writes`, for tests that go through them one by one.
+WRITES = [
+    "create a provider",
+    "update a provider",
+    "add an inventory",
+    "replace inventories",
+    "update an inventory",
+    "replace aggregates",
+    "replace traits",
+    "create a class",
+    "claim",
+    "claim for several",
+    "reshape",
+]
+
+
 def writes(api: Client, world: World) -> dict[str, Write]:
     """For every route that takes a body, a request that would succeed now."""
     seen = {"resource_provider_generation": generation(api, world.host)}
