@@ -224,8 +224,8 @@ class InventoryNotOnProvider(Invalid):
 
     def __init__(self, provider: ProviderUUID, resource_class: str) -> None:
         super().__init__(
-            f"No inventory record with resource class {resource_class} on resource provider "
-            f"{provider}: create it first"
+            f"No inventory record with resource class for resource provider {provider}: "
+            f"No inventory of class {resource_class} found: create it first"
         )
         self.provider = provider
         self.resource_class = resource_class
@@ -492,6 +492,18 @@ class IndexUnavailable(Unavailable):
 
     def __init__(self) -> None:
         super().__init__("The fleet's present state cannot be read at the moment; try again")
+
+
+class SearchGaveUp(BerthError):
+    """A search for candidates used up its time before it found any."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"The search for candidates ended after {seconds:g} s without an answer. This does not "
+            "mean that nothing fits. Fewer request groups, required traits, or in_tree make a "
+            "search shorter; [berth]candidates_time_budget gives it more time"
+        )
+        self.seconds = seconds
 
 
 # --- The database is not fit to be served from ---------------------------------------------------

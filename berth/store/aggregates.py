@@ -5,19 +5,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import bindparam, delete, select
 
 from berth.model.ids import AggregateId, AggregateUUID, Generation, ProviderId, ProviderUUID
 from berth.model.sentinels import UNSET, Sentinel
 from berth.store.database import Database, Tx
 from berth.store.generations import bump_generation, check_seen, pin_provider
 from berth.store.lookups import chunks, get_provider_row, missing
+from berth.store.prepared import insert_of
 from berth.store.tables import placement_aggregates, resource_provider_aggregates
 
 _aggregate = placement_aggregates.c
 _member = resource_provider_aggregates.c
+
+
+_BY_UUID: Final = select(_aggregate.uuid, _aggregate.id).where(
+    _aggregate.uuid.in_(bindparam("uuids", expanding=True))
+)
+_UUIDS_OF_PROVIDER: Final = (
+    select(_aggregate.uuid)
+    .join(resource_provider_aggregates, _member.aggregate_id == _aggregate.id)
+    .where(_member.resource_provider_id == bindparam("provider"))
+    .order_by(_aggregate.id)
+)
+_OF_PROVIDER: Final = select(_member.aggregate_id).where(
+    _member.resource_provider_id == bindparam("provider")
+)
+_JOIN: Final = insert_of(
+    resource_provider_aggregates, "resource_provider_id", "aggregate_id", "created_at"
+)
+_LEAVE: Final = delete(resource_provider_aggregates).where(
+    _member.resource_provider_id == bindparam("provider"),
+    _member.aggregate_id.in_(bindparam("aggregates", expanding=True)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +58,8 @@ def get_aggregates(db: Database, uuid: ProviderUUID) -> ProviderAggregates:
     """
     with db.read() as tx:
         provider = get_provider_row(tx, uuid)
-        uuids = tx.connection.scalars(
-            select(_aggregate.uuid)
-            .join(resource_provider_aggregates, _member.aggregate_id == _aggregate.id)
-            .where(_member.resource_provider_id == provider.id)
-            .order_by(_aggregate.id)
-        )
-        return ProviderAggregates(provider.generation, list(uuids))
+        rows = tx.rows(_UUIDS_OF_PROVIDER, {"provider": provider.id})
+        return ProviderAggregates(provider.generation, [uuid for (uuid,) in rows])
 
 
 def replace_aggregates(
@@ -89,22 +106,17 @@ def _aggregate_ids(tx: Tx, uuids: Sequence[AggregateUUID]) -> dict[AggregateUUID
     return {
         uuid: number
         for chunk in chunks(uuids)
-        for uuid, number in tx.connection.execute(
-            select(_aggregate.uuid, _aggregate.id).where(_aggregate.uuid.in_(chunk))
-        )
+        for uuid, number in tx.rows(_BY_UUID, {"uuids": chunk})
     }
 
 
 def _write_members(tx: Tx, provider: ProviderId, wanted: set[AggregateId]) -> None:
-    of_provider = _member.resource_provider_id == provider
-    stored = set(tx.connection.scalars(select(_member.aggregate_id).where(of_provider)))
+    stored = {number for (number,) in tx.rows(_OF_PROVIDER, {"provider": provider})}
     for chunk in chunks(sorted(stored - wanted)):
-        tx.connection.execute(
-            delete(resource_provider_aggregates).where(of_provider, _member.aggregate_id.in_(chunk))
-        )
+        tx.change(_LEAVE, {"provider": provider, "aggregates": chunk})
     if added := sorted(wanted - stored):
-        tx.connection.execute(
-            insert(resource_provider_aggregates),
+        tx.change(
+            _JOIN,
             [
                 {
                     "resource_provider_id": provider,

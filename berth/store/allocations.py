@@ -110,7 +110,7 @@ _OF_PROVIDER: Final = (
 def consumer_allocations(db: Database, consumer_uuid: ConsumerUUID) -> ConsumerAllocations | None:
     """What a consumer holds; None when that is nothing, or nobody knows the consumer."""
     with db.read() as tx:
-        rows = tx.connection.execute(_OF_CONSUMER, {"consumer": consumer_uuid}).all()
+        rows = tx.rows(_OF_CONSUMER, {"consumer": consumer_uuid})
     if not rows:
         return None
     amounts: dict[ProviderUUID, tuple[Generation, dict[str, int]]] = {}
@@ -130,7 +130,7 @@ def provider_allocations(db: Database, uuid: ProviderUUID) -> ProviderAllocation
     """
     with db.read() as tx:
         provider = get_provider_row(tx, uuid)
-        rows = tx.connection.execute(_OF_PROVIDER, {"provider": provider.id}).all()
+        rows = tx.rows(_OF_PROVIDER, {"provider": provider.id})
     holders: dict[ConsumerUUID, tuple[Generation, dict[str, int]]] = {}
     for consumer, generation, resource_class, used, _ in rows:
         holders.setdefault(consumer, (generation, {}))[1][resource_class] = used
@@ -162,7 +162,7 @@ def replace_allocations(db: Database, writes: Sequence[ConsumerWrite], *, attemp
         providers = read_providers(tx, writes)
         classes = read_classes(tx, writes)
         claim = Claim(writes, stored, providers, classes, read_held(tx, uuids))
-        bump_generations(tx, [Bump(provider) for provider in claim.bumped()])
+        bump_generations(tx, [Bump(provider) for provider in claim.bumped()], for_usage=True)
         apply_claim(tx, claim)
 
     db.write(unit, attempts=attempts)
@@ -189,4 +189,5 @@ def delete_allocations(db: Database, consumer_uuid: ConsumerUUID) -> None:
 
 
 def _newest(rows: Sequence[Any]) -> datetime | None:
-    return max((row.created_at for row in rows if row.created_at), default=None)
+    """The newest of what stands in the fifth column."""
+    return max((row[4] for row in rows if row[4]), default=None)

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from sqlalchemy import BigInteger, and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy import BigInteger, and_, bindparam, delete, or_, select, update
 
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import (
@@ -33,6 +33,7 @@ from berth.store.consumers import StoredConsumer, write_consumers
 from berth.store.database import Tx
 from berth.store.inventories import Key
 from berth.store.lookups import ProviderRow, chunks, class_ids, missing, providers_by_uuid
+from berth.store.prepared import insert_of
 from berth.store.tables import allocations, berth_usages, inventories
 
 _held = allocations.c
@@ -130,9 +131,7 @@ def read_held(tx: Tx, uuids: Collection[ConsumerUUID]) -> list[Held]:
     return [
         Held(consumer, Key(provider, resource_class), used)
         for chunk in chunks(uuids)
-        for consumer, provider, resource_class, used in tx.connection.execute(
-            _HELD_BY, {"consumers": chunk}
-        )
+        for consumer, provider, resource_class, used in tx.rows(_HELD_BY, {"consumers": chunk})
     ]
 
 
@@ -241,9 +240,7 @@ def _read_rooms(tx: Tx, providers: Collection[ProviderId]) -> dict[Key, _Room]:
     return {
         Key(provider, resource_class): _Room(Inventory(*fields), used)
         for chunk in chunks(sorted(providers))
-        for provider, resource_class, used, *fields in tx.connection.execute(
-            _ROOMS, {"providers": chunk}
-        )
+        for provider, resource_class, used, *fields in tx.rows(_ROOMS, {"providers": chunk})
     }
 
 
@@ -276,7 +273,7 @@ def _check_inventories(wanted: Sequence[_Wanted], rooms: Mapping[Key, _Room]) ->
 def _change_usages(
     tx: Tx, change: Mapping[Key, int], rooms: Mapping[Key, _Room], wanted: Sequence[_Wanted]
 ) -> None:
-    """Add to the sums of usage, or refuse as a whole. All the providers count as touched.
+    """Add to the sums of usage, or refuse as a whole.
 
     RACE tests/store/test_claim_races.py: the row counts decide; what was read before only names
     the rows that exist (old data may hold allocations of no inventory).
@@ -285,14 +282,18 @@ def _change_usages(
         CapacityExceeded: one of them has not so much free.
         LostRace: an inventory went at the same time.
     """
-    tx.touched.update(key.provider for key in change)
+    tx.reused.update(key.provider for key in change)
     changing = [key for key in sorted(change) if change[key] != 0 and key in rooms]
     if not changing:
         return
-    changed = tx.connection.execute(
-        _CHANGE_USAGE, [{**key._asdict(), "delta": change[key]} for key in changing]
+    changed = tx.change(
+        _CHANGE_USAGE,
+        [
+            {"provider": key.provider, "resource_class": key.resource_class, "delta": change[key]}
+            for key in changing
+        ],
     )
-    if changed.rowcount != len(changing):
+    if changed != len(changing):
         _refuse_excess(tx, change, rooms, wanted)
         raise LostRace("an inventory")
 
@@ -325,7 +326,14 @@ def _refuse_excess(
 
 # --- Allocations ---------------------------------------------------------------------------------
 
-_INSERT: Final = insert(allocations)
+_INSERT: Final = insert_of(
+    allocations,
+    "resource_provider_id",
+    "resource_class_id",
+    "consumer_id",
+    "used",
+    "created_at",
+)
 _RELEASE: Final = delete(allocations).where(
     _held.consumer_id.in_(bindparam("consumers", expanding=True))
 )
@@ -338,9 +346,7 @@ def _release(tx: Tx, held: Sequence[Held]) -> None:
         ConsumerRace: a consumer has got or lost allocations since they were read.
     """
     holders = list(dict.fromkeys(one.consumer for one in held))
-    deleted = sum(
-        tx.connection.execute(_RELEASE, {"consumers": chunk}).rowcount for chunk in chunks(holders)
-    )
+    deleted = sum(tx.change(_RELEASE, {"consumers": chunk}) for chunk in chunks(holders))
     if deleted != len(held):
         raise ConsumerRace(holders)
 
@@ -348,7 +354,7 @@ def _release(tx: Tx, held: Sequence[Held]) -> None:
 def _insert_allocations(tx: Tx, wanted: Sequence[_Wanted]) -> None:
     if not wanted:
         return
-    tx.connection.execute(
+    tx.change(
         _INSERT,
         [
             {

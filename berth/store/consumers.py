@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Column, Table, bindparam, delete, insert, literal, select, union_all, update
+from sqlalchemy import Column, Table, bindparam, delete, literal_column, select, union_all, update
 from sqlalchemy.exc import IntegrityError
 
 from berth.model.consumer import ConsumerWrite
@@ -16,6 +16,7 @@ from berth.model.ids import ConsumerUUID, Generation
 from berth.model.sentinels import UNSET
 from berth.store.database import Tx
 from berth.store.lookups import chunks, missing
+from berth.store.prepared import insert_of
 from berth.store.tables import consumer_types, consumers, projects, users
 
 _consumer = consumers.c
@@ -49,16 +50,18 @@ _UPDATE: Final = (
     )
 )
 
-_INSERT: Final = insert(consumers)
+_INSERT: Final = insert_of(
+    consumers, "uuid", "generation", "project_id", "user_id", "consumer_type_id", "created_at"
+)
 _DELETE: Final = delete(consumers).where(*_AS_SEEN)
 
 
 def read_consumers(tx: Tx, uuids: Collection[ConsumerUUID]) -> dict[ConsumerUUID, StoredConsumer]:
     """Those of some consumers that have a record."""
     return {
-        row.uuid: StoredConsumer(*row)
+        row[1]: StoredConsumer(*row)
         for chunk in chunks(uuids)
-        for row in tx.connection.execute(_BY_UUID, {"uuids": chunk})
+        for row in tx.rows(_BY_UUID, {"uuids": chunk})
     }
 
 
@@ -94,15 +97,15 @@ def write_consumers(
     owners = _ensure_owners(tx, holding)
     known = [write for write in holding if write.uuid in stored]
     if known:
-        updated = tx.connection.execute(
+        updated = tx.change(
             _UPDATE, [_update_of(write, stored[write.uuid], owners, tx) for write in known]
         )
-        if updated.rowcount != len(known):
+        if updated != len(known):
             raise ConsumerRace([write.uuid for write in known])
     new = [write for write in holding if write.uuid not in stored]
     if new:
         try:
-            tx.connection.execute(_INSERT, [_insert_of(w, owners, tx) for w in new])
+            tx.change(_INSERT, [_insert_of(w, owners, tx) for w in new])
         except IntegrityError as error:
             raise ConsumerRace([write.uuid for write in new]) from error
 
@@ -119,10 +122,8 @@ def delete_consumer(tx: Tx, consumer: StoredConsumer) -> None:
 def _delete_empty(tx: Tx, emptied: Sequence[StoredConsumer]) -> None:
     if not emptied:
         return
-    deleted = tx.connection.execute(
-        _DELETE, [{"consumer": one.id, "seen": one.generation} for one in emptied]
-    )
-    if deleted.rowcount != len(emptied):
+    deleted = tx.change(_DELETE, [{"consumer": one.id, "seen": one.generation} for one in emptied])
+    if deleted != len(emptied):
         raise ConsumerRace([one.uuid for one in emptied])
 
 
@@ -177,7 +178,7 @@ _NAMED: Final[tuple[tuple[Table, Column[str]], ...]] = (
 #: (which of `_NAMED`, name, id), of all three in one query.
 _IDS: Final = union_all(
     *(
-        select(literal(place, literal_execute=True), name, table.c.id).where(
+        select(literal_column(str(place)), name, table.c.id).where(
             name.in_(bindparam(f"names_{place}", expanding=True))
         )
         for place, (table, name) in enumerate(_NAMED)
@@ -210,6 +211,6 @@ def _owner_ids(tx: Tx, wanted: Sequence[Collection[str]]) -> tuple[dict[str, int
         names = {
             f"names_{place}": parts.pop() if parts else [] for place, parts in enumerate(pending)
         }
-        for place, name, number in tx.connection.execute(_IDS, names):
+        for place, name, number in tx.rows(_IDS, names):
             found[place][name] = number
     return found

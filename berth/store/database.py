@@ -7,22 +7,24 @@ change is run again from its first read, after a random pause, a bounded number 
 
 import os
 import random
-import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, Engine, exc
+from sqlalchemy import Connection, Engine, Executable, exc, text
 from sqlalchemy.engine import make_url
 
 from berth.model.errors import DatabaseUnavailable, LostRace, UnsupportedDatabase
 from berth.store import journal
+from berth.store.group_commit import GroupCommit, Write
+from berth.store.prepared import Parameters, Runner, Statements
 from berth.store.sqlite import PoolOptions, SqliteDialect
+from berth.store.standing import CommitFailed, StandingConnection
 
 T = TypeVar("T")
 
@@ -44,6 +46,32 @@ _PAUSE_S_MAX: Final = 0.02
 _LOST_RACE: Final = "lost race"
 _BUSY: Final = "busy"
 
+#: One level is enough: a unit that fails in a shared transaction leaves nothing of itself.
+_SAVEPOINT: Final = text("SAVEPOINT berth_unit")
+_RELEASE: Final = text("RELEASE SAVEPOINT berth_unit")
+_ROLLBACK: Final = text("ROLLBACK TO SAVEPOINT berth_unit")
+
+
+class CommitStamp(NamedTuple):
+    """What a connection says of the commits of others; the numbers of two connections have nothing
+    to do with each other."""
+
+    connection: int
+    number: int
+
+
+class _CommitFailed(CommitFailed):
+    """A COMMIT that would have moved this process's row of the clock to `writer`."""
+
+    def __init__(self, writer: journal.Writer, error: exc.DBAPIError) -> None:
+        super().__init__(str(error))
+        self.writer = writer
+        self.error = error
+
+
+class _OutcomeUnknown(DatabaseUnavailable):
+    """A commit may have taken place or not."""
+
 
 @dataclass(frozen=True, slots=True)
 class DatabaseOptions:
@@ -54,18 +82,48 @@ class DatabaseOptions:
     pool: PoolOptions = field(default_factory=PoolOptions)
 
 
-@dataclass(slots=True)
 class Tx:
     """A transaction under way, handed to the functions that are a part of it."""
 
-    connection: Connection
-    dialect: SqliteDialect
-    #: The transaction's own time, naive UTC: one for everything that it writes.
-    now: datetime
-    #: Ids of the providers of which anything changed: they go to the journal with the commit.
-    touched: set[int] = field(default_factory=set)
-    #: Whether definitions of traits or resource classes changed.
-    names_touched: bool = False
+    __slots__ = (
+        "_runner",
+        "_statements",
+        "connection",
+        "dialect",
+        "names_touched",
+        "now",
+        "reused",
+        "touched",
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        dialect: SqliteDialect,
+        statements: Statements,
+        *,
+        now: datetime,
+    ) -> None:
+        self.connection: Final = connection
+        self.dialect: Final = dialect
+        #: The transaction's own time, naive UTC: one for everything that it writes.
+        self.now: Final = now
+        #: Ids of the providers of which anything changed: they go to the journal with the commit.
+        self.touched: Final[set[int]] = set()
+        #: Ids of those of which nothing changed but what is used of them; may stand in both.
+        self.reused: Final[set[int]] = set()
+        #: Whether definitions of traits or resource classes changed.
+        self.names_touched = False
+        self._statements = statements
+        self._runner = Runner(connection)
+
+    def rows(self, query: Executable, parameters: Parameters) -> list[Any]:
+        """What a query finds, as tuples. For queries that are made once: see `store.prepared`."""
+        return self._statements.prepared(query).rows(self._runner, parameters)
+
+    def change(self, statement: Executable, parameters: Parameters | Sequence[Parameters]) -> int:
+        """Run a write once, or for each of several sets of parameters; how many rows it wrote."""
+        return self._statements.prepared(statement).change(self._runner, parameters)
 
 
 def utc_now() -> datetime:
@@ -92,13 +150,14 @@ class Database:
         self._clock = clock
         self._rng = rng
         self._sleep = sleep
-        #: For whoever holds the write gate. Not kept with a connection: those beyond the pool's
+        self._statements = Statements(engine.dialect)
+        self._writes = GroupCommit(self._settle)
+        #: For whoever leads a group commit. Not kept with a connection: those beyond the pool's
         #: size come and go, and each would leave a row of the clock behind.
         self._writer: journal.Writer | None = None
-        #: Only ever asked for the commit stamp, by one thread at a time.
-        self._watcher: Connection | None = None
-        self._watchers = 0
-        self._watcher_lock = threading.Lock()
+        self._writing = StandingConnection(engine, dialect.for_writing)
+        #: Never writes, or it would not be told of all commits.
+        self._watching = StandingConnection(engine, lambda connection: connection)
 
     @contextmanager
     def read(self) -> Iterator[Tx]:
@@ -108,26 +167,33 @@ class Database:
             DatabaseUnavailable: the database cannot be read.
         """
         with _translated(), self.engine.connect() as connection:
+            connection.begin()
             yield self._begun(connection)
 
     def write(self, unit: Callable[[Tx], T], *, attempts: int = ATTEMPTS) -> T:
         """Run a unit of work and commit it, or leave nothing of it.
 
-        The unit may be run several times, each time in a new transaction, so all that it knows must
-        be read in it. `attempts` bounds the runs that end in a lost race; 0 counts as 1. A lock
-        that does not come free has a bound of its own.
+        Units of several threads may share a transaction; each still succeeds or fails on its own,
+        and what it finds out is told only when all that it could see has been committed. A unit may
+        be run several times, so all that it knows must be read in it. `attempts` bounds the runs
+        that end in a lost race; 0 counts as 1. A lock that does not come free has a bound of its
+        own.
 
         Raises:
             LostRace: other requests were faster each time.
-            DatabaseUnavailable: the database cannot be written, or was locked each time.
+            DatabaseUnavailable: the database cannot be written, or was locked each time; or it is
+                not known whether it was written (spec/commit-rules.md, rule 7).
         """
         runs_left: Counter[str | None] = Counter(
             {_LOST_RACE: max(attempts, 1), _BUSY: _BUSY_ATTEMPTS}
         )
         with _translated():
             while True:
+                write = Write(unit)
+                self._writes.settle(write)
                 try:
-                    return self._run(unit)
+                    result: T = write.outcome()
+                    return result
                 except (LostRace, exc.OperationalError) as error:
                     reason = self._reason_to_retry(error)
                     runs_left[reason] -= 1
@@ -136,7 +202,7 @@ class Database:
                     self.retries[reason] += 1
                 self._pause()
 
-    def commit_stamp(self) -> tuple[int, int] | None:
+    def commit_stamp(self) -> CommitStamp | None:
         """A value that differs from an earlier one if anyone has committed in between.
 
         None on engines that have no such thing: then assume that somebody has. Cost: no query.
@@ -144,49 +210,171 @@ class Database:
         Raises:
             DatabaseUnavailable: the database cannot be asked.
         """
-        with self._watcher_lock, _translated():
-            if self._watcher is None:
-                self._watcher = self.engine.connect()
-                self._watcher.detach()  # not one of the pool's, which may be all in use
-                self._watchers += 1
-            stamp = self.dialect.commit_stamp(self._watcher)
-            # The numbers of two connections have nothing to do with each other.
-            return None if stamp is None else (self._watchers, stamp)
+        with _translated(), self._watching.use() as connection:
+            stamp = self.dialect.commit_stamp(connection)
+            return None if stamp is None else CommitStamp(self._watching.opened, stamp)
+
+    @contextmanager
+    def watch(self) -> Iterator[Tx]:
+        """As `read`, for one reader at a time that comes often and is soon done: the index.
+
+        Raises:
+            DatabaseUnavailable: the database cannot be read.
+        """
+        with _translated(), self._watching.use() as connection:
+            connection.begin()
+            yield self._begun(connection)
 
     def dispose(self) -> None:
         """Close all connections. A database that is used again simply opens new ones."""
-        with self._watcher_lock:
-            if self._watcher is not None:
-                self._watcher.close()
-                self._watcher = None
+        self._watching.close()
+        self._writing.close()
         self.engine.dispose()
 
     def forget_connections(self) -> None:
         """In a forked child: let go of the parent's connections without closing them."""
-        self._watcher = None
-        self._watcher_lock = threading.Lock()
+        self._watching.forget()
+        self._writing.forget()
         self._writer = None
-        self.dialect.renew_gate()
+        self._writes = GroupCommit(self._settle)
         self.engine.dispose(close=False)
 
+    def _settle(self, writes: list[Write]) -> None:
+        """Run and commit some writes: together if that goes well, else each on its own."""
+        if len(writes) > 1 and self._settle_together(writes):
+            return
+        for write in writes:
+            self._settle_alone(write)
+
+    def _settle_together(self, writes: Sequence[Write]) -> bool:
+        """False, and nothing done, when the database failed: a fault in one of them must not be a
+        fault of all.
+
+        Raises:
+            SQLAlchemyError: nothing could be begun.
+        """
+        began = False
+        try:
+            with self._begun_to_write() as connection:
+                began = True
+                done = [self._run_in_savepoint(write, connection) for write in writes]
+                self._commit(connection, [tx for tx, _, error in done if error is None])
+        except (exc.SQLAlchemyError, journal.NoWriter):
+            if not began:
+                raise
+            return False
+        for write, (_, result, error) in zip(writes, done, strict=True):
+            if error is None:
+                write.succeed(result)
+            else:
+                write.fail(error)
+        return True
+
+    def _settle_alone(self, write: Write) -> None:
+        try:
+            try:
+                result = self._run(write.unit)
+            except journal.NoWriter:
+                self._writer = self._enrolled()
+                result = self._run(write.unit)
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for it
+            write.fail(error)
+        else:
+            write.succeed(result)
+
     def _run(self, unit: Callable[[Tx], T]) -> T:
-        with self.dialect.write_gate, self.engine.connect() as pooled:
-            connection = self.dialect.for_writing(pooled)
+        with self._begun_to_write() as connection:
             tx = self._begun(connection)
             result = unit(tx)
-            touched = tx.touched | ({journal.NAMES} if tx.names_touched else set())
-            if not touched:
-                connection.commit()
-                return result
-            writer = journal.record(connection, self._writer, touched, tx.now)
-            if writer.seq % _COMMITS_BETWEEN_TRIMS == 0:
-                journal.trim(connection, tx.now - JOURNAL_KEPT)
+            self._commit(connection, [tx])
+        # Reached too when the COMMIT failed and yet took place.
+        return result
+
+    def _run_in_savepoint(
+        self, write: Write, connection: Connection
+    ) -> tuple[Tx, Any, BaseException | None]:
+        """What a unit gave, or raised: then nothing of it is left.
+
+        Raises:
+            DBAPIError: the database failed, and nobody knows what it left.
+        """
+        tx = self._begun(connection)
+        tx.change(_SAVEPOINT, {})
+        try:
+            result = write.unit(tx)
+        except exc.DBAPIError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for it
+            tx.change(_ROLLBACK, {})
+            return tx, None, error
+        tx.change(_RELEASE, {})
+        return tx, result, None
+
+    @contextmanager
+    def _begun_to_write(self) -> Iterator[Connection]:
+        """A connection in a transaction that may write; rolled back unless it is committed.
+
+        Raises:
+            _OutcomeUnknown: it may have been committed.
+        """
+        try:
+            with self._writing.use() as connection:
+                connection.begin()
+                yield connection
+        except _CommitFailed as failure:
+            if not self._has_committed(failure.writer):
+                raise failure.error from failure
+            self._writer = failure.writer
+
+    def _commit(self, connection: Connection, parts: Sequence[Tx]) -> None:
+        """Commit what some units have written, with its note in the journal.
+
+        Raises:
+            DBAPIError: it has not been committed.
+            NoWriter: it cannot be until this process has a row of the clock.
+            _CommitFailed: it may have been committed.
+        """
+        touched = journal.Touched.of(parts)
+        if not touched:
             connection.commit()
-            self._writer = writer
-            return result
+            return
+        now = self._clock()
+        writer = journal.record(self._begun(connection), self._writer, touched, now)
+        if writer.seq % _COMMITS_BETWEEN_TRIMS == 0:
+            journal.trim(connection, now - JOURNAL_KEPT)
+        try:
+            connection.commit()
+        except exc.DBAPIError as error:
+            raise _CommitFailed(writer, error) from error
+        self._writer = writer
+
+    def _has_committed(self, writer: journal.Writer) -> bool:
+        """Whether the commit that moved the clock to `writer` took place, though it did not say so.
+
+        The row is this process's own, so nobody else can have moved it there.
+
+        Raises:
+            _OutcomeUnknown: the database cannot be asked.
+        """
+        try:
+            with self.engine.connect() as connection:
+                return journal.seq_of(connection, writer.id) == writer.seq
+        except exc.SQLAlchemyError as error:
+            raise _OutcomeUnknown(
+                "The database failed while it committed, and cannot be asked whether it did: look "
+                "before you try again"
+            ) from error
+
+    def _enrolled(self) -> journal.Writer:
+        """A row of the clock for this process, committed before it is used: whose seq has moved
+        then tells what has been committed."""
+        with self._begun_to_write() as connection:
+            writer = journal.enrol(connection, self._clock())
+            connection.commit()
+        return writer
 
     def _begun(self, connection: Connection) -> Tx:
-        return Tx(connection, self.dialect, self._clock())
+        return Tx(connection, self.dialect, self._statements, now=self._clock())
 
     def _reason_to_retry(self, error: LostRace | exc.OperationalError) -> str | None:
         if isinstance(error, LostRace):
@@ -262,15 +450,20 @@ def _let_go_after_fork(db: Database) -> None:
     os.register_at_fork(before=close, after_in_child=let_go)
 
 
+#: What the driver raises when it is we who are wrong, not the database.
+_MISTAKES: Final = (exc.IntegrityError, exc.ProgrammingError, exc.DataError, exc.NotSupportedError)
+
+
 @contextmanager
 def _translated() -> Iterator[None]:
     """What the driver says about a lost or broken database, as our own error."""
     try:
         yield
-    except (exc.OperationalError, exc.TimeoutError) as error:
+    except exc.TimeoutError as error:
         raise _unavailable(error) from error
-    except exc.DatabaseError as error:
-        if isinstance(error, exc.IntegrityError | exc.ProgrammingError | exc.DataError):
+    except exc.DBAPIError as error:
+        # A connection that was closed under us is a ProgrammingError too, and no mistake of ours.
+        if isinstance(error, _MISTAKES) and not error.connection_invalidated:
             raise
         raise _unavailable(error) from error
 

@@ -63,8 +63,9 @@ def bump_generation(tx: Tx, provider: ProviderRow) -> Generation:
     return Generation(provider.generation + 1)
 
 
-def bump_generations(tx: Tx, bumps: Iterable[Bump]) -> None:
-    """Move several providers on, in the order of their ids; all of them count as touched.
+def bump_generations(tx: Tx, bumps: Iterable[Bump], *, for_usage: bool = False) -> None:
+    """Move several providers on, in the order of their ids; all of them count as touched, unless
+    nothing but their usage is to change.
 
     RACE tests/store/test_claim_races.py: the rows stay locked until the commit, so whoever reads
     inventories after this sees them as they will be when it commits.
@@ -75,16 +76,16 @@ def bump_generations(tx: Tx, bumps: Iterable[Bump]) -> None:
     ordered = sorted(bumps, key=lambda bump: bump.provider)
     if not ordered:
         return
-    bumped = tx.connection.execute(
+    bumped = tx.change(
         _BUMP,
         [
             {"provider": bump.provider, "seen": bump.seen, "steps": bump.steps, "now": tx.now}
             for bump in ordered
         ],
     )
-    if bumped.rowcount != len(ordered):
+    if bumped != len(ordered):
         raise LostRace("a resource provider")
-    tx.touched.update(bump.provider for bump in ordered)
+    (tx.reused if for_usage else tx.touched).update(bump.provider for bump in ordered)
 
 
 def pin_provider(tx: Tx, provider: ProviderRow) -> None:
@@ -95,7 +96,6 @@ def pin_provider(tx: Tx, provider: ProviderRow) -> None:
     Raises:
         LostRace: somebody moved or deleted it since it was read.
     """
-    pinned = tx.connection.execute(_PIN, {"provider": provider.id, "seen": provider.generation})
-    if pinned.rowcount != 1:
+    if tx.change(_PIN, {"provider": provider.id, "seen": provider.generation}) != 1:
         raise LostRace(f"resource provider {provider.uuid}")
     tx.touched.add(provider.id)

@@ -8,16 +8,16 @@ journal of the next refresh.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Column, ColumnElement, Select, and_, func, or_, select
+from sqlalchemy import Column, ColumnElement, Select, and_, bindparam, func, select
 
 from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
 from berth.store import journal
 from berth.store.database import Tx
+from berth.store.prepared import Parameters
 from berth.store.tables import (
     allocations,
     berth_journal,
@@ -38,12 +38,33 @@ NAMES_CHANGED: Final = ProviderId(journal.NAMES)
 #: Values in one IN list; engines limit the number of parameters of a statement.
 _IN_LIST_MAX: Final = 500
 
+#: Providers in one part of a full load, roughly: enough for array operations, and the rows of a
+#: part are all that a load holds in memory besides its result.
+_PART_PROVIDERS: Final = 16384
+
+#: No root has a larger id.
+_NO_ROOT_BEYOND: Final = 2**63 - 1
+
 
 class WriterHead(NamedTuple):
     """How far a writer has come, and up to where its journal has been trimmed away."""
 
     seq: int
     trimmed_seq: int
+
+
+class Changes(NamedTuple):
+    """What the journal names: each provider once.
+
+    Attributes:
+        wholly: providers of which anything may have changed.
+        usage_only: providers of which nothing changed but what is used of them.
+        names: whether definitions of traits or resource classes changed.
+    """
+
+    wholly: set[ProviderId]
+    usage_only: set[ProviderId]
+    names: bool
 
 
 class Names(NamedTuple):
@@ -58,32 +79,113 @@ class FleetRows(NamedTuple):
 
     Attributes:
         providers: (id, uuid, parent id or None, root id).
-        inventories: (provider id, class id, capacity, used, min_unit, max_unit, step_size).
+        inventories: (provider id, class id, total - reserved, allocation_ratio, used, min_unit,
+            max_unit, step_size).
         traits: (provider id, trait id).
         aggregates: (provider id, aggregate id).
     """
 
     providers: list[tuple[ProviderId, str, ProviderId | None, ProviderId]]
-    inventories: list[tuple[ProviderId, ClassId, float, int, int, int, int]]
+    inventories: list[tuple[ProviderId, ClassId, int, float, int, int, int, int]]
     traits: list[tuple[ProviderId, TraitId]]
     aggregates: list[tuple[ProviderId, AggregateId]]
 
 
+_HEADS: Final = select(berth_writer.c.id, berth_writer.c.seq, berth_writer.c.trimmed_seq)
+_NOTED: Final = select(berth_journal.c.provider_id, berth_journal.c.usage_only).where(
+    berth_journal.c.writer_id == bindparam("writer"), berth_journal.c.seq > bindparam("applied")
+)
+_USAGES: Final = select(
+    berth_usages.c.resource_provider_id, berth_usages.c.resource_class_id, berth_usages.c.used
+).where(berth_usages.c.resource_provider_id.in_(bindparam("providers", expanding=True)))
+
+
+class _TreeQueries(NamedTuple):
+    """What fetches the rows of whole trees: see `FleetRows`."""
+
+    providers: Select[Any]
+    inventories: Select[Any]
+    traits: Select[Any]
+    aggregates: Select[Any]
+
+
+def _tree_queries(trees: ColumnElement[bool]) -> _TreeQueries:
+    """Queries for the trees of the roots that meet a condition on `resource_providers`."""
+    rp, inv, usage = resource_providers.c, inventories.c, berth_usages.c
+    having, member = resource_provider_traits.c, resource_provider_aggregates.c
+    return _TreeQueries(
+        select(rp.id, rp.uuid, rp.parent_provider_id, rp.root_provider_id).where(trees),
+        select(
+            inv.resource_provider_id,
+            inv.resource_class_id,
+            inv.total - inv.reserved,
+            inv.allocation_ratio,
+            func.coalesce(usage.used, 0),
+            inv.min_unit,
+            inv.max_unit,
+            inv.step_size,
+        )
+        .select_from(
+            resource_providers.join(inventories, inv.resource_provider_id == rp.id).outerjoin(
+                berth_usages,
+                and_(
+                    usage.resource_provider_id == inv.resource_provider_id,
+                    usage.resource_class_id == inv.resource_class_id,
+                ),
+            )
+        )
+        .where(trees),
+        select(having.resource_provider_id, having.trait_id)
+        .select_from(
+            resource_providers.join(resource_provider_traits, having.resource_provider_id == rp.id)
+        )
+        .where(trees),
+        select(member.resource_provider_id, member.aggregate_id)
+        .select_from(
+            resource_providers.join(
+                resource_provider_aggregates, member.resource_provider_id == rp.id
+            )
+        )
+        .where(trees),
+    )
+
+
+_root: Final = resource_providers.c.root_provider_id
+_OF_ROOTS: Final = _tree_queries(_root.in_(bindparam("roots", expanding=True)))
+_OF_ROOT_RANGE: Final = _tree_queries(and_(_root > bindparam("after"), _root <= bindparam("upto")))
+_LAST_ROOT_OF_PART: Final = (
+    select(_root)
+    .where(_root > bindparam("after"))
+    .order_by(_root)
+    .limit(1)
+    .offset(_PART_PROVIDERS - 1)
+)
+
+
 def writer_heads(tx: Tx) -> dict[int, WriterHead]:
     """All writers; one query over a table with a row for each process that wrote of late."""
-    writer = berth_writer.c
-    rows = tx.connection.execute(select(writer.id, writer.seq, writer.trimmed_seq))
-    return {row[0]: WriterHead(row[1], row[2]) for row in rows}
+    return {row[0]: WriterHead(row[1], row[2]) for row in tx.rows(_HEADS, {})}
 
 
-def journal_since(tx: Tx, applied: Mapping[int, int]) -> set[ProviderId]:
-    """The provider ids (and `NAMES_CHANGED`) that writers noted after the seq given for each."""
-    noted = berth_journal.c
-    changed: set[ProviderId] = set()
-    for chunk in _chunks(list(applied.items())):
-        since = or_(*(and_(noted.writer_id == writer, noted.seq > seq) for writer, seq in chunk))
-        changed.update(tx.connection.execute(select(noted.provider_id).where(since)).scalars())
-    return changed
+def journal_since(tx: Tx, applied: Mapping[int, int]) -> Changes:
+    """What writers noted after the seq given for each; a query for each of them."""
+    wholly: set[ProviderId] = set()
+    reused: set[ProviderId] = set()
+    for writer, seq in applied.items():
+        for provider, usage_only in tx.rows(_NOTED, {"writer": writer, "applied": seq}):
+            (reused if usage_only else wholly).add(provider)
+    names_changed = NAMES_CHANGED in wholly
+    wholly.discard(NAMES_CHANGED)
+    return Changes(wholly, reused - wholly, names_changed)
+
+
+def usages_of(tx: Tx, providers: Collection[ProviderId]) -> dict[ProviderId, dict[ClassId, int]]:
+    """provider -> class -> what is used of it, of those of some providers that have inventory."""
+    usages: dict[ProviderId, dict[ClassId, int]] = {}
+    for chunk in _chunks(list(providers)):
+        for provider, class_id, used in tx.rows(_USAGES, {"providers": chunk}):
+            usages.setdefault(provider, {})[class_id] = used
+    return usages
 
 
 def names(tx: Tx) -> Names:
@@ -114,71 +216,30 @@ def roots_of(tx: Tx, providers: Collection[ProviderId]) -> set[ProviderId]:
     }
 
 
-def fleet_rows(tx: Tx, roots: Collection[ProviderId] | None) -> FleetRows:
-    """The trees of some roots, or all trees; four queries for each 500 roots, or four for
-    everything."""
-    rp, inv, used = resource_providers.c, inventories.c, berth_usages.c
+def fleet_rows(tx: Tx, roots: Collection[ProviderId]) -> FleetRows:
+    """The trees of some roots; four queries for each 500 of them."""
     rows = FleetRows([], [], [], [])
-    for part in _parts(rp.root_provider_id, roots):
-        rows.providers.extend(
-            tuple(row)
-            for row in tx.connection.execute(
-                select(rp.id, rp.uuid, rp.parent_provider_id, rp.root_provider_id).where(
-                    rp.root_provider_id.is_not(None), *part
-                )
-            )
-        )
-        amounts = tx.connection.execute(
-            _of_trees(
-                select(
-                    inv.resource_provider_id,
-                    inv.resource_class_id,
-                    inv.total - inv.reserved,
-                    inv.allocation_ratio,
-                    used.used,
-                    inv.min_unit,
-                    inv.max_unit,
-                    inv.step_size,
-                ).select_from(
-                    inventories.outerjoin(
-                        berth_usages,
-                        and_(
-                            used.resource_provider_id == inv.resource_provider_id,
-                            used.resource_class_id == inv.resource_class_id,
-                        ),
-                    )
-                ),
-                inv.resource_provider_id,
-                part,
-            )
-        )
-        rows.inventories.extend(
-            (provider, class_id, float(math.trunc(net * ratio)), taken or 0, least, most, step)
-            for provider, class_id, net, ratio, taken, least, most, step in amounts
-        )
-        having = resource_provider_traits.c
-        rows.traits.extend(
-            _pairs(
-                tx,
-                _of_trees(
-                    select(having.resource_provider_id, having.trait_id),
-                    having.resource_provider_id,
-                    part,
-                ),
-            )
-        )
-        member = resource_provider_aggregates.c
-        rows.aggregates.extend(
-            _pairs(
-                tx,
-                _of_trees(
-                    select(member.resource_provider_id, member.aggregate_id),
-                    member.resource_provider_id,
-                    part,
-                ),
-            )
-        )
+    for chunk in _chunks(sorted(roots)):
+        part = _tree_rows(tx, _OF_ROOTS, {"roots": chunk})
+        rows.providers.extend(part.providers)
+        rows.inventories.extend(part.inventories)
+        rows.traits.extend(part.traits)
+        rows.aggregates.extend(part.aggregates)
     return rows
+
+
+def fleet_parts(tx: Tx) -> Iterator[FleetRows]:
+    """All trees, some thousand providers at a time; five queries for each part."""
+    after, more = -1, True
+    while more:
+        found = tx.rows(_LAST_ROOT_OF_PART, {"after": after})
+        upto = found[0][0] if found else _NO_ROOT_BEYOND
+        yield _tree_rows(tx, _OF_ROOT_RANGE, {"after": after, "upto": upto})
+        after, more = upto, bool(found)
+
+
+def _tree_rows(tx: Tx, queries: _TreeQueries, parameters: Parameters) -> FleetRows:
+    return FleetRows._make(tx.rows(query, parameters) for query in queries)
 
 
 def used_amounts(tx: Tx) -> dict[tuple[ProviderId, ClassId], int]:
@@ -190,16 +251,6 @@ def used_amounts(tx: Tx) -> dict[tuple[ProviderId, ClassId], int]:
         )
     )
     return {(provider, class_id): int(used) for provider, class_id, used in rows}
-
-
-def _of_trees(
-    statement: Select[Any], provider: Column[int], part: Sequence[ColumnElement[bool]]
-) -> Select[Any]:
-    """The statement, held to providers whose tree is in the part; as it is when the part is
-    everything."""
-    if not part:
-        return statement
-    return statement.join(resource_providers, resource_providers.c.id == provider).where(*part)
 
 
 def _pairs(tx: Tx, statement: Select[Any]) -> Iterator[tuple[Any, Any]]:

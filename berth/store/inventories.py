@@ -31,6 +31,7 @@ from berth.model.standard import CUSTOM_CLASS_ID_MIN
 from berth.store.database import Database, Tx
 from berth.store.generations import bump_generation, check_seen
 from berth.store.lookups import chunks, class_ids, get_provider_row, missing
+from berth.store.prepared import insert_of
 from berth.store.tables import allocations, berth_usages, inventories, resource_classes
 
 
@@ -86,6 +87,44 @@ _USAGE_OF_KEY: Final = (
     _usage.resource_provider_id == bindparam("provider"),
     _usage.resource_class_id == bindparam("resource_class"),
 )
+
+_KEYS: Final = select(_inv.resource_provider_id, _inv.resource_class_id).where(
+    _inv.resource_provider_id.in_(bindparam("providers", expanding=True))
+)
+_KEYS_IN_USE: Final = select(_usage.resource_provider_id, _usage.resource_class_id).where(
+    _usage.resource_provider_id.in_(bindparam("providers", expanding=True)), _usage.used > 0
+)
+_CLASS_NAMES: Final = (
+    select(resource_classes.c.name)
+    .where(resource_classes.c.id.in_(bindparam("classes", expanding=True)))
+    .order_by(resource_classes.c.id)
+)
+_PIN_CLASSES: Final = (
+    update(resource_classes)
+    .where(resource_classes.c.id.in_(bindparam("classes", expanding=True)))
+    .values(name=resource_classes.c.name)
+)
+
+_FIELDS: Final = (
+    "total",
+    "reserved",
+    "min_unit",
+    "max_unit",
+    "step_size",
+    "allocation_ratio",
+)
+_INSERT: Final = insert_of(
+    inventories, "resource_provider_id", "resource_class_id", "created_at", *_FIELDS
+)
+_UPDATE: Final = (
+    update(inventories)
+    .where(*_OF_KEY)
+    .values({name: bindparam(f"new_{name}") for name in _FIELDS})
+    .values(updated_at=bindparam("now"))
+)
+_DELETE: Final = delete(inventories).where(*_OF_KEY)
+#: The guard against taking an inventory away from under its allocations.
+_DELETE_UNUSED: Final = delete(berth_usages).where(*_USAGE_OF_KEY, _usage.used == 0)
 
 #: Starts at what is allocated already: nothing, but for data that was wrong before.
 _INSERT_USAGE: Final = insert(berth_usages).from_select(
@@ -273,13 +312,7 @@ def known_classes(tx: Tx, wanted: Mapping[str, ProviderUUID]) -> dict[str, Class
 def stored_keys(tx: Tx, providers: Iterable[ProviderId]) -> set[Key]:
     """Which inventories some providers have."""
     return {
-        Key(*row)
-        for chunk in chunks(providers)
-        for row in tx.connection.execute(
-            select(_inv.resource_provider_id, _inv.resource_class_id).where(
-                _inv.resource_provider_id.in_(chunk)
-            )
-        )
+        Key(*row) for chunk in chunks(providers) for row in tx.rows(_KEYS, {"providers": chunk})
     }
 
 
@@ -293,14 +326,11 @@ def put_inventories(tx: Tx, wanted: Mapping[Key, Inventory], *, stored: Collecti
     """
     changed = [key for key in wanted if key in stored]
     if changed:
-        updated = tx.connection.execute(
-            update(inventories)
-            .where(*_OF_KEY)
-            .values({name: bindparam(f"new_{name}") for name in _FIELDS})
-            .values(updated_at=tx.now),
-            [{**key._asdict(), **_fields(wanted[key], "new_")} for key in changed],
+        updated = tx.change(
+            _UPDATE,
+            [{**key._asdict(), **_fields(wanted[key], "new_"), "now": tx.now} for key in changed],
         )
-        if updated.rowcount != len(changed):
+        if updated != len(changed):
             raise LostRace("an inventory")
     added = [key for key in wanted if key not in stored]
     if added:
@@ -319,37 +349,20 @@ def remove_unused(tx: Tx, keys: Collection[Key]) -> list[Key]:
     if not keys:
         return []
     parameters = [key._asdict() for key in sorted(keys)]
-    removed = tx.connection.execute(
-        delete(berth_usages).where(*_USAGE_OF_KEY, _usage.used == 0), parameters
-    )
-    if removed.rowcount != len(keys):
+    if tx.change(_DELETE_UNUSED, parameters) != len(keys):
         if in_use := _in_use(tx, keys):
             return in_use
         raise LostRace("an inventory")
-    tx.connection.execute(delete(inventories).where(*_OF_KEY), parameters)
+    tx.change(_DELETE, parameters)
     return []
 
 
 def class_names(tx: Tx, ids: Collection[ClassId]) -> list[str]:
     """The names of some resource classes, for the words of an error."""
-    names = select(resource_classes.c.name).order_by(resource_classes.c.id)
-    return [
-        name
-        for chunk in chunks(ids)
-        for name in tx.connection.scalars(names.where(resource_classes.c.id.in_(chunk)))
-    ]
+    return [name for chunk in chunks(ids) for (name,) in tx.rows(_CLASS_NAMES, {"classes": chunk})]
 
 
 # --- Details -------------------------------------------------------------------------------------
-
-_FIELDS: Final = (
-    "total",
-    "reserved",
-    "min_unit",
-    "max_unit",
-    "step_size",
-    "allocation_ratio",
-)
 
 
 class _StoredRow(NamedTuple):
@@ -359,7 +372,7 @@ class _StoredRow(NamedTuple):
 
 
 def _stored(tx: Tx, provider: ProviderId) -> Iterator[_StoredRow]:
-    for row in tx.connection.execute(_ROWS_OF_PROVIDER, {"provider": provider}):
+    for row in tx.rows(_ROWS_OF_PROVIDER, {"provider": provider}):
         _, _, class_name, *fields, changed_at = row
         yield _StoredRow(class_name, Inventory(*fields), changed_at)
 
@@ -371,12 +384,8 @@ def _fields(inventory: Inventory, prefix: str = "") -> dict[str, Any]:
 def _pin_custom_classes(tx: Tx, ids: Collection[ClassId]) -> None:
     """Write the classes' rows as they are, so that none goes while it gets its first inventory."""
     custom = sorted(number for number in ids if number >= CUSTOM_CLASS_ID_MIN)
-    rows = resource_classes.c
     for chunk in chunks(custom):
-        pinned = tx.connection.execute(
-            update(resource_classes).where(rows.id.in_(chunk)).values(name=rows.name)
-        )
-        if pinned.rowcount != len(chunk):
+        if tx.change(_PIN_CLASSES, {"classes": chunk}) != len(chunk):
             raise LostRace("a resource class")
 
 
@@ -391,8 +400,8 @@ def _insert_inventories(tx: Tx, added: Sequence[Key], wanted: Mapping[Key, Inven
         for key in added
     ]
     try:
-        tx.connection.execute(insert(inventories), rows)
-        tx.connection.execute(_INSERT_USAGE, [key._asdict() for key in added])
+        tx.change(_INSERT, rows)
+        tx.change(_INSERT_USAGE, [key._asdict() for key in added])
     except IntegrityError as error:
         raise LostRace("an inventory") from error
 
@@ -407,10 +416,6 @@ def _in_use(tx: Tx, keys: Collection[Key]) -> list[Key]:
     used = {
         Key(*row)
         for chunk in chunks(providers)
-        for row in tx.connection.execute(
-            select(_usage.resource_provider_id, _usage.resource_class_id).where(
-                _usage.resource_provider_id.in_(chunk), _usage.used > 0
-            )
-        )
+        for row in tx.rows(_KEYS_IN_USE, {"providers": chunk})
     }
     return sorted(used.intersection(keys))

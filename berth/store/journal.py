@@ -2,17 +2,24 @@
 """The writers' clock and the journal: how every index learns what each commit touched.
 
 Each process that writes owns a row of `berth_writer` and counts its commits there; the providers
-that a commit touched stand in `berth_journal` under that count. Both are part of the commit itself.
+that a commit touched stand in `berth_journal` under that count, each with whether anything but its
+usage changed. Both are part of the commit itself.
 Commit order between writers does not matter, and a gap in the numbers means nothing.
 """
 
-from collections.abc import Collection
+from __future__ import annotations
+
+from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
+from berth.store.prepared import insert_of
 from berth.store.tables import berth_journal, berth_writer
+
+if TYPE_CHECKING:
+    from berth.store.database import Tx
 
 #: In the journal: no provider, but the definitions of traits or resource classes were touched.
 NAMES: Final = 0
@@ -53,7 +60,7 @@ _MOVE: Final = (
     .where(_writer.id == bindparam("of_writer"), _writer.seq == bindparam("known"))
     .values(seq=_writer.seq + 1, updated_at=bindparam("now"))
 )
-_NOTE: Final = insert(berth_journal)
+_NOTE: Final = insert_of(berth_journal, *berth_journal.c.keys())
 
 
 class Writer(NamedTuple):
@@ -63,32 +70,74 @@ class Writer(NamedTuple):
     seq: int
 
 
-def record(
-    connection: Connection, known: Writer | None, touched: Collection[int], now: datetime
-) -> Writer:
+class Touched(NamedTuple):
+    """Providers of which something changed, and those of which only the usage did."""
+
+    wholly: frozenset[int]
+    usage_only: frozenset[int]
+
+    @classmethod
+    def of(cls, parts: Iterable[Tx]) -> Touched:
+        """What several parts of one commit touch."""
+        wholly: set[int] = set()
+        reused: set[int] = set()
+        for tx in parts:
+            wholly.update(tx.touched)
+            reused.update(tx.reused)
+            if tx.names_touched:
+                wholly.add(NAMES)
+        return cls(frozenset(wholly), frozenset(reused - wholly))
+
+    def __bool__(self) -> bool:
+        return bool(self.wholly or self.usage_only)
+
+
+class NoWriter(Exception):
+    """This process has no row of the clock: not yet, or it slept and another took it over."""
+
+
+def record(tx: Tx, known: Writer | None, touched: Touched, now: datetime) -> Writer:
     """Count one commit, and note what it touches.
 
     Call it last in the transaction, and give its result as `known` the next time, once this has
     been committed.
+
+    Raises:
+        NoWriter: enrol first.
     """
-    writer = (
-        (known and _move(connection, known, now))
-        or _adopt(connection, now)
-        or _enrol(connection, now)
-    )
-    connection.execute(
+    if known is None or not _moved(tx, known, now):
+        raise NoWriter
+    writer = Writer(known.id, known.seq + 1)
+    tx.change(
         _NOTE,
         [
             {
                 "writer_id": writer.id,
                 "seq": writer.seq,
                 "provider_id": provider,
+                "usage_only": usage_only,
                 "created_at": now,
             }
-            for provider in sorted(touched)
+            for providers, usage_only in ((touched.wholly, False), (touched.usage_only, True))
+            for provider in sorted(providers)
         ],
     )
     return writer
+
+
+def _moved(tx: Tx, known: Writer, now: datetime) -> bool:
+    return tx.change(_MOVE, {"of_writer": known.id, "known": known.seq, "now": now}) == 1
+
+
+def seq_of(connection: Connection, writer_id: int) -> int | None:
+    """Where a row of the clock stands; None if there is none."""
+    return connection.scalar(select(_writer.seq).where(_writer.id == writer_id))
+
+
+def enrol(connection: Connection, now: datetime) -> Writer:
+    """A row of the clock for this process: an idle one, so that the clock does not grow with every
+    process ever started, or a new one. Commit it before it is used."""
+    return _adopt(connection, now) or _inserted(connection, now)
 
 
 def trim(connection: Connection, older_than: datetime) -> int:
@@ -110,28 +159,26 @@ def trim(connection: Connection, older_than: datetime) -> int:
 
 
 def _adopt(connection: Connection, now: datetime) -> Writer | None:
-    """Take over an idle row, so that the clock does not grow with every process ever started."""
+    """Take over an idle row, by counting it on.
+
+    RACE tests/store/test_journal.py: the count that is expected stands in the WHERE, here and in
+    `record`, so a row never serves two writers, however long one of them slept.
+    """
     idle = connection.execute(
         select(_writer.id, _writer.seq)
         .where(_writer.updated_at < now - _IDLE)
         .order_by(_writer.id)
         .limit(1)
     ).one_or_none()
-    return None if idle is None else _move(connection, Writer(*idle), now)
+    if idle is None:
+        return None
+    number, seq = idle
+    moved = connection.execute(_MOVE, {"of_writer": number, "known": seq, "now": now})
+    return Writer(number, seq + 1) if moved.rowcount == 1 else None
 
 
-def _move(connection: Connection, known: Writer, now: datetime) -> Writer | None:
-    """Count up by one, unless another process has taken the row: then it is no longer ours.
-
-    RACE tests/store/test_journal.py: the count that is expected stands in the WHERE, so a row never
-    serves two writers, however long one of them slept.
-    """
-    moved = connection.execute(_MOVE, {"of_writer": known.id, "known": known.seq, "now": now})
-    return Writer(known.id, known.seq + 1) if moved.rowcount == 1 else None
-
-
-def _enrol(connection: Connection, now: datetime) -> Writer:
-    result = connection.execute(insert(berth_writer).values(seq=1, trimmed_seq=0, updated_at=now))
+def _inserted(connection: Connection, now: datetime) -> Writer:
+    result = connection.execute(insert(berth_writer).values(seq=0, trimmed_seq=0, updated_at=now))
     (number,) = result.inserted_primary_key or (None,)
     assert number is not None, "the table gives ids by itself"
-    return Writer(number, 1)
+    return Writer(number, 0)

@@ -14,6 +14,7 @@ from sqlalchemy import Select, Table, bindparam, select
 
 from berth.model.errors import ProviderNotFound
 from berth.model.ids import ClassId, Generation, ProviderId, ProviderUUID, TraitId
+from berth.model.standard import STANDARD_CLASS_IDS
 from berth.store.database import Tx
 from berth.store.tables import resource_classes, resource_providers, traits
 
@@ -64,24 +65,27 @@ def get_provider_row(tx: Tx, uuid: ProviderUUID, *, to_delete: bool = False) -> 
     Raises:
         ProviderNotFound: no provider has this uuid.
     """
-    row = tx.connection.execute(_PROVIDER_BY_UUID, {"uuid": uuid}).one_or_none()
-    if row is None:
-        raise ProviderNotFound(uuid, to_delete=to_delete)
-    return ProviderRow(*row)
+    for row in tx.rows(_PROVIDER_BY_UUID, {"uuid": uuid}):
+        return ProviderRow(*row)
+    raise ProviderNotFound(uuid, to_delete=to_delete)
 
 
 def providers_by_uuid(tx: Tx, uuids: Collection[ProviderUUID]) -> dict[ProviderUUID, ProviderRow]:
     """Those of some providers that exist."""
     return {
-        row.uuid: ProviderRow(*row)
+        row[1]: ProviderRow(*row)
         for chunk in chunks(uuids)
-        for row in tx.connection.execute(_PROVIDERS_BY_UUID, {"uuids": chunk})
+        for row in tx.rows(_PROVIDERS_BY_UUID, {"uuids": chunk})
     }
 
 
 def class_ids(tx: Tx, names: Collection[str]) -> dict[str, ClassId]:
-    """Those of some resource classes that exist."""
-    return {name: ClassId(number) for name, number in _ids(tx, _CLASSES_BY_NAME, names)}
+    """Those of some resource classes that exist. Standard ones always do, with the ids they have
+    everywhere, and cost no query."""
+    found = {name: STANDARD_CLASS_IDS[name] for name in names if name in STANDARD_CLASS_IDS}
+    custom = [name for name in names if name not in found]
+    found.update((name, ClassId(number)) for name, number in _ids(tx, _CLASSES_BY_NAME, custom))
+    return found
 
 
 def trait_ids(tx: Tx, names: Collection[str]) -> dict[str, TraitId]:
@@ -96,5 +100,4 @@ def missing(names: Iterable[str], known: Collection[str]) -> Sequence[str]:
 
 def _ids(tx: Tx, statement: Select[str, int], names: Collection[str]) -> Iterator[tuple[str, int]]:
     for chunk in chunks(names):
-        found = tx.connection.execute(statement, {"names": chunk})
-        yield from ((name, number) for name, number in found)
+        yield from tx.rows(statement, {"names": chunk})

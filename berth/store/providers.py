@@ -202,10 +202,9 @@ def _provider(row: Sequence[Any]) -> Provider:
 
 
 def _get_provider(tx: Tx, uuid: ProviderUUID) -> Provider:
-    row = tx.connection.execute(_PROVIDER_BY_UUID, {"uuid": uuid}).one_or_none()
-    if row is None:
-        raise ProviderNotFound(uuid)
-    return _provider(row)
+    for row in tx.rows(_PROVIDER_BY_UUID, {"uuid": uuid}):
+        return _provider(row)
+    raise ProviderNotFound(uuid)
 
 
 # --- Filters -------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ from berth.store.tables import (
 )
 
 PLACEMENT_HEAD: Final = "a082b8bb98d0"
-BERTH_HEAD: Final = "0001"
+BERTH_HEAD: Final = "0002"
 
 _PLACEMENT_VERSIONS: Final = "alembic_version"
 _BERTH_VERSIONS: Final = "berth_alembic_version"
@@ -131,7 +131,7 @@ def _version(connection: Connection, name: str) -> str | None:
 
 
 def _upgrade(tx: Tx) -> None:
-    placement, _ = _versions(tx.connection)
+    placement, berth = _versions(tx.connection)
     tables = inspect(tx.connection).get_table_names()
     if placement is None and tables and resource_providers.name not in tables:
         raise SchemaError(
@@ -146,6 +146,9 @@ def _upgrade(tx: Tx) -> None:
     _migrate(tx.connection, "placement", _PLACEMENT_VERSIONS)
     _migrate(tx.connection, "berth", _BERTH_VERSIONS)
     _recount_usages(tx)
+    if berth is None:
+        # Nobody has an index of a database that had no clock until now.
+        tx.touched.clear()
 
 
 def _migrate(connection: Connection, history: str, version_table: str) -> None:

@@ -6,9 +6,8 @@ takes the write lock up front (`BEGIN IMMEDIATE`), so that it can fail to begin 
 """
 
 import sqlite3
-import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, QueuePool, Table, create_engine, event
@@ -18,6 +17,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.sql.dml import Insert
 
 from berth.model.errors import DatabaseUnavailable, UnsupportedDatabase
+from berth.store.prepared import Runner
 
 #: Execution option of a connection: how its next transaction begins.
 _BEGIN: Final = "berth_begin"
@@ -55,9 +55,6 @@ class SqliteDialect:
 
     #: Durable commits: each is on disk before it is acknowledged.
     synchronous: bool = True
-    #: Held by the one thread of this process that writes. SQLite's own lock would do, but who waits
-    #: for it sleeps and polls, whereas a thread that waits here goes on at once.
-    write_gate: threading.Lock = field(default_factory=threading.Lock)
 
     def create_engine(self, url: URL, pool: PoolOptions) -> Engine:
         """An engine whose connections are set up for several threads and processes.
@@ -83,6 +80,7 @@ class SqliteDialect:
 
     def for_writing(self, connection: Connection) -> Connection:
         """Let the connection's transactions take the write lock as they begin."""
+        Runner(connection).change(f"PRAGMA busy_timeout = {_POLL_MS}", ())
         return connection.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
 
     def is_transient(self, error: BaseException | None) -> bool:
@@ -106,10 +104,6 @@ class SqliteDialect:
             raise DatabaseUnavailable(f"The database file cannot be read: {error}") from error
         return int(stamp)
 
-    def renew_gate(self) -> None:
-        """In a forked child: a thread that held the gate lives in the parent only."""
-        self.write_gate = threading.Lock()
-
     def _set_up(self, connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # the driver begins no transactions of its own
         for pragma in (
@@ -125,26 +119,19 @@ def _begin(connection: Connection) -> None:
 
     SQLite's own waiting sleeps ever longer, while others slip in: with two busy processes a claim
     of two milliseconds waited half a second for its turn. Asking often costs next to nothing,
-    because of each process only the thread that holds the `write_gate` asks.
+    because of each process only the thread that leads a group commit asks.
     """
     kind = connection.get_execution_options().get(_BEGIN, "BEGIN")
-    if kind == "BEGIN":
-        connection.exec_driver_sql(kind)
-        return
-    driver: Any = connection.connection.dbapi_connection
+    run = Runner(connection)
     deadline = time.monotonic() + _BUSY_TIMEOUT_S
-    driver.execute(f"PRAGMA busy_timeout = {_POLL_MS}").close()
-    try:
-        while True:
-            try:
-                connection.exec_driver_sql(kind)
-            except OperationalError as error:
-                if not _is_busy(error.orig) or time.monotonic() > deadline:
-                    raise
-            else:
-                return
-    finally:
-        driver.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_S * 1000}").close()
+    while True:
+        try:
+            run.change(kind, ())
+        except OperationalError as error:
+            if kind == "BEGIN" or not _is_busy(error.orig) or time.monotonic() > deadline:
+                raise
+        else:
+            return
 
 
 def _is_busy(error: BaseException | None) -> bool:

@@ -10,6 +10,7 @@ from typing import Final
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     DateTime,
     Float,
@@ -20,6 +21,7 @@ from sqlalchemy import (
     String,
     Table,
     UniqueConstraint,
+    false,
 )
 
 metadata: Final = MetaData()
@@ -205,12 +207,14 @@ berth_writer: Final = Table(
 )
 
 #: Which providers each commit touched; provider 0 stands for "trait or class definitions".
+#: `usage_only`: of the provider nothing changed but what is used of it.
 berth_journal: Final = Table(
     "berth_journal",
     metadata,
     Column("writer_id", Integer, primary_key=True, autoincrement=False),
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
     Column("provider_id", Integer, primary_key=True, autoincrement=False),
+    Column("usage_only", Boolean, nullable=False, server_default=false()),
     Column("created_at", DateTime, nullable=False),
     sqlite_with_rowid=False,
 )

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Final
 
-from sqlalchemy import Select, delete, exists, func, insert, select
+from sqlalchemy import bindparam, delete, exists, func, select
 from sqlalchemy.exc import IntegrityError
 
 from berth.model.errors import (
@@ -23,10 +23,30 @@ from berth.model.names import CUSTOM_PREFIX
 from berth.store.database import Database, Tx
 from berth.store.generations import bump_generation, check_seen
 from berth.store.lookups import chunks, get_provider_row, missing, trait_ids
+from berth.store.prepared import insert_of
 from berth.store.tables import resource_provider_traits, traits
 
 _trait = traits.c
 _having = resource_provider_traits.c
+
+
+_RECORD: Final = select(_trait.name, _trait.created_at, _trait.updated_at).where(
+    _trait.name == bindparam("name")
+)
+_TRAITS_OF_PROVIDER: Final = (
+    select(_trait.name, func.coalesce(_trait.updated_at, _trait.created_at))
+    .join(resource_provider_traits, _having.trait_id == _trait.id)
+    .where(_having.resource_provider_id == bindparam("provider"))
+    .order_by(_trait.id)
+)
+_IDS_OF_PROVIDER: Final = select(_having.trait_id).where(
+    _having.resource_provider_id == bindparam("provider")
+)
+_GIVE: Final = insert_of(resource_provider_traits, "resource_provider_id", "trait_id", "created_at")
+_TAKE: Final = delete(resource_provider_traits).where(
+    _having.resource_provider_id == bindparam("provider"),
+    _having.trait_id.in_(bindparam("traits", expanding=True)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,39 +216,23 @@ def delete_provider_traits(db: Database, uuid: ProviderUUID) -> None:
 
 
 def _get_record(tx: Tx, name: str) -> TraitRecord:
-    row = tx.connection.execute(
-        select(_trait.name, _trait.created_at, _trait.updated_at).where(_trait.name == name)
-    ).one_or_none()
-    if row is None:
-        raise TraitNotFound(name)
-    return TraitRecord(*row)
-
-
-def _of_provider(provider: ProviderId) -> Select[Any, Any]:
-    return (
-        select(_trait.name, func.coalesce(_trait.updated_at, _trait.created_at))
-        .join(resource_provider_traits, _having.trait_id == _trait.id)
-        .where(_having.resource_provider_id == provider)
-        .order_by(_trait.id)
-    )
+    for row in tx.rows(_RECORD, {"name": name}):
+        return TraitRecord(*row)
+    raise TraitNotFound(name)
 
 
 def _provider_traits(tx: Tx, provider: ProviderId, generation: Generation) -> ProviderTraits:
-    rows = tx.connection.execute(_of_provider(provider)).all()
+    rows = tx.rows(_TRAITS_OF_PROVIDER, {"provider": provider})
     return ProviderTraits(generation, [row[0] for row in rows], _newest(row[1] for row in rows))
 
 
 def _trait_ids_of(tx: Tx, provider: ProviderId) -> set[TraitId]:
-    of_provider = _having.resource_provider_id == provider
-    return set(tx.connection.scalars(select(_having.trait_id).where(of_provider)))
+    return {number for (number,) in tx.rows(_IDS_OF_PROVIDER, {"provider": provider})}
 
 
 def _write_traits(tx: Tx, provider: ProviderId, *, gone: set[TraitId], new: set[TraitId]) -> None:
-    of_provider = _having.resource_provider_id == provider
     for chunk in chunks(sorted(gone)):
-        tx.connection.execute(
-            delete(resource_provider_traits).where(of_provider, _having.trait_id.in_(chunk))
-        )
+        tx.change(_TAKE, {"provider": provider, "traits": chunk})
     if not new:
         return
     rows = [
@@ -236,7 +240,7 @@ def _write_traits(tx: Tx, provider: ProviderId, *, gone: set[TraitId], new: set[
         for number in sorted(new)
     ]
     try:
-        tx.connection.execute(insert(resource_provider_traits), rows)
+        tx.change(_GIVE, rows)
     except IntegrityError as error:  # a trait has gone meanwhile
         raise LostRace("a trait") from error
 

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import ColumnElement, FromClause, distinct, func, select
+from sqlalchemy import ColumnElement, FromClause, bindparam, distinct, func, select
 
 from berth.model.consumer import UNKNOWN_TYPE
 from berth.model.ids import Generation, ProviderUUID
@@ -26,6 +26,14 @@ from berth.store.tables import (
 
 #: The name that asks for all consumers together, whatever their type.
 ALL_TYPES: Final = "all"
+
+
+_OF_PROVIDER: Final = (
+    select(resource_classes.c.name, berth_usages.c.used)
+    .join(resource_classes, resource_classes.c.id == berth_usages.c.resource_class_id)
+    .where(berth_usages.c.resource_provider_id == bindparam("provider"))
+    .order_by(berth_usages.c.resource_class_id)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +58,10 @@ def provider_usages(db: Database, uuid: ProviderUUID) -> ProviderUsages:
     Raises:
         ProviderNotFound: no provider has this uuid.
     """
-    usage = berth_usages.c
     with db.read() as tx:
         provider = get_provider_row(tx, uuid)
-        rows = tx.connection.execute(
-            select(resource_classes.c.name, usage.used)
-            .join(resource_classes, resource_classes.c.id == usage.resource_class_id)
-            .where(usage.resource_provider_id == provider.id)
-            .order_by(usage.resource_class_id)
-        )
-        return ProviderUsages(provider.generation, dict(tuple(row) for row in rows))
+        rows = tx.rows(_OF_PROVIDER, {"provider": provider.id})
+        return ProviderUsages(provider.generation, dict(rows))
 
 
 def project_usages(db: Database, project_id: str, user_id: str | None) -> dict[str, int]:

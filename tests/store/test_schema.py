@@ -81,7 +81,7 @@ def test_an_empty_database_is_prepared(opened: Opener) -> None:
     schema.upgrade(db)
     schema.sync_standard_names(db)
     assert schema.is_current(db) and not schema.is_empty(db)
-    assert schema.current_version(db) == "a082b8bb98d0 (berth: 0001)"
+    assert schema.current_version(db) == "a082b8bb98d0 (berth: 0002)"
     assert schema.check(db) == []
 
 

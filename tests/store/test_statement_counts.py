@@ -139,7 +139,6 @@ def test_what_a_claim_costs(db: Database) -> None:
         "BEGIN",
         "SELECT consumers",
         "SELECT resource_providers",
-        "SELECT resource_classes",
         "SELECT allocations",
         "UPDATE resource_providers",
         "SELECT inventories",

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Group commit: writes that arrive while another is under way share the next transaction.
+
+One thread at a time leads: it takes what is waiting, its own write included, and has all of it
+committed at once. Then it hands over to a thread that has come meanwhile, and goes. Nobody waits
+for company: a write that comes alone is committed alone, and the more wait, the more share the cost
+of a commit (spec/commit-rules.md, "What batching is worth").
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+#: Writes in one transaction: after so many the fixed costs hardly count, and those that come later
+#: should not wait for ever more.
+WRITES_MAX: Final = 64
+
+
+class Write:
+    """One write that waits for its outcome. Belongs to the thread that asked for it."""
+
+    def __init__(self, unit: Callable[[Any], Any]) -> None:
+        self.unit: Final = unit
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._is_settled = False
+        self._turn = threading.Lock()
+        self._turn.acquire()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its outcome is known."""
+        return self._is_settled
+
+    def succeed(self, result: Any) -> None:
+        """It has been committed."""
+        self._result, self._is_settled = result, True
+
+    def fail(self, error: BaseException) -> None:
+        """Nothing of it has been committed, or nobody can tell; the error says which."""
+        self._error, self._is_settled = error, True
+
+    def outcome(self) -> Any:
+        """What the unit gave.
+
+        Raises:
+            what the unit or the database raised.
+        """
+        if self._error is not None:
+            try:
+                raise self._error
+            finally:
+                self._error = None  # a reference to itself, through the traceback
+        return self._result
+
+    def wake(self) -> None:
+        """Let its thread go on: it is settled, or it is its turn to lead."""
+        self._turn.release()
+
+    def wait(self) -> None:
+        """Until `wake`."""
+        self._turn.acquire()
+
+
+class GroupCommit:
+    """The queue of one process before one database.
+
+    Args:
+        commit: settles each of some writes, all in one transaction if it can; called by one thread
+            at a time.
+    """
+
+    def __init__(self, commit: Callable[[list[Write]], None]) -> None:
+        self._commit = commit
+        self._lock = threading.Lock()
+        self._waiting: deque[Write] = deque()
+        self._is_led = False
+
+    def settle(self, write: Write) -> None:
+        """Return once the outcome of a write is known."""
+        with self._lock:
+            self._waiting.append(write)
+            leads, self._is_led = not self._is_led, True
+        if not leads:
+            write.wait()
+        if not write.is_settled:
+            self._lead()
+        assert write.is_settled, "whoever leads takes the oldest, and that is its own"
+
+    def _lead(self) -> None:
+        with self._lock:
+            group = [self._waiting.popleft() for _ in range(min(len(self._waiting), WRITES_MAX))]
+        try:
+            self._commit(group)
+        except BaseException as error:  # noqa: BLE001 - raised again in the threads that wait for it
+            for write in group:
+                if not write.is_settled:
+                    write.fail(error)
+        finally:
+            with self._lock:
+                heir = self._waiting[0] if self._waiting else None
+                self._is_led = heir is not None
+            if heir is not None:
+                heir.wake()
+            for write in group[1:]:
+                write.wake()

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The journal tells whether only the usage of a provider changed, as with every claim.
+
+A reader then looks up one table instead of four. The release before writes rows without it, which
+count as changes of everything.
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    """Add the column."""
+    op.add_column(
+        "berth_journal",
+        sa.Column("usage_only", sa.Boolean, nullable=False, server_default=sa.false()),
+    )

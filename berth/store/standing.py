@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A connection that stands ready for one purpose, and never goes back to the pool.
+
+Taking a connection from the pool, resetting and returning it costs more than a small transaction.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine, exc
+
+
+class StandingConnection:
+    """One connection, for one thread at a time; opened when it is first needed, and after a fault
+    anew.
+
+    Args:
+        set_up: what a new connection needs for its purpose.
+    """
+
+    def __init__(self, engine: Engine, set_up: Callable[[Connection], Connection]) -> None:
+        self._engine = engine
+        self._set_up = set_up
+        self._connection: Connection | None = None
+        self._driver: object = None
+        self._lock = threading.Lock()
+        #: How many connections there have been: what one has said means nothing for the next.
+        self.opened = 0
+
+    @contextmanager
+    def use(self) -> Iterator[Connection]:
+        """The connection, without a transaction: what is begun in the block and not committed is
+        rolled back at its end."""
+        with self._lock:
+            connection = self._connection
+            if connection is None:
+                connection = self._set_up(self._engine.connect())
+                connection.detach()  # not one of the pool's, which may be all in use
+                self._connection = connection
+                self._driver = connection.connection.dbapi_connection
+                self.opened += 1
+            try:
+                yield connection
+                if connection.in_transaction():
+                    connection.rollback()
+            except BaseException as error:
+                self._recover(connection, error)
+                raise
+
+    def close(self) -> None:
+        """Close it, unless somebody is using it; a later use opens another."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if self._connection is not None:
+                    self._connection.close()
+                    self._connection = None
+            finally:
+                self._lock.release()
+
+    def forget(self) -> None:
+        """In a forked child: let go of the parent's connection without closing it."""
+        self._connection = None
+        self._lock = threading.Lock()
+
+    def _recover(self, connection: Connection, error: BaseException) -> None:
+        """Take everything back; a connection on which something failed is not trusted again."""
+        try:
+            if connection.in_transaction() and not isinstance(error, _FAULTS):
+                connection.rollback()
+                return
+        except exc.SQLAlchemyError:
+            pass
+        self._connection = None
+        # Closed below SQLAlchemy, which would try to roll back first: a transaction that is still
+        # open ends with its connection.
+        driver: Any = self._driver
+        with suppress(Exception):
+            driver.close()
+        connection.invalidate()
+
+
+class CommitFailed(Exception):
+    """A COMMIT raised an error, so nobody knows yet whether it took place."""
+
+
+#: What makes a connection untrustworthy.
+_FAULTS: Final = (exc.SQLAlchemyError, CommitFailed)

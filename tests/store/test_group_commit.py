@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes that share a transaction: each with an outcome of its own, none told before the commit."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Event
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from berth.model.errors import BerthError, CapacityExceeded, DatabaseUnavailable
+from berth.store import group_commit
+from berth.store.allocations import consumer_allocations
+from berth.store.database import Database, DatabaseOptions, Tx, open_database
+from berth.store.group_commit import GroupCommit, Write
+from berth.store.usages import provider_usages
+from tests.store.fleet import add_provider, claim, consumer, holding, provider
+from tests.store.statements import counted_statements
+
+TIMEOUT = 30
+
+
+class Driver(sqlite3.Connection):
+    """A driver that fails at a COMMIT, before or after it has taken place."""
+
+    fails_before = 0
+    fails_after = 0
+
+    def commit(self) -> None:
+        """Once each, when told to."""
+        cls = type(self)
+        if cls.fails_before:
+            cls.fails_before -= 1
+            raise sqlite3.OperationalError("disk I/O error")
+        super().commit()
+        if cls.fails_after:
+            cls.fails_after -= 1
+            raise sqlite3.OperationalError("disk I/O error")
+
+
+@pytest.fixture
+def driver() -> type[Driver]:
+    """A class of its own for each test."""
+    return type("TestsDriver", (Driver,), {})
+
+
+@pytest.fixture
+def failing(database: Database, driver: type[Driver]) -> Iterator[Database]:
+    """The database, over a driver that can fail."""
+    db = open_database(str(database.engine.url), options=DatabaseOptions(synchronous=False))
+
+    @event.listens_for(db.engine, "do_connect")
+    def connect(_dialect: object, _record: object, _args: object, options: dict[str, Any]) -> None:
+        options["factory"] = driver
+
+    add_provider(db, 1, VCPU=3)
+    yield db
+    db.dispose()
+
+
+@contextmanager
+def together(db: Database) -> Iterator[Callable[..., Future[Any]]]:
+    """Gives a function that asks for a write in a thread of its own; all that are asked for in the
+    block wait for the same transaction."""
+    entered, may_go = Event(), Event()
+
+    def holds_the_others_up(tx: Tx) -> None:
+        entered.set()
+        assert may_go.wait(TIMEOUT)
+        raise KeyError  # so that the first COMMIT is that of the others
+
+    with ThreadPoolExecutor(20) as pool:
+        first = pool.submit(db.write, holds_the_others_up)
+        assert entered.wait(TIMEOUT)
+        asked = []
+
+        def ask(act: Callable[..., Any], *args: Any) -> Future[Any]:
+            asked.append(pool.submit(act, *args))
+            while len(db._writes._waiting) < len(asked):
+                pass
+            return asked[-1]
+
+        try:
+            yield ask
+        finally:
+            may_go.set()
+        with pytest.raises(KeyError):
+            first.result(TIMEOUT)
+
+
+def test_writes_that_wait_share_one_commit(db: Database) -> None:
+    """Ten claims on one provider: one transaction, one move of the clock."""
+    add_provider(db, 1, VCPU=10)
+    claim(db, holding(0, {1: {"VCPU": 1}}))
+    with counted_statements(db) as sent, together(db) as ask:
+        claims = [ask(claim, db, holding(n, {1: {"VCPU": 1}})) for n in range(1, 10)]
+    assert [one.result(TIMEOUT) for one in claims] == [None] * 9
+    assert provider_usages(db, provider(1)).usages == {"VCPU": 10}
+    assert len([one for one in sent if one.startswith("UPDATE berth_writer")]) == 1
+    assert len([one for one in sent if one.startswith("SAVEPOINT")]) == 9
+
+
+def test_each_succeeds_or_fails_on_its_own(db: Database) -> None:
+    """Three fit, in the order in which they came; the fourth leaves nothing."""
+    add_provider(db, 1, VCPU=3)
+    add_provider(db, 2, VCPU=3)
+    with together(db) as ask:
+        fits = [ask(claim, db, holding(n, {1: {"VCPU": 1}})) for n in range(3)]
+        too_much = ask(claim, db, holding(3, {2: {"VCPU": 1}, 1: {"VCPU": 1}}))
+        another = ask(claim, db, holding(4, {2: {"VCPU": 1}}))
+    for one in (*fits, another):
+        one.result(TIMEOUT)
+    with pytest.raises(CapacityExceeded):
+        too_much.result(TIMEOUT)
+    assert consumer_allocations(db, consumer(3)) is None
+    assert provider_usages(db, provider(1)).usages == {"VCPU": 3}
+    assert provider_usages(db, provider(2)).usages == {"VCPU": 1}
+
+
+def test_a_unit_that_the_database_fails_harms_no_other(db: Database) -> None:
+    """All of them are run again, each in a transaction of its own."""
+    add_provider(db, 1, VCPU=3)
+
+    def breaks(tx: Tx) -> None:
+        tx.connection.exec_driver_sql("SELECT nonsense")
+
+    with together(db) as ask:
+        before = ask(claim, db, holding(1, {1: {"VCPU": 1}}))
+        broken = ask(db.write, breaks)
+        after = ask(claim, db, holding(2, {1: {"VCPU": 1}}))
+    before.result(TIMEOUT)
+    after.result(TIMEOUT)
+    with pytest.raises(DatabaseUnavailable):
+        broken.result(TIMEOUT)
+    assert provider_usages(db, provider(1)).usages == {"VCPU": 2}
+
+
+def test_a_refusal_is_told_only_after_the_commit_that_justifies_it(
+    failing: Database, driver: type[Driver]
+) -> None:
+    """The last of the capacity goes to a claim whose commit fails: so it was not gone."""
+    claim(failing, holding(0, {1: {"VCPU": 2}}))
+    with together(failing) as ask:
+        lost = ask(claim, failing, holding(1, {1: {"VCPU": 1}}))
+        second = ask(claim, failing, holding(2, {1: {"VCPU": 1}}))
+        driver.fails_before = 2  # the shared commit, and that of the first one alone
+    with pytest.raises(DatabaseUnavailable):
+        lost.result(TIMEOUT)
+    second.result(TIMEOUT)
+    assert consumer_allocations(failing, consumer(1)) is None
+    assert consumer_allocations(failing, consumer(2)) is not None
+
+
+@pytest.mark.parametrize("writers", [1, 5])
+def test_a_commit_whose_answer_is_lost_is_looked_up(
+    failing: Database, driver: type[Driver], writers: int
+) -> None:
+    """It has taken place, so the answer is yes; and nothing is done a second time."""
+    add_provider(failing, 2, VCPU=10)
+    with together(failing) as ask:
+        claims = [ask(claim, failing, holding(n, {2: {"VCPU": 1}})) for n in range(writers)]
+        driver.fails_after = 1
+    for one in claims:
+        one.result(TIMEOUT)
+    assert provider_usages(failing, provider(2)).usages == {"VCPU": writers}
+    claim(failing, holding(99, {2: {"VCPU": 1}}))
+    assert provider_usages(failing, provider(2)).usages == {"VCPU": writers + 1}
+
+
+def test_a_commit_that_nobody_can_tell_of_is_no_success_and_no_conflict(
+    failing: Database, driver: type[Driver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 7: neither acknowledged nor tried again."""
+
+    def nobody_answers(*_: object) -> None:
+        raise sqlite3.OperationalError("unable to open database file")
+
+    driver.fails_after = 1
+    with monkeypatch.context() as patch:
+        patch.setattr(failing.engine.pool, "_do_get", nobody_answers)
+        with pytest.raises(DatabaseUnavailable):
+            claim(failing, holding(1, {1: {"VCPU": 1}}))
+    assert provider_usages(failing, provider(1)).usages == {"VCPU": 1}
+
+
+def test_no_more_than_so_many_share_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that come later are not kept waiting for ever."""
+    monkeypatch.setattr(group_commit, "WRITES_MAX", 3)
+    groups: list[int] = []
+    entered, may_go = Event(), Event()
+
+    def settle(writes: list[Write]) -> None:
+        entered.set()
+        assert may_go.wait(TIMEOUT)
+        groups.append(len(writes))
+        for write in writes:
+            write.succeed(None)
+
+    queue = GroupCommit(settle)
+    with ThreadPoolExecutor(10) as pool:
+        pool.submit(queue.settle, Write(lambda tx: None))
+        assert entered.wait(TIMEOUT)
+        for _ in range(7):
+            pool.submit(queue.settle, Write(lambda tx: None))
+        while len(queue._waiting) < 7:
+            pass
+        may_go.set()
+    assert groups == [1, 3, 3, 1]
+
+
+def test_a_fault_of_the_leader_reaches_everybody() -> None:
+    """Nobody waits for ever, and the next write is led by somebody."""
+    faults = [BerthError("broken")]
+
+    def settle(writes: list[Write]) -> None:
+        if faults:
+            raise faults.pop()
+        for write in writes:
+            write.succeed("done")
+
+    queue = GroupCommit(settle)
+    first, second = Write(lambda tx: None), Write(lambda tx: None)
+    queue.settle(first)
+    queue.settle(second)
+    with pytest.raises(BerthError):
+        first.outcome()
+    assert second.outcome() == "done"

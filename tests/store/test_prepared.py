@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prepared statements do what SQLAlchemy does with the same statement, only sooner."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import Executable, bindparam, func, select
+from sqlalchemy.exc import IntegrityError, OperationalError
+
+from berth.store.database import Database, Tx
+from berth.store.prepared import Statements, insert_of
+from berth.store.tables import projects, resource_providers
+from tests.store.fleet import add_provider
+
+_rp = resource_providers.c
+NOW = datetime(2030, 1, 2, 3, 4, 5)
+
+BY_NAMES = select(_rp.name, _rp.created_at, _rp.updated_at).where(
+    _rp.name.in_(bindparam("names", expanding=True)), _rp.generation >= 0
+)
+BY_TWO_LISTS = (
+    select(_rp.name, func.coalesce(_rp.generation, 7))
+    .where(
+        _rp.name.in_(bindparam("names", expanding=True))
+        | _rp.id.in_(bindparam("ids", expanding=True))
+    )
+    .order_by(_rp.id)
+)
+OF_TIME = select(_rp.name).where(_rp.created_at < bindparam("now")).order_by(_rp.id)
+
+
+@pytest.mark.parametrize(
+    ("query", "parameters"),
+    [
+        *((BY_NAMES, {"names": [f"p{n}" for n in range(count)]}) for count in (0, 1, 4)),
+        *((BY_TWO_LISTS, {"names": ["p1"] * n, "ids": [2, 3][:m]}) for n in (0, 1) for m in (0, 2)),
+        (OF_TIME, {"now": NOW}),
+        (OF_TIME, {"now": datetime(2000, 1, 1)}),
+    ],
+)
+def test_a_query_finds_what_sqlalchemy_finds(
+    db: Database, query: Executable, parameters: dict[str, Any]
+) -> None:
+    """With times as times, and lists of any length; also when it is asked again."""
+    for number in range(1, 5):
+        add_provider(db, number)
+    with db.read() as tx:
+        expected = [tuple(row) for row in tx.connection.execute(query, parameters)]
+        assert tx.rows(query, parameters) == expected
+        assert tx.rows(query, parameters) == expected
+
+
+def test_a_write_says_how_many_rows_it_wrote(db: Database) -> None:
+    """Once or many times, with times converted on the way."""
+    insert = insert_of(projects, "external_id", "created_at")
+
+    def unit(tx: Tx) -> tuple[int, int]:
+        return (
+            tx.change(insert, {"external_id": "a", "created_at": NOW}),
+            tx.change(insert, [{"external_id": name, "created_at": NOW} for name in "bcd"]),
+        )
+
+    assert db.write(unit) == (1, 3)
+    with db.read() as tx:
+        rows = tx.connection.execute(select(projects.c.external_id, projects.c.created_at)).all()
+    assert sorted(map(tuple, rows)) == [(name, NOW) for name in "abcd"]
+
+
+def test_errors_are_sqlalchemys(db: Database) -> None:
+    """So that the rest of the store knows one kind; they do not repeat the values."""
+    insert = insert_of(projects, "id", "external_id")
+
+    def twice(tx: Tx) -> None:
+        tx.change(insert, [{"id": 1, "external_id": "secret"}, {"id": 1, "external_id": "b"}])
+
+    with pytest.raises(IntegrityError) as refused:
+        db.write(twice)
+    assert "secret" not in str(refused.value)
+    with db.read() as tx, pytest.raises(OperationalError, match="no such function"):
+        tx.rows(select(func.nonsense(_rp.id)), {})
+
+
+def test_statements_must_not_be_made_anew_for_each_call(db: Database) -> None:
+    """They would be kept for ever."""
+    statements = Statements(db.engine.dialect)
+    with pytest.raises(AssertionError, match="made anew"):
+        for _ in range(1000):
+            statements.prepared(select(_rp.id))
