@@ -31,6 +31,10 @@ class AggregateSets:
         self._ids: dict[frozenset[AggregateId], int] = {frozenset(): NO_AGGREGATES}
         self._having: dict[AggregateId, list[int]] = {}
 
+    def __len__(self) -> int:
+        """How many sets there are by now."""
+        return len(self._sets)
+
     def id_of(self, aggregates: frozenset[AggregateId]) -> int:
         """The id of a set, given out on first sight."""
         known = self._ids.get(aggregates)

@@ -10,8 +10,9 @@ block, which shares with the old one all arrays that did not change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -24,13 +25,18 @@ from berth.model.ids import ClassId, ProviderId
 Ints = NDArray[np.int64]
 SmallInts = NDArray[np.int32]
 Floats = NDArray[np.float64]
+Bytes = NDArray[np.uint8]
 
 Values = TypeVar("Values", Floats, SmallInts)
+S = TypeVar("S", bound=np.generic)
 
 #: Trees per block: large enough that array operations outweigh the interpreter, small enough that
 #: copying one array of a block on a write costs microseconds and that a search with a limit touches
 #: little.
 ROWS_MAX: Final = 4096
+
+#: The length of every uuid's text.
+UUID_LENGTH: Final = 36
 
 
 class Tree(NamedTuple):
@@ -60,6 +66,35 @@ class Columns:
     #: Whether some step_size is not 1: whether the remainder has to be computed at all.
     stepped: bool
 
+    def with_used(self, used: Floats) -> Columns:
+        """The same inventories, with other amounts used of them."""
+        return Columns(
+            self.capacity, used, self.min_unit, self.max_unit, self.step_size, self.stepped
+        )
+
+    def only(self, index: Ints) -> Columns:
+        """Some rows, in the order given."""
+        return Columns(
+            self.capacity.take(index, axis=1),
+            self.used.take(index, axis=1),
+            self.min_unit.take(index, axis=1),
+            self.max_unit.take(index, axis=1),
+            self.step_size.take(index, axis=1),
+            self.stepped,
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Columns]) -> Columns:
+        """The rows of several, one behind another."""
+        return cls(
+            _side_by_side([part.capacity for part in parts]),
+            _side_by_side([part.used for part in parts]),
+            _side_by_side([part.min_unit for part in parts]),
+            _side_by_side([part.max_unit for part in parts]),
+            _side_by_side([part.step_size for part in parts]),
+            any(part.stepped for part in parts),
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
@@ -67,7 +102,7 @@ class Block:
 
     Attributes:
         provider_ids: (K, R).
-        uuids: K lists of R texts.
+        uuid_bytes: (K, R, 36), each provider's uuid as ASCII.
         aggregate_sets: (K, R), ids of `AggregateSets`: what each provider itself is in.
         tree_aggregate_sets: (R,), ids of `AggregateSets`: what any provider of the tree is in.
         columns: one entry for each class of the shape.
@@ -78,16 +113,21 @@ class Block:
 
     shape: Shape
     provider_ids: Ints
-    uuids: list[list[str]]
+    uuid_bytes: Bytes
     aggregate_sets: SmallInts
     tree_aggregate_sets: SmallInts
     columns: Mapping[ClassId, Columns]
-    summaries: list[str | None]
+    summaries: list[bytes | None]
 
     @property
     def rows(self) -> int:
         """The number of trees."""
         return len(self.summaries)
+
+    def uuid(self, node: int, row: int) -> str:
+        """The uuid of one provider."""
+        text: bytes = self.uuid_bytes[node, row].tobytes()
+        return text.rstrip(b"\0").decode("ascii")
 
     @classmethod
     def of(cls, shape: Shape, trees: Sequence[Tree]) -> Block:
@@ -97,7 +137,9 @@ class Block:
         return cls(
             shape=shape,
             provider_ids=np.array([[n.provider_id for n in row] for row in nodes], dtype=np.int64),
-            uuids=[[n.uuid for n in row] for row in nodes],
+            uuid_bytes=bytes_of([n.uuid for row in nodes for n in row]).reshape(
+                shape.size, len(trees), UUID_LENGTH
+            ),
             aggregate_sets=np.array([[n.aggregate_set for n in row] for row in nodes], np.int32),
             tree_aggregate_sets=np.array([tree.aggregate_set for tree in trees], dtype=np.int32),
             columns=_columns_of(shape, nodes),
@@ -110,8 +152,8 @@ class Block:
         Ids alone do not tell: SQLite gives the id of a deleted provider to the next one.
         """
         return self.shape is tree.shape and all(
-            self.uuids[node][row] == record.uuid
-            and self.provider_ids[node, row] == record.provider_id
+            self.provider_ids[node, row] == record.provider_id
+            and self.uuid(node, row) == record.uuid
             for node, record in enumerate(tree.nodes)
         )
 
@@ -139,46 +181,91 @@ class Block:
             summaries=summaries,
         )
 
-    def with_rows(self, trees: Sequence[Tree]) -> Block:
-        """The block with more trees behind its own."""
-        more = Block.of(self.shape, trees)
+    def with_used(self, changes: Iterable[tuple[int, int, Mapping[ClassId, int]]]) -> Block:
+        """The block with other amounts used.
+
+        Args:
+            changes: (row, node, class -> amount used); a class that the node does not have is
+                passed over.
+
+        Cost: a copy of one array for each class of which an amount is another one now.
+        """
+        changed: dict[ClassId, Floats] = {}
+        summaries = self.summaries
+        for row, node, amounts in changes:
+            for class_id, amount in amounts.items():
+                line = self.shape.row_of_node.get(class_id, {}).get(node)
+                if line is None:
+                    continue
+                used = changed.get(class_id)
+                if used is None:
+                    used = self.columns[class_id].used
+                if used.item(line, row) == amount:
+                    continue
+                if class_id not in changed:
+                    used = changed[class_id] = used.copy()
+                used[line, row] = amount
+                if summaries is self.summaries:
+                    summaries = summaries.copy()
+                summaries[row] = None
+        if not changed:
+            return self
+        columns = dict(self.columns)
+        for class_id, used in changed.items():
+            columns[class_id] = columns[class_id].with_used(used)
         return Block(
             shape=self.shape,
-            provider_ids=np.concatenate((self.provider_ids, more.provider_ids), axis=1),
-            uuids=[ours + theirs for ours, theirs in zip(self.uuids, more.uuids, strict=True)],
-            aggregate_sets=np.concatenate((self.aggregate_sets, more.aggregate_sets), axis=1),
-            tree_aggregate_sets=np.concatenate(
-                (self.tree_aggregate_sets, more.tree_aggregate_sets)
-            ),
-            columns={
-                class_id: _joined(columns, more.columns[class_id])
-                for class_id, columns in self.columns.items()
-            },
-            summaries=self.summaries + more.summaries,
+            provider_ids=self.provider_ids,
+            uuid_bytes=self.uuid_bytes,
+            aggregate_sets=self.aggregate_sets,
+            tree_aggregate_sets=self.tree_aggregate_sets,
+            columns=columns,
+            summaries=summaries,
         )
 
-    def only_rows(self, kept: Sequence[int]) -> Block:
-        """The block with some of its rows, in the order given."""
-        index = np.array(kept, dtype=np.int64)
-        return Block(
-            shape=self.shape,
-            provider_ids=self.provider_ids[:, index],
-            uuids=[[texts[row] for row in kept] for texts in self.uuids],
-            aggregate_sets=self.aggregate_sets[:, index],
-            tree_aggregate_sets=self.tree_aggregate_sets[index],
+    @classmethod
+    def joined(cls, blocks: Sequence[Block]) -> Block:
+        """The rows of some blocks of one shape, one block's behind another's."""
+        first = blocks[0]
+        return cls(
+            shape=first.shape,
+            provider_ids=_side_by_side([block.provider_ids for block in blocks]),
+            uuid_bytes=_side_by_side([block.uuid_bytes for block in blocks]),
+            aggregate_sets=_side_by_side([block.aggregate_sets for block in blocks]),
+            tree_aggregate_sets=np.concatenate([block.tree_aggregate_sets for block in blocks]),
             columns={
-                class_id: Columns(
-                    columns.capacity[:, index],
-                    columns.used[:, index],
-                    columns.min_unit[:, index],
-                    columns.max_unit[:, index],
-                    columns.step_size[:, index],
-                    columns.stepped,
-                )
-                for class_id, columns in self.columns.items()
+                class_id: Columns.joined([block.columns[class_id] for block in blocks])
+                for class_id in first.columns
             },
-            summaries=[self.summaries[row] for row in kept],
+            summaries=list(chain.from_iterable(block.summaries for block in blocks)),
         )
+
+    def part(self, begin: int, end: int) -> Block:
+        """A block of some consecutive rows."""
+        return self._only(np.arange(begin, end), self.summaries[begin:end])
+
+    def without_rows(self, gone: Collection[int]) -> tuple[Block, list[int]]:
+        """The block without some rows; others must stay.
+
+        The last rows move to where rows went, and all others stand where they stood.
+
+        Returns:
+            The block, and the rows in which other trees stand now.
+        """
+        rows = self.rows - len(gone)
+        assert rows > 0
+        holes = sorted(row for row in gone if row < rows)
+        moved = [row for row in range(rows, self.rows) if row not in gone]
+        index = np.arange(rows)
+        index[holes] = moved
+        summaries = self.summaries[:rows]
+        for hole, row in zip(holes, moved, strict=True):
+            summaries[hole] = self.summaries[row]
+        return self._only(index, summaries), holes
+
+    def with_rows(self, trees: Sequence[Tree]) -> Block:
+        """The block with more trees behind its own."""
+        return Block.joined((self, Block.of(self.shape, trees)))
 
     def tree(self, row: int) -> Tree:
         """A row as records again: what `check` compares with the database."""
@@ -189,12 +276,24 @@ class Block:
             int(self.tree_aggregate_sets[row]),
         )
 
+    def _only(self, index: Ints, summaries: list[bytes | None]) -> Block:
+        """Some rows, in the order given, with their summaries."""
+        return Block(
+            shape=self.shape,
+            provider_ids=self.provider_ids.take(index, axis=1),
+            uuid_bytes=self.uuid_bytes.take(index, axis=1),
+            aggregate_sets=self.aggregate_sets.take(index, axis=1),
+            tree_aggregate_sets=self.tree_aggregate_sets.take(index),
+            columns={class_id: columns.only(index) for class_id, columns in self.columns.items()},
+            summaries=summaries,
+        )
+
     def _node(self, node: int, row: int, ids: Sequence[ProviderId]) -> NodeRecord:
         parent = self.shape.parents[node]
         kind = self.shape.kinds[node]
         return NodeRecord(
             provider_id=ids[node],
-            uuid=self.uuids[node][row],
+            uuid=self.uuid(node, row),
             parent_id=None if parent < 0 else ids[parent],
             root_id=ids[0],
             inventories=tuple(self._inventory(class_id, node, row) for class_id in kind.classes),
@@ -237,6 +336,12 @@ class Block:
         )
 
 
+def bytes_of(uuids: Sequence[str]) -> Bytes:
+    """Uuids as ASCII, of shape (N, 36); what is shorter is filled up with zeros."""
+    texts = np.array(uuids, dtype=f"S{UUID_LENGTH}")
+    return texts.view(np.uint8).reshape(len(uuids), UUID_LENGTH)
+
+
 def _columns_of(shape: Shape, nodes: Sequence[Sequence[NodeRecord]]) -> dict[ClassId, Columns]:
     columns = {}
     for class_id, having in shape.nodes_of_class.items():
@@ -256,15 +361,8 @@ def _columns_of(shape: Shape, nodes: Sequence[Sequence[NodeRecord]]) -> dict[Cla
     return columns
 
 
-def _joined(ours: Columns, theirs: Columns) -> Columns:
-    return Columns(
-        np.concatenate((ours.capacity, theirs.capacity), axis=1),
-        np.concatenate((ours.used, theirs.used), axis=1),
-        np.concatenate((ours.min_unit, theirs.min_unit), axis=1),
-        np.concatenate((ours.max_unit, theirs.max_unit), axis=1),
-        np.concatenate((ours.step_size, theirs.step_size), axis=1),
-        ours.stepped or theirs.stepped,
-    )
+def _side_by_side(arrays: Sequence[NDArray[S]]) -> NDArray[S]:
+    return np.concatenate(arrays, axis=1)
 
 
 def _put(array: Values, rows: Sequence[int], values: Sequence[Sequence[float]]) -> Values:

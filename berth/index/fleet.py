@@ -7,6 +7,7 @@ snapshots that it gives out may be read by any number of threads.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
@@ -16,10 +17,12 @@ import os_traits
 
 from berth.index.aggregate_sets import AggregateSets
 from berth.index.block import ROWS_MAX, Block, Tree
+from berth.index.bulk import BlockBuilder
 from berth.index.paged_map import PagedMap
 from berth.index.records import InventoryRecord, NodeRecord
-from berth.index.shape import Shape, ShapeRegistry, kind_of
+from berth.index.shape import Shape, ShapeRegistry
 from berth.index.snapshot import Location, Names, Sharing, Snapshot, location_of, packed
+from berth.index.uuid_map import UuidMap
 from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
 from berth.store.index_feed import FleetRows
 
@@ -39,7 +42,7 @@ class Fleet:
         #: ids.
         self._aggregate_ids: dict[str, AggregateId] = {}
         self._known_aggregates: set[AggregateId] = set()
-        self._provider_ids: dict[str, ProviderId] = {}
+        self._uuids = UuidMap()
         self._shapes = ShapeRegistry()
         self._sets = AggregateSets()
         self._locations = PagedMap()
@@ -51,6 +54,8 @@ class Fleet:
         #: has.
         self._sharing_by: dict[ProviderId, tuple[int, tuple[ClassId, ...]]] = {}
         self._sharing = self._sharing_now()
+        #: Whether `_sharing_by` has changed since.
+        self._sharing_changed = False
 
     def snapshot(self) -> Snapshot:
         """The fleet as it is now; later changes do not touch it. Cost: a few copies of page
@@ -59,7 +64,7 @@ class Fleet:
             blocks=tuple(self._blocks),
             locations=self._locations.fork(),
             names=self.names,
-            provider_ids=self._provider_ids,
+            uuids=self._uuids,
             aggregate_ids=self._aggregate_ids,
             aggregate_sets=self._sets,
             sharing=self._sharing,
@@ -87,12 +92,24 @@ class Fleet:
 
     def roots_of(self, providers: Iterable[ProviderId]) -> set[ProviderId]:
         """The roots, as the index has them, of those of some providers that it has."""
-        roots = set()
+        roots: set[ProviderId] = set()
         for provider in providers:
             at = location_of(self._locations.get(provider))
             if at is not None:
                 roots.add(ProviderId(int(self._block(at.slot).provider_ids[0, at.row])))
         return roots
+
+    def load(self, parts: Iterable[FleetRows]) -> None:
+        """Fill the fleet, which must be empty: each tree in one of some parts, whole."""
+        assert not self._blocks
+        builder = BlockBuilder(self._shapes, self._sets)
+        for part in parts:
+            for block in builder.add(part):
+                self._settle(block)
+        for block in builder.rest():
+            self._settle(block)
+        self._uuids = UuidMap(block for block in self._blocks if block is not None)
+        self._renew_sharing()
 
     def trees_from(self, rows: FleetRows) -> list[Tree]:
         """Assemble whole trees from their rows."""
@@ -116,21 +133,33 @@ class Fleet:
                 del gone[root]
             else:
                 added[tree.shape].append(tree)
-        before = dict(self._sharing_by)
         for slot, changed in values.items():
-            self._blocks[slot] = self._block(slot).with_row_values(changed)
-            self._note_sharing(changed.values())
-        removed = self._remove(gone.values())
+            block = self._blocks[slot] = self._block(slot).with_row_values(changed)
+            self._note_sharing(block, changed)
+        known = self._remove(gone.values())
         for shape, news in added.items():
             self._add(shape, news)
-        # RACE tests/index/test_fleet.py: readers look up uuids in the same map meanwhile, so a
-        # provider that stays must not be missing from it for a moment.
-        staying = {node.uuid for news in added.values() for tree in news for node in tree.nodes}
-        for uuid in removed:
-            if uuid not in staying:
-                self._provider_ids.pop(uuid, None)
-        if self._sharing_by != before:
-            self._sharing = self._sharing_now()
+            for tree in news:
+                for node in tree.nodes:
+                    if (node.uuid, node.provider_id) not in known:
+                        self._uuids.add(node.uuid, node.provider_id)
+        if self._uuids.is_crowded:
+            self._uuids = UuidMap(block for block in self._blocks if block is not None)
+        self._renew_sharing()
+
+    def set_used(self, used: Mapping[ProviderId, Mapping[ClassId, int]]) -> None:
+        """Take over amounts used; nothing else of these providers has changed.
+
+        Providers that the fleet does not have are passed over, and so is what they have no
+        inventory of. Cost: a copy of one array for each class and block that is touched.
+        """
+        by_slot: defaultdict[int, list[tuple[int, int, Mapping[ClassId, int]]]] = defaultdict(list)
+        for provider, amounts in used.items():
+            at = location_of(self._locations.get(provider))
+            if at is not None:
+                by_slot[at.slot].append((at.row, at.node, amounts))
+        for slot, changes in by_slot.items():
+            self._blocks[slot] = self._block(slot).with_used(changes)
 
     def _row_of_root(self, root: ProviderId) -> Location | None:
         at = location_of(self._locations.get(root))
@@ -141,70 +170,92 @@ class Fleet:
         assert block is not None
         return block
 
-    def _remove(self, places: Iterable[Location]) -> list[str]:
-        """Take trees out; the uuids of their providers, which can still be found by them."""
-        uuids: list[str] = []
-        rows: defaultdict[int, set[int]] = defaultdict(set)
+    def _remove(self, places: Iterable[Location]) -> set[tuple[str, ProviderId]]:
+        """Take trees out; the uuids and ids of their providers."""
+        removed: set[tuple[str, ProviderId]] = set()
+        by_slot: defaultdict[int, set[int]] = defaultdict(set)
         for place in places:
-            rows[place.slot].add(place.row)
-        for slot, removed in rows.items():
+            by_slot[place.slot].add(place.row)
+        for slot, rows in by_slot.items():
             block = self._block(slot)
-            for row in removed:
-                self._forget(block, row)
-                uuids.extend(texts[row] for texts in block.uuids)
-            kept = [row for row in range(block.rows) if row not in removed]
-            if kept:
-                self._put(slot, block.only_rows(kept))
+            for row in rows:
+                for node, provider in enumerate(block.provider_ids[:, row].tolist()):
+                    removed.add((block.uuid(node, row), provider))
+                    self._locations.remove(provider)
+                    self._forget_sharing(provider)
+            if len(rows) < block.rows:
+                smaller, moved = block.without_rows(rows)
+                self._blocks[slot] = smaller
+                self._place(slot, smaller, moved)
             else:
-                self._blocks[slot] = None
-                self._free_slots.append(slot)
-                self._slots[block.shape].discard(slot)
-                if not self._slots[block.shape]:
-                    del self._slots[block.shape]
-        return uuids
+                self._vacate(slot, block.shape)
+        return removed
 
-    def _forget(self, block: Block, row: int) -> None:
-        for provider in block.provider_ids[:, row].tolist():
-            self._locations.remove(provider)
-            self._sharing_by.pop(provider, None)
+    def _vacate(self, slot: int, shape: Shape) -> None:
+        self._blocks[slot] = None
+        self._free_slots.append(slot)
+        self._slots[shape].discard(slot)
+        if not self._slots[shape]:
+            del self._slots[shape]
 
     def _add(self, shape: Shape, trees: Sequence[Tree]) -> None:
-        self._note_sharing(trees)
-        for tree in trees:
-            for node in tree.nodes:
-                self._provider_ids[node.uuid] = node.provider_id
         done = 0
         for slot in sorted(self._slots[shape]):
             block = self._block(slot)
             part = trees[done : done + ROWS_MAX - block.rows]
             if part:
-                self._put(slot, block.with_rows(part))
+                larger = self._blocks[slot] = block.with_rows(part)
+                rows = range(block.rows, larger.rows)
+                self._place(slot, larger, rows)
+                self._note_sharing(larger, rows)
                 done += len(part)
         while done < len(trees):
             part = trees[done : done + ROWS_MAX]
-            slot = self._free_slots.pop() if self._free_slots else len(self._blocks)
-            if slot == len(self._blocks):
-                self._blocks.append(None)
-            self._slots[shape].add(slot)
-            self._put(slot, Block.of(shape, part))
+            self._settle(Block.of(shape, part))
             done += len(part)
 
-    def _put(self, slot: int, block: Block) -> None:
+    def _settle(self, block: Block) -> None:
+        """Give a new block a slot."""
+        slot = self._free_slots.pop() if self._free_slots else len(self._blocks)
+        if slot == len(self._blocks):
+            self._blocks.append(None)
         self._blocks[slot] = block
-        nodes = np.arange(block.shape.size, dtype=np.int64)[:, None]
-        rows = np.arange(block.rows, dtype=np.int64)[None, :]
-        self._locations.set_many(block.provider_ids.ravel(), packed(slot, rows, nodes).ravel())
+        self._slots[block.shape].add(slot)
+        rows = range(block.rows)
+        self._place(slot, block, rows)
+        self._note_sharing(block, rows)
 
-    def _note_sharing(self, trees: Iterable[Tree]) -> None:
+    def _place(self, slot: int, block: Block, rows: Sequence[int]) -> None:
+        """Note where the trees in some rows of a block stand."""
+        if rows:
+            at = np.array(rows, dtype=np.int64)
+            nodes = np.arange(block.shape.size, dtype=np.int64)[:, None]
+            self._locations.set_many(
+                block.provider_ids[:, at].ravel(), packed(slot, at[None, :], nodes).ravel()
+            )
+
+    def _note_sharing(self, block: Block, rows: Iterable[int]) -> None:
+        """Note the sharing providers in some rows of a block."""
         sharing = self.names.trait_ids.get(SHARING_TRAIT)
-        for tree in trees:
-            if sharing in tree.shape.traits:
-                for node in tree.nodes:
-                    if sharing in node.traits:
-                        self._sharing_by[node.provider_id] = (
-                            node.aggregate_set,
-                            kind_of(node).classes,
-                        )
+        if sharing not in block.shape.traits:
+            return
+        for node, kind in enumerate(block.shape.kinds):
+            if sharing in kind.traits:
+                for row in rows:
+                    provider = ProviderId(block.provider_ids.item(node, row))
+                    through = block.aggregate_sets.item(node, row), kind.classes
+                    if self._sharing_by.get(provider) != through:
+                        self._sharing_by[provider] = through
+                        self._sharing_changed = True
+
+    def _forget_sharing(self, provider: ProviderId) -> None:
+        if self._sharing_by.pop(provider, None) is not None:
+            self._sharing_changed = True
+
+    def _renew_sharing(self) -> None:
+        if self._sharing_changed:
+            self._sharing = self._sharing_now()
+            self._sharing_changed = False
 
     def _sharing_now(self) -> Sharing:
         by_aggregate: defaultdict[AggregateId, list[ProviderId]] = defaultdict(list)
@@ -220,8 +271,10 @@ class Fleet:
 
 def _trees(rows: FleetRows, shapes: ShapeRegistry, sets: AggregateSets) -> Iterator[Tree]:
     inventories: defaultdict[int, list[InventoryRecord]] = defaultdict(list)
-    for provider, *inventory in rows.inventories:
-        inventories[provider].append(InventoryRecord._make(inventory))
+    for provider, class_id, net, ratio, used, least, most, step in rows.inventories:
+        inventories[provider].append(
+            InventoryRecord(class_id, float(math.trunc(net * ratio)), used, least, most, step)
+        )
     traits = _gathered(rows.traits)
     aggregates = _gathered(rows.aggregates)
     same: dict[frozenset[TraitId], frozenset[TraitId]] = {}

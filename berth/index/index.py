@@ -22,7 +22,7 @@ from berth.model.errors import DatabaseUnavailable, IndexUnavailable
 from berth.model.ids import ProviderId
 from berth.store import index_feed
 from berth.store.database import Database, Tx
-from berth.store.index_feed import NAMES_CHANGED, WriterHead
+from berth.store.index_feed import WriterHead
 
 
 @dataclass(slots=True)
@@ -35,6 +35,8 @@ class Counts:
     refreshes: int = 0
     #: Trees loaded by refreshes.
     trees: int = 0
+    #: Providers of which refreshes looked up nothing but the usage.
+    usages: int = 0
 
 
 class Index:
@@ -84,7 +86,7 @@ class Index:
             self._fleet = self._snapshot = self._stamp = None
 
     def _refreshed(self) -> Snapshot:
-        with self._db.read() as tx:
+        with self._db.watch() as tx:
             heads = index_feed.writer_heads(tx)
             if self._fleet is None or _beyond_horizon(self._applied, heads):
                 return self._reloaded(tx, heads)
@@ -95,16 +97,26 @@ class Index:
             }
             if not moved and self._snapshot is not None:
                 return self._snapshot
-            changed = index_feed.journal_since(tx, moved)
-            names_changed = NAMES_CHANGED in changed
-            changed.discard(NAMES_CHANGED)
-            if names_changed and not self._fleet.add_names(
+            changes = index_feed.journal_since(tx, moved)
+            if changes.names and not self._fleet.add_names(
                 class_ids=(names := index_feed.names(tx)).classes, trait_ids=names.traits
             ):
                 return self._reloaded(tx, heads)
-            self._replace_trees(self._fleet, tx, changed)
+            self._apply(self._fleet, tx, changes)
         self.counts.refreshes += 1
         return self._taken(self._fleet, heads)
+
+    def _apply(self, fleet: Fleet, tx: Tx, changes: index_feed.Changes) -> None:
+        try:
+            if changes.wholly:
+                self._replace_trees(fleet, tx, changes.wholly)
+            if changes.usage_only:
+                self.counts.usages += len(changes.usage_only)
+                fleet.set_used(index_feed.usages_of(tx, changes.usage_only))
+        except BaseException:
+            # Half a change is no index: the next read starts from the database.
+            self._fleet = None
+            raise
 
     def _replace_trees(self, fleet: Fleet, tx: Tx, changed: set[ProviderId]) -> None:
         roots = index_feed.roots_of(tx, changed) | fleet.roots_of(changed)
@@ -112,12 +124,7 @@ class Index:
         unknown = fleet.unknown_aggregates(aggregate for _, aggregate in rows.aggregates)
         fleet.add_aggregates(index_feed.aggregate_ids(tx, unknown))
         self.counts.trees += len(roots)
-        try:
-            fleet.replace(roots, fleet.trees_from(rows))
-        except BaseException:
-            # Half a change is no index: the next read starts from the database.
-            self._fleet = None
-            raise
+        fleet.replace(roots, fleet.trees_from(rows))
 
     def _reloaded(self, tx: Tx, heads: Mapping[int, WriterHead]) -> Snapshot:
         fleet = _loaded(tx)
@@ -156,6 +163,5 @@ def _loaded(tx: Tx) -> Fleet:
     names = index_feed.names(tx)
     fleet = Fleet(class_ids=names.classes, trait_ids=names.traits)
     fleet.add_aggregates(index_feed.aggregate_ids(tx, None))
-    trees = fleet.trees_from(index_feed.fleet_rows(tx, None))
-    fleet.replace([], trees)
+    fleet.load(index_feed.fleet_parts(tx))
     return fleet

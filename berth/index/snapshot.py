@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from berth.index.aggregate_sets import AggregateSets
 from berth.index.block import Block
 from berth.index.paged_map import ABSENT, Ints, PagedMap
+from berth.index.uuid_map import UuidMap
 from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
 
 _ROW_SHIFT: Final = 16
@@ -95,16 +96,15 @@ class Snapshot:
     Attributes:
         blocks: by slot; None where a slot is free.
         locations: provider id -> `packed` location.
-        provider_ids, aggregate_ids: uuid -> id. These two are shared with later snapshots and may
-            already know newer providers, which `locate` then does not find: to this snapshot they
-            do not exist yet.
+        uuids: which providers may have a uuid; shared with later snapshots.
+        aggregate_ids: uuid -> id; shared with later snapshots, and may already know newer ones.
         aggregate_sets: likewise shared; a set's id never changes its meaning.
     """
 
     blocks: Sequence[Block | None]
     locations: PagedMap
     names: Names
-    provider_ids: Mapping[str, ProviderId]
+    uuids: UuidMap
     aggregate_ids: Mapping[str, AggregateId]
     aggregate_sets: AggregateSets
     sharing: Sharing
@@ -125,9 +125,11 @@ class Snapshot:
 
     def locate_uuid(self, uuid: str) -> Location | None:
         """Where the provider with a uuid stands, None if there is none."""
-        provider = self.provider_ids.get(uuid)
-        location = None if provider is None else self.locate(provider)
-        if location is None or self.block(location.slot).uuids[location.node][location.row] != uuid:
-            # A newer provider, which may have the id of one that this snapshot still has.
-            return None
-        return location
+        for provider in self.uuids.find(uuid):
+            location = self.locate(provider)
+            if location is None:
+                continue
+            # It may be a newer provider, with the id of one that this snapshot still has.
+            if self.block(location.slot).uuid(location.node, location.row) == uuid:
+                return location
+        return None

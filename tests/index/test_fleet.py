@@ -11,6 +11,7 @@ import pytest
 
 from berth.index.block import Tree
 from berth.index.fleet import Fleet
+from berth.index.paged_map import Ints, PagedMap
 from berth.index.shape import Shape
 from berth.model.ids import ClassId, ProviderId
 from berth.store.index_feed import FleetRows
@@ -23,7 +24,7 @@ Provider = tuple[ProviderId, str, ProviderId | None, ProviderId]
 
 def rows_of(*providers: Provider) -> FleetRows:
     """Providers with eight VCPU each."""
-    inventories = [(provider[0], VCPU, 8.0, 0, 1, 8, 1) for provider in providers]
+    inventories = [(provider[0], VCPU, 8, 1.0, 0, 1, 8, 1) for provider in providers]
     return FleetRows(list(providers), inventories, [], [])
 
 
@@ -72,3 +73,28 @@ def test_a_fleet_keeps_no_shape_that_nobody_has() -> None:
     fleet.replace([HOST], [])
     gc.collect()
     assert shape() is None
+
+
+def test_a_tree_that_comes_or_goes_moves_one_row_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many stand beside it; and a snapshot given out before still finds them all."""
+    hosts = [(ProviderId(n), f"host {n}", None, ProviderId(n)) for n in range(1, 1001)]
+    fleet = fleet_of(*hosts)
+    held = fleet.snapshot()
+    placed: list[int] = []
+    set_many = PagedMap.set_many
+
+    def counted(self: PagedMap, keys: Ints, values: Ints) -> None:
+        placed.append(len(keys))
+        set_many(self, keys, values)
+
+    monkeypatch.setattr(PagedMap, "set_many", counted)
+    fleet.replace([ProviderId(500)], [])
+    assert placed == [1]
+    newcomer = (ProviderId(2000), "newcomer", None, ProviderId(2000))
+    fleet.replace([ProviderId(2000)], fleet.trees_from(rows_of(newcomer)))
+    assert placed == [1, 1]
+    for number, uuid, *_ in hosts:
+        at = held.locate(number)
+        assert at is not None and held.block(at.slot).uuid(at.node, at.row) == uuid
+    assert fleet.snapshot().locate_uuid("host 500") is None
+    assert fleet.snapshot().locate_uuid("host 1000") is not None

@@ -15,6 +15,7 @@ from berth.index.fleet import Fleet
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import IndexUnavailable
 from berth.model.ids import ConsumerUUID, ProviderUUID
+from berth.model.sentinels import UNSET
 from berth.store.allocations import delete_allocations, replace_allocations
 from berth.store.database import Database, DatabaseOptions, open_database, trim_journal, utc_now
 from berth.store.providers import delete_provider, update_provider
@@ -83,9 +84,23 @@ def test_a_refresh_loads_the_touched_tree_only(database: Database) -> None:
     build_in_store(world(FLEET), database)
     index = Index(database)
     index.snapshot()
-    claim(database, "numa1", 1)
+    numa1 = ProviderUUID(provider_uuid("numa1"))
+    update_provider(database, numa1, name="renamed", parent_uuid=UNSET, may_reparent=False)
     index.snapshot()
     assert (index.counts.loads, index.counts.refreshes, index.counts.trees) == (1, 1, 1)
+
+
+def test_a_claim_makes_a_refresh_look_at_usage_only(database: Database) -> None:
+    """Whatever else the trees hold is not read again: nothing of it can have changed."""
+    build_in_store(world(FLEET), database)
+    index = Index(database)
+    index.snapshot()
+    claim(database, "numa1", 1)
+    with counted_statements(database) as asked:
+        snapshot = index.snapshot()
+    assert used_of(snapshot, "numa1") == {"VCPU": 1}
+    assert (index.counts.trees, index.counts.usages) == (0, 1)
+    assert len([one for one in asked if one.startswith("SELECT")]) == 3
 
 
 def test_nothing_is_asked_while_nothing_changes(database: Database) -> None:

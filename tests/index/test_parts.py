@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.index.aggregate_sets import NO_AGGREGATES, AggregateSets
+from berth.index.block import Block, Tree
 from berth.index.paged_map import ABSENT, PagedMap
 from berth.index.records import InventoryRecord, NodeRecord
 from berth.index.shape import Shape, ShapeRegistry
+from berth.index.uuid_map import UuidMap
 from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
 
 VCPU, FPGA = ClassId(0), ClassId(16)
@@ -46,6 +48,19 @@ def test_a_forked_map_keeps_what_it_had(pairs: list[tuple[int, int]], data: st.D
     for key, value in written.items():
         assert second.get(key) == value
         assert first.get(key) == (ABSENT if key in changed else value)
+
+
+def test_a_map_of_uuids_finds_the_loaded_and_the_new() -> None:
+    """Those of the blocks and those noted since; several for one uuid, none for an unknown one."""
+    shapes = ShapeRegistry()
+    trees = [Tree(*shapes.arrange([node(number)]), NO_AGGREGATES) for number in range(50)]
+    uuids = UuidMap([Block.of(trees[0].shape, trees)])
+    assert [uuids.find(str(number)) for number in range(50)] == [(number,) for number in range(50)]
+    uuids.add("7", ProviderId(70))
+    uuids.add("new", ProviderId(71))
+    assert set(uuids.find("7")) == {7, 70}
+    assert uuids.find("new") == (71,)
+    assert uuids.find("unknown") == ()
 
 
 def test_a_set_of_aggregates_has_one_number() -> None:
