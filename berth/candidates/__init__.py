@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import chain
 
-from berth.candidates.plan import NothingFits, any_root_passes, plan_of
+from berth.candidates.budget import Budget
+from berth.candidates.plan import NothingFits, any_root_passes, kept_plan_of, plan_of
 from berth.candidates.render import NO_CANDIDATES, render
 from berth.candidates.request import (
     CandidatesRequest,
@@ -21,9 +23,10 @@ from berth.candidates.request import (
 )
 from berth.candidates.search import search
 from berth.index.snapshot import Snapshot
-from berth.model.errors import UnknownResourceClass, UnknownTraits
+from berth.model.errors import SearchGaveUp, UnknownResourceClass, UnknownTraits
 
 __all__ = [
+    "Budget",
     "CandidatesRequest",
     "RequestGroup",
     "ResponseForm",
@@ -39,27 +42,41 @@ def find_candidates(
     settings: SearchSettings,
     form: ResponseForm,
     rng: random.Random,
+    budget: Budget | None = None,
 ) -> bytes:
     """Where could this fit? The whole body of `GET /allocation_candidates`.
+
+    Args:
+        budget: when it ends, the answer has the candidates found so far, and `Budget.ended` says
+            why; None for no bound.
 
     Raises:
         UnknownResourceClass, UnknownTraits: a name that the deployment does not know, unless an
             earlier part of the request already has the empty answer (spec/allocation-candidates.md
             4, point 8).
+        SearchGaveUp: the time was over before any candidate was found.
     """
+    budget = budget or Budget()
     try:
-        plan = plan_of(snapshot, request, one_per_tree=not form.trees)
+        plan = kept_plan_of(snapshot, request, one_per_tree=not form.trees)
     except NothingFits:
         return NO_CANDIDATES
     except (UnknownResourceClass, UnknownTraits):
-        if _ends_before_unknown_name(snapshot, request):
+        if _ends_before_unknown_name(snapshot, request, budget):
             return NO_CANDIDATES
         raise
-    batches = search(snapshot, plan, settings, request.limit, rng)
-    return render(snapshot, plan, form, batches)
+    batches = search(snapshot, plan, settings, request.limit, rng=rng, budget=budget)
+    first = next(batches, None)
+    if first is None:
+        if budget.ended:
+            raise SearchGaveUp(budget.seconds)
+        return NO_CANDIDATES
+    return render(snapshot, plan, form, chain((first,), batches), budget)
 
 
-def _ends_before_unknown_name(snapshot: Snapshot, request: CandidatesRequest) -> bool:
+def _ends_before_unknown_name(
+    snapshot: Snapshot, request: CandidatesRequest, budget: Budget
+) -> bool:
     """Whether a request with an unknown name has the empty answer before that name is looked up.
 
     Its parts are looked at one by one, as the original does: the roots, then each group alone.
@@ -76,6 +93,7 @@ def _ends_before_unknown_name(snapshot: Snapshot, request: CandidatesRequest) ->
             return True
         except (UnknownResourceClass, UnknownTraits):
             return False
-        if next(search(snapshot, plan, SearchSettings(), 1, random.Random(0)), None) is None:
+        found = search(snapshot, plan, SearchSettings(), 1, rng=random.Random(0), budget=budget)
+        if next(found, None) is None and not budget.ended:
             return True
     raise AssertionError("no name of the request is unknown")

@@ -15,13 +15,15 @@ same_subtree, sums), 5.6.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from berth.candidates.anchors import Amounts, Anchors, foreign_room
+from berth.candidates.anchors import Anchors
+from berth.candidates.foreign import Amounts
 from berth.candidates.plan import Plan, Slot
+from berth.candidates.structure import Structure, bits_of
 from berth.index.aggregate_sets import Mask
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ClassId, TraitId
@@ -55,11 +57,9 @@ class Path:
     reverse."""
 
     def __init__(self, snapshot: Snapshot, plan: Plan, anchors: Anchors) -> None:
-        self._snapshot = snapshot
         self._plan = plan
         self._anchors = anchors
-        self._shape = anchors.block.shape
-        self._size = self._shape.size
+        self._structure = Structure(snapshot, anchors)
         self._kinds = plan.kinds
         #: depth -> slot. Slots with few options first: a walk turns back early.
         self._order = sorted(
@@ -165,14 +165,14 @@ class Path:
             for kind in self._kinds.suffixed:
                 domains[kind] &= ~bit
         if self._plan.one_per_tree:
-            others = self._of_tree(choice) & ~bit
+            others = self._structure.of_tree(choice) & ~bit
             domains = [domain & ~others for domain in domains]
         for class_id, _ in slot.amounts:
             self._strike_full(domains, choice, class_id, alive)
         spans = before.spans
         for subtree in self._kinds.subtrees_of[self._kinds.of_slot[number]]:
             common, chosen = spans[subtree]
-            span = common & self._lineage(choice), chosen | bit
+            span = common & self._structure.lineage(choice), chosen | bit
             if not self._narrow_subtree(domains, subtree, span):
                 return None
             spans = (*spans[:subtree], span, *spans[subtree + 1 :])
@@ -204,7 +204,7 @@ class Path:
         if not tops:
             return False
         # The ancestors of one provider are a line, of which the first is above all others.
-        below = self._below((tops & -tops).bit_length() - 1)
+        below = self._structure.below((tops & -tops).bit_length() - 1)
         for kind in kinds:
             domains[kind] &= below
         return True
@@ -262,12 +262,7 @@ class Path:
         key = choice, class_id
         room = self._rooms.get(key)
         if room is None:
-            if choice >= self._size:
-                foreign = self._anchors.foreign[choice - self._size]
-                room = foreign_room(self._snapshot, foreign, class_id)
-            else:
-                room = self._anchors.room(choice, class_id)
-            self._rooms[key] = room
+            room = self._rooms[key] = self._anchors.room(choice, class_id)
         return room
 
     def _having(self, wanted: frozenset[TraitId]) -> int:
@@ -276,47 +271,9 @@ class Path:
         for number, slot in enumerate(self._plan.slots):
             if slot.unsuffixed:
                 for choice in bits_of(self._anchors.options[number] & ~having):
-                    if not wanted.isdisjoint(self._traits(choice)):
+                    if not wanted.isdisjoint(self._structure.traits(choice)):
                         having |= 1 << choice
         return having
-
-    def _traits(self, choice: int) -> frozenset[TraitId]:
-        if choice < self._size:
-            return self._shape.kinds[choice].traits
-        location = self._anchors.foreign[choice - self._size].location
-        return self._snapshot.block(location.slot).shape.kinds[location.node].traits
-
-    def _of_tree(self, choice: int) -> int:
-        """All choices of the tree that a choice is in."""
-        if choice < self._size:
-            return (1 << self._size) - 1
-        tree = self._anchors.foreign[choice - self._size].location[:2]
-        return sum(
-            1 << place
-            for place, foreign in enumerate(self._anchors.foreign, self._size)
-            if foreign.location[:2] == tree
-        )
-
-    def _lineage(self, choice: int) -> int:
-        """The choices that are ancestors of a choice, and itself."""
-        if choice < self._size:
-            return self._shape.lineage[choice]
-        location = self._anchors.foreign[choice - self._size].location
-        lineage = self._snapshot.block(location.slot).shape.lineage[location.node]
-        return sum(
-            1 << other
-            for other in bits_of(self._of_tree(choice))
-            if lineage >> self._anchors.foreign[other - self._size].location.node & 1
-        )
-
-    def _below(self, choice: int) -> int:
-        """The choices that are descendants of a choice, and itself."""
-        if choice < self._size:
-            return self._shape.below[choice]
-        bit = 1 << choice
-        return sum(
-            1 << other for other in bits_of(self._of_tree(choice)) if self._lineage(other) & bit
-        )
 
 
 def distinct_choices_exist(wanted: Sequence[tuple[int, int]]) -> bool:
@@ -353,14 +310,6 @@ def distinct_choices_exist(wanted: Sequence[tuple[int, int]]) -> bool:
         else:
             return False
     return True
-
-
-def bits_of(choices: int) -> Iterator[int]:
-    """The choices of a set, ascending."""
-    while choices:
-        bit = choices & -choices
-        choices ^= bit
-        yield bit.bit_length() - 1
 
 
 def _any(alive: Alive) -> bool:

@@ -9,9 +9,11 @@ classes, since each may come from another provider.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 from berth.candidates.request import CandidatesRequest, RequestGroup
 from berth.index.aggregate_sets import Mask
@@ -19,6 +21,18 @@ from berth.index.snapshot import Location, Snapshot
 from berth.model.errors import UnknownResourceClass, UnknownTraits
 from berth.model.ids import ClassId, TraitId
 from berth.model.inventory import MAX_INT
+
+if TYPE_CHECKING:
+    from berth.candidates.candidate_texts import Template
+    from berth.candidates.ways import Way
+    from berth.index.shape import Shape
+    from berth.index.snapshot import Names
+
+#: ask -> the nodes of a shape that would do but for amounts; None if no tree of the shape would.
+Allowed = Mapping[int, tuple[int, ...]] | None
+
+#: Plans that are kept; one more, and all are forgotten.
+KEPT_MAX: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +162,8 @@ class Plan:
         subtrees: for each `same_subtree`, the slots whose providers need one of them as their
             common ancestor.
         one_per_tree: below 1.29: at most one provider of any tree gives resources.
+        allowed, ways, templates: caches of the stages behind, of what follows from the plan
+            alone; a plan that is kept has them ready.
     """
 
     slots: tuple[Slot, ...]
@@ -156,6 +172,27 @@ class Plan:
     isolate: bool
     subtrees: tuple[tuple[int, ...], ...]
     one_per_tree: bool
+    allowed: dict[Hashable, WeakKeyDictionary[Shape, Allowed]] = field(default_factory=dict)
+    ways: WeakKeyDictionary[Shape, dict[Hashable, tuple[Way, ...]]] = field(
+        default_factory=WeakKeyDictionary
+    )
+    templates: dict[Hashable, Template] = field(default_factory=dict)
+
+    @cached_property
+    def asks(self) -> Mapping[int, Slot]:
+        """ask -> a slot that asks it."""
+        return {slot.ask: slot for slot in self.slots}
+
+    @cached_property
+    def forbidden_at_root(self) -> Mask | None:
+        """Aggregate sets that shut a root out, with all that would serve its tree (5.3)."""
+        forbidden = (slot.membership.forbidden for slot in self.slots if slot.unsuffixed)
+        return next(forbidden, None)
+
+    @cached_property
+    def giving(self) -> tuple[int, ...]:
+        """The slots whose providers give something."""
+        return tuple(number for number, slot in enumerate(self.slots) if slot.amounts)
 
     @cached_property
     def kinds(self) -> Kinds:
@@ -191,6 +228,47 @@ class Plan:
 class NothingFits(Exception):
     """The answer is empty before any search: an amount that no inventory can give, a tree that does
     not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A plan, and what it was made of: as long as that is so, the same request has this plan."""
+
+    request: CandidatesRequest
+    plan: Plan
+    names: Names
+    sets_count: int
+    aggregates_count: int
+
+
+#: (request's identity, one_per_tree) -> its plan. An entry holds the request, so that no other one
+#: can have that identity.
+_KEPT: Final[dict[tuple[int, bool], _Kept]] = {}
+
+
+def kept_plan_of(snapshot: Snapshot, request: CandidatesRequest, *, one_per_tree: bool) -> Plan:
+    """`plan_of`, remembered for requests that come again as the same object."""
+    # PERF bench, flat: half of a small answer's time went into finding out the same again.
+    key = id(request), one_per_tree
+    kept = _KEPT.get(key)
+    # A fleet that was loaded anew has other `names`; within one fleet, aggregates and their sets
+    # only become more.
+    names, sets, aggregates = snapshot.names, snapshot.aggregate_sets, snapshot.aggregate_ids
+    if (
+        kept is not None
+        and kept.names is names
+        and kept.sets_count == len(sets)
+        and kept.aggregates_count == len(aggregates)
+    ):
+        return kept.plan
+    # Counted first: what comes meanwhile makes the plan be made again.
+    counts = len(sets), len(aggregates)
+    plan = plan_of(snapshot, request, one_per_tree=one_per_tree)
+    if all(group.in_tree is None for group in request.groups):
+        if len(_KEPT) >= KEPT_MAX:
+            _KEPT.clear()
+        _KEPT[key] = _Kept(request, plan, names, *counts)
+    return plan
 
 
 def plan_of(snapshot: Snapshot, request: CandidatesRequest, *, one_per_tree: bool) -> Plan:

@@ -61,13 +61,18 @@ class CandidatesRequest:
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """What the operator decides about every search (group `[placement]` of the configuration)."""
+    """What the operator decides about every search (groups `[placement]` and `[berth]` of the
+    configuration)."""
 
     #: With a limit: a random sample instead of the first ones.
     randomize: bool = False
     #: Candidates generated per request at most; negative for no bound, 0 counts as 1.
     candidates_max: int = -1
     strategy: GenerationStrategy = "depth-first"
+    #: Seconds after which a search ends with what it has; 0 for no bound.
+    time_budget_s: float = 0.0
+    #: The candidates of one answer take about this many bytes at most; 0 for no bound.
+    answer_bytes_max: int = 0
 
 
 @dataclass(frozen=True, slots=True)

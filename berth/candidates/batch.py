@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Candidates as the search gives them: many at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from berth.candidates.anchors import Rows, Trees
+from berth.index.aggregate_sets import Mask
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Candidates that differ in their hosts only.
+
+    Attributes:
+        choices: for each slot of the plan, see `berth.candidates.anchors`.
+        positions: places in `trees.rows`, one candidate for each.
+    """
+
+    trees: Trees
+    choices: tuple[int, ...]
+    positions: Rows
+
+    @property
+    def rows(self) -> Rows:
+        """The rows of `trees.block`, one candidate for each."""
+        rows: Rows = self.trees.rows
+        return rows if len(rows) == 1 else rows[self.positions]
+
+    def first(self, count: int) -> Batch:
+        """The batch without what goes beyond `count`."""
+        if len(self.positions) <= count:
+            return self
+        return Batch(self.trees, self.choices, self.positions[:count])
+
+    def at(self, some: Mask) -> Batch:
+        """Some of the batch's candidates."""
+        return Batch(self.trees, self.choices, self.positions[some])

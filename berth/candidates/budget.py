@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much one search may cost: time, by a clock that its caller brings, and memory.
+
+There are requests with more candidates than atoms in the sea (16 groups over 64 devices), and such
+whose first candidate takes longer to find than anybody waits (packing amounts into bins).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+#: Seconds since some moment, never running backwards.
+Clock = Callable[[], float]
+
+
+def no_clock() -> float:
+    """The clock of searches that have all the time in the world."""
+    return 0.0
+
+
+class Budget:
+    """What one search has left; asked at every step of it, for no step takes long."""
+
+    def __init__(
+        self, clock: Clock = no_clock, *, seconds: float = 0.0, answer_bytes_max: int = 0
+    ) -> None:
+        """A budget that begins now; 0 stands for no bound."""
+        self.seconds = seconds
+        #: Why the search ended before all was found that was asked for; None if it did not.
+        self.ended: Literal["time", "size"] | None = None
+        self._clock = clock
+        self._end = clock() + seconds if seconds > 0 else None
+        self._answer_bytes_max = answer_bytes_max
+
+    def is_spent(self) -> bool:
+        """Whether to stop now, with what there is; once true, always true."""
+        if self.ended is None and self._end is not None and self._clock() >= self._end:
+            self.ended = "time"
+        return self.ended is not None
+
+    def is_filled_by(self, answer_bytes: int) -> bool:
+        """Whether to stop now because the candidates found so far need so much room."""
+        if self.ended is None and 0 < self._answer_bytes_max <= answer_bytes:
+            self.ended = "size"
+        return self.ended is not None

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No search goes on for ever, and none that was ended says that nothing fits.
+
+The clock of these tests counts how often it is looked at, so that a second is a step of the search.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import combinations, count
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from berth.candidates import Budget, find_candidates
+from berth.candidates.request import SearchSettings
+from berth.config import load
+from berth.deploy import load_application
+from berth.index import Snapshot
+from berth.model.errors import SearchGaveUp
+from tests.candidates.engine import ask, form_at, request_of, snapshot_of
+from tests.client import Client
+from tests.queries import Query, parse_query
+from tests.worlds import World, world
+
+STEPS = 400
+
+WAYS = (
+    SearchSettings(),
+    SearchSettings(candidates_max=50),
+    SearchSettings(candidates_max=50, strategy="breadth-first"),
+    SearchSettings(randomize=True),
+)
+
+
+def counted(steps: int, *, answer_bytes_max: int = 0) -> Budget:
+    """A budget of so many looks at the clock."""
+    looks = count()
+    return Budget(lambda: next(looks), seconds=steps, answer_bytes_max=answer_bytes_max)
+
+
+def devices(number: int, what: str) -> World:
+    """A host with alike children."""
+    return world("host\n" + "\n".join(f"  device{n}  {what}" for n in range(number)))
+
+
+def groups(*wanted: str) -> str:
+    """Suffixed groups."""
+    return "&".join(f"resources_{number}={what}" for number, what in enumerate(wanted))
+
+
+SIXTEEN = devices(64, "VGPU=1"), groups(*["VGPU:1"] * 16) + "&group_policy=isolate"
+
+#: Sums say that it could be; only trying tells that no device has room for three.
+BINS = (
+    devices(12, "VCPU=1000"),
+    groups(*(f"VCPU:{amount}" for amount in range(334, 364))) + "&group_policy=none",
+)
+
+PAIRS = (
+    devices(40, "VGPU=1000"),
+    groups(*["VGPU:1"] * 500)
+    + "&group_policy=none&"
+    + "&".join(
+        f"same_subtree=_{one},_{other}" for one, other in list(combinations(range(500), 2))[:5000]
+    )
+    + "&in_tree_0=<rp:device0>&required_499=!HW_NUMA_ROOT",
+)
+
+
+@contextmanager
+def asked(
+    story: tuple[World, str], prepared: Path, *, limit: int | None
+) -> Iterator[tuple[World, Snapshot, Query]]:
+    """The world of a story, in memory, and its query."""
+    fleet, text = story
+    query = parse_query(text + (f"&limit={limit}" if limit else ""), 39)
+    with snapshot_of(fleet, prepared) as snapshot:
+        yield fleet, snapshot, query
+
+
+def find(
+    snapshot: Snapshot, query: Query, budget: Budget, *, chosen: SearchSettings = WAYS[0]
+) -> bytes:
+    """The body that is found within a budget."""
+    return find_candidates(
+        snapshot,
+        request_of(query),
+        settings=chosen,
+        form=form_at(39),
+        rng=Random(0),
+        budget=budget,
+    )
+
+
+@pytest.mark.parametrize("chosen", WAYS, ids=str)
+def test_packing_bins_is_given_up(prepared: Path, chosen: SearchSettings) -> None:
+    """With no candidate found it is an error, not an empty answer; it tells what would help."""
+    with asked(BINS, prepared, limit=10) as (_, snapshot, query):
+        budget = counted(STEPS)
+        with pytest.raises(SearchGaveUp, match=r"after 400 s.*not mean that nothing fits.*in_tree"):
+            find(snapshot, query, budget, chosen=chosen)
+    assert budget.ended == "time"
+
+
+def test_thousands_of_subtrees_are_given_up_or_answered(prepared: Path) -> None:
+    """Five hundred groups in five thousand pairs: the walk is over when the time is."""
+    with asked(PAIRS, prepared, limit=10) as (_, snapshot, query):
+        budget = counted(STEPS)
+        with pytest.raises(SearchGaveUp):
+            find(snapshot, query, budget)
+
+
+@pytest.mark.parametrize("chosen", [WAYS[0], WAYS[3]], ids=str)
+def test_what_was_found_in_time_is_answered(prepared: Path, chosen: SearchSettings) -> None:
+    """Without a limit 64 devices serve 16 groups in more ways than there is room for."""
+    with asked(SIXTEEN, prepared, limit=None) as (_, snapshot, query):
+        budget = counted(STEPS)
+        found = json.loads(find(snapshot, query, budget, chosen=chosen))["allocation_requests"]
+    assert budget.ended == "time"
+    assert 0 < len(found) < STEPS
+    assert len({json.dumps(one) for one in found}) == len(found)
+
+
+def test_an_answer_is_no_larger_than_there_is_room_for(prepared: Path) -> None:
+    """The candidate that fills the room is the last."""
+    with asked(SIXTEEN, prepared, limit=None) as (_, snapshot, query):
+        budget = counted(10**9, answer_bytes_max=100_000)
+        found = json.loads(find(snapshot, query, budget))["allocation_requests"]
+    assert budget.ended == "size"
+    one = len(json.dumps(found[0]))
+    assert 100_000 - one <= one * len(found) <= 100_000 + one
+
+
+def test_blocks_of_trees_that_do_not_fit_use_up_the_time_too(prepared: Path) -> None:
+    """The clock is looked at for each part of the fleet, before anything is found in it."""
+    fleet = world("\n".join(f"host{n}  VCPU=8(used:8)  CUSTOM_T{n}" for n in range(20)))
+    with snapshot_of(fleet, prepared) as snapshot, pytest.raises(SearchGaveUp):
+        find(snapshot, parse_query("resources=VCPU:1", 39), counted(10))
+
+
+def test_a_search_that_ends_in_time_is_whole(prepared: Path) -> None:
+    """A budget that is not used up changes nothing."""
+    fleet = devices(3, "VGPU=2")
+    query = parse_query(groups("VGPU:1", "VGPU:1") + "&group_policy=isolate", 39)
+    with snapshot_of(fleet, prepared) as snapshot:
+        budget = counted(STEPS, answer_bytes_max=10**6)
+        found = find(snapshot, query, budget)
+        assert len(ask(snapshot, fleet, query, 39).candidates) == 6
+    assert len(json.loads(found)["allocation_requests"]) == 6
+    assert budget.ended is None
+
+
+def test_giving_up_has_an_error_code_of_its_own(tmp_path: Path) -> None:
+    """503 `placement.search_gave_up`, when the option leaves no time at all."""
+    configuration = tmp_path / "placement.conf"
+    configuration.write_text(
+        "[api]\nauth_strategy = noauth2\n"
+        f"[placement_database]\nconnection = sqlite:///{tmp_path}/berth.sqlite\n"
+        "[berth]\ncandidates_time_budget = 1e-9\n"
+    )
+    client = Client.of(load_application(load([str(configuration)])))
+    uuid = "00000000-0000-0000-0000-000000000001"
+    client.post("/resource_providers", json={"name": "host", "uuid": uuid}, version="1.39")
+    client.put(
+        f"/resource_providers/{uuid}/inventories",
+        json={"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 8}}},
+        version="1.39",
+    )
+    response = client.get("/allocation_candidates?resources=VCPU:1", version="1.39")
+    assert (response.status, response.code) == (503, "placement.search_gave_up")
+    assert "does not mean that nothing fits" in response.detail
