@@ -140,6 +140,50 @@ WORKAROUNDS_OPTS: tuple[cfg.Opt, ...] = (
     ),
 )
 
+#: What the original does not have.
+BERTH_OPTS: tuple[cfg.Opt, ...] = (
+    cfg.IntOpt(
+        "reads_running_max",
+        default=16,
+        min=1,
+        help="Reads that a worker runs at a time.",
+    ),
+    cfg.IntOpt(
+        "writes_running_max",
+        default=64,
+        min=1,
+        help="Writes that a worker runs at a time; those that wait for the disk together share a "
+        "commit.",
+    ),
+    cfg.IntOpt(
+        "requests_waiting_max",
+        default=256,
+        min=0,
+        help="Reads, and likewise writes, that wait in a worker until it is their turn; one more "
+        "is answered 503.",
+    ),
+    cfg.FloatOpt(
+        "wait_seconds_max",
+        default=5.0,
+        min=0.0,
+        help="How long a request waits for its turn before it is answered 503.",
+    ),
+    cfg.FloatOpt(
+        "candidates_time_budget",
+        default=5.0,
+        min=0.0,
+        help="Seconds after which a search for candidates ends: with those it has found, or with "
+        "503 when it has none; 0 for no bound.",
+    ),
+    cfg.IntOpt(
+        "candidates_answer_mib_max",
+        default=256,
+        min=0,
+        help="MiB of candidates in one answer, beyond which a search ends with those it has; 0 for "
+        "no bound.",
+    ),
+)
+
 #: Groups with the options that berth itself reads.
 OPTIONS: Mapping[str, tuple[cfg.Opt, ...]] = {
     "DEFAULT": DEFAULT_OPTS,
@@ -147,6 +191,7 @@ OPTIONS: Mapping[str, tuple[cfg.Opt, ...]] = {
     "placement": PLACEMENT_OPTS,
     "placement_database": DATABASE_OPTS,
     "workarounds": WORKAROUNDS_OPTS,
+    "berth": BERTH_OPTS,
 }
 
 #: Added to the library's default_log_levels: the original's line, and a talkative migration tool.
@@ -217,6 +262,17 @@ class DatabaseSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AdmissionSettings:
+    """How much a worker takes on at a time before it says that it is busy."""
+
+    reads_running_max: int
+    writes_running_max: int
+    #: Of each kind.
+    requests_waiting_max: int
+    wait_seconds_max: float
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that berth reads from its configuration, typed and frozen."""
 
@@ -231,6 +287,9 @@ class Settings:
     optimize_for_wide_provider_trees: bool
     enable_proxy_headers_parsing: bool
     log_options: bool
+    admission: AdmissionSettings
+    candidates_time_budget: float
+    candidates_answer_mib_max: int
     #: For the libraries that read options themselves; berth's own code does not look into it.
     conf: cfg.ConfigOpts
 
@@ -331,6 +390,14 @@ def read_settings(conf: cfg.ConfigOpts) -> Settings:
             optimize_for_wide_provider_trees=conf.workarounds.optimize_for_wide_provider_trees,
             enable_proxy_headers_parsing=conf.oslo_middleware.enable_proxy_headers_parsing,
             log_options=conf.log_options,
+            candidates_time_budget=conf.berth.candidates_time_budget,
+            candidates_answer_mib_max=conf.berth.candidates_answer_mib_max,
+            admission=AdmissionSettings(
+                reads_running_max=conf.berth.reads_running_max,
+                writes_running_max=conf.berth.writes_running_max,
+                requests_waiting_max=conf.berth.requests_waiting_max,
+                wait_seconds_max=conf.berth.wait_seconds_max,
+            ),
             conf=conf,
         )
     except cfg.Error as error:

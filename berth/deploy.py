@@ -18,6 +18,7 @@ from oslo_config import cfg
 from oslo_log import log
 
 import berth
+from berth.api import log_format
 from berth.api.app import create_app
 from berth.api.policy import create_enforcer
 from berth.config import (
@@ -57,6 +58,7 @@ def set_up_logging(conf: cfg.ConfigOpts) -> None:
         conf.set_default("use_stderr", True)
     try:
         log.setup(conf, "berth", berth.__version__)
+        log_format.adopt(logging.getLogger().handlers)
     except log.LogConfigError as error:
         raise ConfigurationError(f"{error}") from error
     except OSError as error:
@@ -64,13 +66,14 @@ def set_up_logging(conf: cfg.ConfigOpts) -> None:
 
 
 def load_application(
-    conf: cfg.ConfigOpts, *, authentication: Authentication | None = None
+    conf: cfg.ConfigOpts, *, authentication: Authentication | None = None, recount: bool = True
 ) -> WSGIApplication:
     """Build the whole application from a configuration.
 
     Args:
         conf: parsed, with berth's options registered (`berth.config.register_opts`).
         authentication: the middleware that says who calls; none: the configured strategy's.
+        recount: see `open_prepared`.
 
     Raises:
         ConfigurationError: an option is missing or wrong.
@@ -82,7 +85,7 @@ def load_application(
     if settings.log_options:
         conf.log_opt_values(LOG, logging.DEBUG)
     check_supported(settings, authentication=authentication)
-    db = open_prepared(settings)
+    db = open_prepared(settings, recount=recount)
     index = Index(db)
     # Loaded before anybody asks: the first caller should not wait for it.
     index.snapshot()
@@ -172,10 +175,14 @@ def open_store(settings: Settings) -> Database:
     return open_database(settings.database.url, options=_options(settings.database))
 
 
-def open_prepared(settings: Settings) -> Database:
+def open_prepared(settings: Settings, *, recount: bool = True) -> Database:
     """Open the configured database with a schema fit to serve from.
 
     An empty SQLite database is prepared on the spot; any database is when sync_on_startup says so.
+
+    Args:
+        recount: compare the sums of usage with all allocations, in case something else wrote some.
+            One process has to, before any serves: half a second for a million allocations.
 
     Raises:
         SchemaNotReady: `berth db upgrade` has to run first.
@@ -190,7 +197,7 @@ def open_prepared(settings: Settings) -> Database:
                 f"{schema.current_version(db)}, which is not the one that this release needs: make "
                 f"a copy of it, then run `berth db upgrade`; if a newer release made it, use that"
             )
-        elif wrong := schema.recount_usages(db):
+        elif recount and (wrong := schema.recount_usages(db)):
             LOG.warning(
                 "%d sums of usage were wrong and have been counted anew: something else than berth "
                 "wrote to %s, which must not happen while berth serves",

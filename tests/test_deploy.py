@@ -38,3 +38,11 @@ def test_a_schema_of_another_release_is_not_served(settings: Settings, database:
         connection.execute(text("UPDATE berth_alembic_version SET version_num = '9999'"))
     with pytest.raises(SchemaNotReady, match=r"9999.*berth db upgrade.*newer release"):
         open_prepared(settings)
+
+
+def test_workers_leave_the_counting_to_their_parent(
+    settings: Settings, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`berth serve` compares all allocations once, not once more for each worker."""
+    monkeypatch.setattr(schema, "recount_usages", None)
+    open_prepared(settings, recount=False).dispose()

@@ -6,9 +6,11 @@ Source: spec/allocation-candidates.md 1 to 4 and 7; the order of the checks here
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from time import monotonic
 from typing import Literal, cast
 
 from berth.api import caching, filters
@@ -24,9 +26,11 @@ from berth.api.rendering import answer_bytes
 from berth.api.request import Request, Response, Services
 from berth.api.schema import QUERY
 from berth.api.schemas.allocation_candidates import GROUP_KEYS, KEYS
-from berth.candidates import find_candidates
+from berth.candidates import Budget, find_candidates
 from berth.candidates.request import CandidatesRequest, RequestGroup, ResponseForm
 from berth.model.ids import parse_uuid_lax
+
+LOG = logging.getLogger(__name__)
 
 RESOURCELESS_GROUPS_SINCE = 36
 
@@ -52,15 +56,37 @@ def list_candidates(services: Services, request: Request, response: Response) ->
     query_string, microversion = request.query_string, request.microversion
     decode_it = _decode_kept if len(query_string) <= _KEPT_QUERY_LENGTH_MAX else decode
     wanted = decode_it(query_string, microversion)
+    budget = Budget(
+        monotonic,
+        seconds=services.search.time_budget_s,
+        answer_bytes_max=services.search.answer_bytes_max,
+    )
     rendered = find_candidates(
         services.index.snapshot(),
         wanted,
         settings=services.search,
         form=FORMS.at(microversion),
         rng=services.rng,
+        budget=budget,
     )
+    if budget.ended:
+        _log_incomplete(wanted, budget, len(rendered))
     caching.stamp_now(request, response)
     answer_bytes(response, rendered)
+
+
+def _log_incomplete(wanted: CandidatesRequest, budget: Budget, size: int) -> None:
+    """Tell the operator that somebody may have got less than there is, and what was asked for."""
+    LOG.warning(
+        "A search for candidates ended early, for %s: the answer of %d bytes may lack some. "
+        "Asked: %d groups, group_policy %s, %d same_subtree, limit %s.",
+        "its time was over" if budget.ended == "time" else "its answer was large enough",
+        size,
+        len(wanted.groups),
+        wanted.group_policy,
+        len(wanted.same_subtree),
+        wanted.limit,
+    )
 
 
 def decode(query_string: str, microversion: int) -> CandidatesRequest:

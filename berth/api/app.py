@@ -16,6 +16,7 @@ from falcon.routing import CompiledRouter
 from oslo_middleware import cors, http_proxy_to_wsgi
 
 from berth.api import auth, errors
+from berth.api.admission import admit
 from berth.api.auth import Layer
 from berth.api.body import check_content_headers
 from berth.api.errors import Refused
@@ -52,6 +53,8 @@ def create_app(
             randomize=settings.randomize_allocation_candidates,
             candidates_max=settings.max_allocation_candidates,
             strategy=settings.allocation_candidates_generation_strategy,
+            time_budget_s=settings.candidates_time_budget,
+            answer_bytes_max=settings.candidates_answer_mib_max * 2**20,
         ),
         rng=Random(),
     )
@@ -60,6 +63,7 @@ def create_app(
     application = catch_faults(application)
     application = auth.identify(application)
     application = authenticate(application)
+    application = admit(settings.admission)(application)
     if settings.conf.cors.allowed_origin:
         application = cors.CORS(application, settings.conf)
     application = log_requests(application)

@@ -90,4 +90,4 @@ def unauthorized(
 ) -> Iterable[bytes]:
     """Answer a 401 from in front of the application."""
     rendered = errors.render_unauthorized(refused, environ)
-    return errors.send(401, rendered, environ, start_response)
+    return errors.send(refused, rendered, environ, start_response)

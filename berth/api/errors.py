@@ -32,6 +32,8 @@ PROVIDER_NOT_FOUND = "placement.resource_provider.not_found"
 QUERY_DUPLICATE_KEY = "placement.query.duplicate_key"
 QUERY_BAD_VALUE = "placement.query.bad_value"
 QUERY_MISSING_VALUE = "placement.query.missing_value"
+SEARCH_GAVE_UP = "placement.search_gave_up"
+OVERLOADED = "placement.overloaded"
 
 #: From 1.23 every error has a `code`.
 CODES_SINCE = 23
@@ -59,6 +61,7 @@ ANSWERS: Mapping[type[model.BerthError], tuple[int, str]] = {
     model.ProviderInUse: (409, PROVIDER_IN_USE),
     model.ProviderHasChildren: (409, CANNOT_DELETE_PARENT),
     model.Unavailable: (503, UNDEFINED_CODE),
+    model.SearchGaveUp: (503, SEARCH_GAVE_UP),
     model.BerthError: (500, UNDEFINED_CODE),
 }
 
@@ -146,15 +149,22 @@ def render_unauthorized(refused: Refused, environ: WSGIEnvironment) -> tuple[str
 
 
 def send(
-    status: int,
+    refused: Refused,
     rendered: tuple[str, bytes],
     environ: WSGIEnvironment,
     start_response: StartResponse,
 ) -> Iterable[bytes]:
-    """Answer, from a layer in front of the application, with a content type and a body."""
+    """Answer, from a layer in front of the application, with a content type and a body.
+
+    To HEAD a refusal has no body: see `NOTHING_FOR_HEAD`.
+    """
     content_type, body = NOTHING_FOR_HEAD if environ["REQUEST_METHOD"] == "HEAD" else rendered
-    headers = [("content-type", content_type), ("content-length", str(len(body)))]
-    start_response(f"{status} {PHRASES[status]}", headers)
+    headers = [
+        ("content-type", content_type),
+        ("content-length", str(len(body))),
+        *refused.headers.items(),
+    ]
+    start_response(f"{refused.status} {PHRASES[refused.status]}", headers)
     return [body]
 
 

@@ -21,7 +21,8 @@ def catch_faults(application: WSGIApplication) -> WSGIApplication:
             return application(environ, start_response)
         except Exception as fault:
             LOG.exception("Unexpected error in request %s", environ.get(errors.REQUEST_ID))
-            rendered = errors.render(Refused(500, str(fault)), environ)
-            return errors.send(500, rendered, environ, start_response)
+            refused = Refused(500, str(fault))
+            rendered = errors.render(refused, environ)
+            return errors.send(refused, rendered, environ, start_response)
 
     return layer

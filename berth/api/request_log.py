@@ -32,6 +32,8 @@ _GLOBAL_ID_FORM = re.compile(r"req-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z
 #: What a query may have in it, the percent signs that quote the rest included.
 _QUERY_AS_IT_CAME = string.punctuation
 
+_END = "%s %s status: %s len: %s microversion: %s"
+
 ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]
 
 
@@ -74,13 +76,12 @@ def log_requests(application: WSGIApplication) -> WSGIApplication:
 def _log_end(environ: WSGIEnvironment, status: str, headers: list[tuple[str, str]]) -> None:
     length = next((value for name, value in headers if name.lower() == "content-length"), "-")
     minor = environ.get(MICROVERSION)
-    LOG.info(
-        "%s %s status: %s len: %s microversion: %s",
-        environ.get("REMOTE_ADDR", "-"),
-        _request_line(environ),
-        status.split(" ", 1)[0],
-        length,
-        "-" if minor is None else f"1.{minor}",
+    version = "-" if minor is None else f"1.{minor}"
+    client = environ.get("REMOTE_ADDR", "-")
+    arguments = (client, _request_line(environ), status[:3], length, version)
+    # LOG.info would first walk the stack to find out that it was called from here.
+    LOG.handle(
+        LOG.makeRecord(LOG.name, logging.INFO, __file__, 0, _END, arguments, None, "_log_end")
     )
 
 

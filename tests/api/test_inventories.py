@@ -286,8 +286,8 @@ def test_put_does_not_create(api: Client) -> None:
     """A class that exists, but not here, is 400; reading or deleting it is 404."""
     uuid = provider(api)
     body = {"total": 1, "resource_provider_generation": 0}
-    said = "No inventory record with resource class"
-    assert_refused(api.put(path_of(uuid, "VCPU"), json=body), 400, said)
+    said = ("No inventory record with resource class", "No inventory of class VCPU")
+    assert_refused(api.put(path_of(uuid, "VCPU"), json=body), 400, *said)
     assert_refused(api.get(path_of(uuid, "VCPU")), 404, "No inventory of class VCPU")
     assert_refused(api.delete(path_of(uuid, "VCPU")), 404, "No inventory of class VCPU")
 

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Admission: how many requests run at a time, how many wait, and what the others are told.
+
+A service that takes on all that comes answers nobody in time. So requests run up to a bound, wait
+in line up to another, for a bounded time, and who would be one too many is told to come back,
+before anything was done for it.
+
+Reads and writes have lines of their own. Reads are work for the processor, and more than a few at a
+time only make each other slower; writes mostly wait for the disk, share a commit with those that
+wait beside them, and may wait for another process's lock for seconds, which must not keep readers
+out. `GET /` is always answered: whoever watches over the service asks it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from berth.api import errors
+from berth.api.errors import MICROVERSION, OVERLOADED, RETRY_AFTER_S, Refused
+from berth.api.microversion import negotiate
+from berth.config import AdmissionSettings
+
+_READS = ("GET", "HEAD", "OPTIONS")
+_VERSION_DOCUMENT = ("/", "", None)
+
+#: How long a refusal takes where the line is full. Many clients ask again at once, whatever they
+#: are told: fifteen hundred of them left a tenth of the processor's time to those who run.
+REFUSAL_S = 0.5
+
+
+class Line:
+    """Who may run, and who is next: first come, first served.
+
+    A place that becomes free is handed to whoever waits longest, so nobody slips in between.
+    """
+
+    def __init__(
+        self,
+        *,
+        running_max: int,
+        waiting_max: int,
+        wait_seconds_max: float,
+        pause: Callable[[float], None],
+    ) -> None:
+        self._running_max = running_max
+        self._waiting_max = waiting_max
+        self._wait_seconds_max = wait_seconds_max
+        self._pause = pause
+        #: Guards the rest, and is never held for long.
+        self._lock = threading.Lock()
+        self._running = 0
+        #: For each one waiting a lock that is released when it is its turn.
+        self._turns: deque[threading.Lock] = deque()
+
+    @property
+    def running(self) -> int:
+        """How many are running."""
+        return self._running
+
+    @property
+    def waiting(self) -> int:
+        """How many are waiting."""
+        return len(self._turns)
+
+    def enter(self) -> bool:
+        """Wait for a place to run in; False when there is none, and `leave` is not to be called."""
+        with self._lock:
+            if self._running < self._running_max:
+                self._running += 1
+                return True
+            is_full = len(self._turns) >= self._waiting_max
+            if not is_full:
+                turn = threading.Lock()
+                turn.acquire()
+                self._turns.append(turn)
+        if is_full:
+            self._pause(REFUSAL_S)
+            return False
+        return turn.acquire(timeout=self._wait_seconds_max) or not self._gives_up(turn)
+
+    def leave(self) -> None:
+        """Give the place to the next in line."""
+        with self._lock:
+            if self._turns:
+                self._turns.popleft().release()
+            else:
+                self._running -= 1
+
+    def _gives_up(self, turn: threading.Lock) -> bool:
+        """Leave the line; False where its turn came at the last moment, and is its own now."""
+        with self._lock:
+            try:
+                self._turns.remove(turn)
+            except ValueError:
+                return False
+            return True
+
+
+def admit(
+    settings: AdmissionSettings, *, pause: Callable[[float], None] = time.sleep
+) -> Callable[[WSGIApplication], WSGIApplication]:
+    """A layer that lets requests through as the settings allow, and answers 503 to the rest.
+
+    Args:
+        pause: spends the seconds before a refusal.
+    """
+    reads, writes = (
+        Line(
+            running_max=running_max,
+            waiting_max=settings.requests_waiting_max,
+            wait_seconds_max=settings.wait_seconds_max,
+            pause=pause,
+        )
+        for running_max in (settings.reads_running_max, settings.writes_running_max)
+    )
+
+    def wrap(application: WSGIApplication) -> WSGIApplication:
+        def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+            if environ.get("PATH_INFO") in _VERSION_DOCUMENT:
+                return application(environ, start_response)
+            line = reads if environ["REQUEST_METHOD"] in _READS else writes
+            if not line.enter():
+                return _refuse(environ, start_response)
+            try:
+                return application(environ, start_response)
+            finally:
+                line.leave()
+
+        return layer
+
+    return wrap
+
+
+def _refuse(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Answer 503; with its code, if the request names a microversion that has codes."""
+    refused = Refused(
+        503,
+        "More requests have come than can be served at the moment; try again.",
+        code=OVERLOADED,
+        headers={"retry-after": RETRY_AFTER_S},
+    )
+    with suppress(Refused):  # a version that is not served: told as to the oldest
+        environ[MICROVERSION] = negotiate(environ.get("HTTP_OPENSTACK_API_VERSION"))
+    return errors.send(refused, errors.render(refused, environ), environ, start_response)

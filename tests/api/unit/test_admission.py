@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many requests run, how many wait, and what the others are told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+import pytest
+
+from berth.api.admission import REFUSAL_S, Line, admit
+from berth.api.request_log import log_requests
+from berth.config import AdmissionSettings
+from tests.client import Client, Response
+from tests.e2e.serving import PATIENCE, wait_until
+
+#: Longer than any test lasts.
+FOR_EVER = 2 * PATIENCE
+
+
+@dataclass
+class Service:
+    """An application behind an admission, whose requests run until they are told to end."""
+
+    settings: AdmissionSettings
+    #: The paths of the requests that run, in the order in which they began.
+    begun: list[str] = field(default_factory=list)
+    answers: dict[str, Response] = field(default_factory=dict)
+    #: How long each refusal would have taken.
+    pauses: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._may_end = threading.Semaphore(0)
+        self.client = Client.of(
+            log_requests(admit(self.settings, pause=self.pauses.append)(self._answer))
+        )
+        self._threads: list[threading.Thread] = []
+
+    def _answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        path = environ["PATH_INFO"]
+        self.begun.append(path)
+        if path != "/":
+            assert self._may_end.acquire(timeout=PATIENCE)
+        if path == "/fault":
+            raise RuntimeError("this one cannot be answered")
+        start_response("200 OK", [("content-length", "0")])
+        return [b""]
+
+    def ask(self, path: str, method: str = "GET") -> None:
+        """Let a client ask, and not wait for the answer."""
+
+        def run() -> None:
+            self.answers[path] = self.client.request(method, path)
+
+        thread = threading.Thread(target=run)
+        self._threads.append(thread)
+        thread.start()
+
+    def end_one(self) -> None:
+        """Let one of the running requests end."""
+        self._may_end.release()
+
+    def end_all(self) -> None:
+        """Let every request end, those that wait included."""
+        for _ in self._threads:
+            self._may_end.release()
+        for thread in self._threads:
+            thread.join(PATIENCE)
+
+
+def no_time(seconds: float) -> None:
+    """Pause for so long, in no time."""
+
+
+@contextmanager
+def service(
+    *, reads: int = 1, writes: int = 1, waiting: int = 0, wait: float = FOR_EVER
+) -> Iterator[Service]:
+    """A service with these bounds."""
+    made = Service(AdmissionSettings(reads, writes, waiting, wait))
+    try:
+        yield made
+    finally:
+        made.end_all()
+
+
+def test_one_too_many_is_told_to_come_back() -> None:
+    """503 with Retry-After and a code of its own, and the application is not entered."""
+    with service() as busy:
+        busy.ask("/first")
+        wait_until(lambda: bool(busy.begun), "the first request to run")
+        answer = busy.client.get("/second")
+        assert answer.status == 503
+        assert answer.headers["retry-after"] == "1"
+        assert answer.headers["x-openstack-request-id"] == answer.error["request_id"]
+        assert answer.code == "placement.overloaded"
+        assert busy.begun == ["/first"]
+    assert busy.answers["/first"].status == 200
+
+
+def test_who_asks_again_at_once_does_not_take_the_time_of_others() -> None:
+    """A refusal takes long on purpose, and not even that where the client has waited already."""
+    with service() as busy:
+        busy.ask("/first")
+        wait_until(lambda: bool(busy.begun), "the first request to run")
+        for _ in range(3):
+            assert busy.client.get("/again").status == 503
+        assert busy.pauses == [REFUSAL_S] * 3
+    with service(waiting=1, wait=0.01) as busy:
+        busy.ask("/first")
+        wait_until(lambda: bool(busy.begun), "the first request to run")
+        assert busy.client.get("/patient").status == 503
+        assert busy.pauses == []
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [("1.23", "placement.overloaded"), ("1.22", None), ("7.7", None)]
+)
+def test_the_code_is_told_to_those_who_know_codes(version: str, code: str | None) -> None:
+    """As with every error, from 1.23 on; a version that is not served is not what is judged."""
+    with service() as busy:
+        busy.ask("/first")
+        wait_until(lambda: bool(busy.begun), "the first request to run")
+        answer = busy.client.get("/second", version=version)
+        assert answer.status == 503
+        assert answer.error.get("code") == code
+
+
+def has_waiting(line: Line, count: int) -> bool:
+    """Whether so many wait in a line."""
+    return line.waiting == count
+
+
+def test_who_waits_is_served_in_turn() -> None:
+    """First come, first served, and as many at a time as there are places."""
+    line = Line(running_max=2, waiting_max=3, wait_seconds_max=FOR_EVER, pause=no_time)
+    running: list[int] = []
+
+    def enter(number: int) -> None:
+        if line.enter():
+            running.append(number)
+
+    assert line.enter() and line.enter()
+    threads = [threading.Thread(target=enter, args=(number,)) for number in range(3)]
+    for count, thread in enumerate(threads, start=1):
+        thread.start()
+        wait_until(partial(has_waiting, line, count), "the next one to wait")
+    assert not line.enter(), "the line is full"
+    for thread in threads:
+        line.leave()
+        thread.join(PATIENCE)
+        assert line.running == 2
+    assert running == [0, 1, 2]
+    line.leave()
+    line.leave()
+    assert (line.running, line.waiting) == (0, 0)
+
+
+def test_nobody_waits_longer_than_agreed() -> None:
+    """Whose turn does not come in time is refused, and the line goes on without."""
+    with service(waiting=1, wait=0.01) as busy:
+        busy.ask("/first")
+        wait_until(lambda: bool(busy.begun), "the first request to run")
+        assert busy.client.get("/impatient").status == 503
+        assert busy.client.get("/another").status == 503
+        busy.end_one()
+        wait_until(lambda: "/first" in busy.answers, "the first request to end")
+        busy.ask("/later")
+        wait_until(lambda: busy.begun == ["/first", "/later"], "the place to be free again")
+
+
+def test_writers_do_not_keep_readers_out() -> None:
+    """They may wait for a locked database for seconds."""
+    with service(reads=1, writes=1) as busy:
+        busy.ask("/writer", "PUT")
+        wait_until(lambda: bool(busy.begun), "the writer to run")
+        for method in ("POST", "DELETE", "PUT", "PONY"):
+            assert busy.client.request(method, "/another").status == 503
+        busy.ask("/reader")
+        wait_until(lambda: len(busy.begun) == 2, "the reader to run")
+        assert busy.client.request("HEAD", "/one-more").status == 503
+
+
+def test_the_version_document_is_always_served() -> None:
+    """Load balancers ask for it, and must not take a busy service for a dead one."""
+    with service() as busy:
+        busy.ask("/first")
+        wait_until(lambda: bool(busy.begun), "the first request to run")
+        assert busy.client.get("/").status == 200
+
+
+def test_a_fault_gives_its_place_back() -> None:
+    """Whatever becomes of a request, the next one can run."""
+    with service() as busy:
+        busy.end_one()
+        with pytest.raises(RuntimeError):
+            busy.client.get("/fault")
+        busy.end_one()
+        assert busy.client.get("/next").status == 200
+
+
+def test_a_turn_that_comes_at_the_last_moment_is_not_lost() -> None:
+    """The place was handed over while its taker gave up waiting: it is taken after all."""
+    line = Line(running_max=1, waiting_max=1, wait_seconds_max=FOR_EVER, pause=no_time)
+    assert line.enter()
+    turn = threading.Lock()
+    turn.acquire()
+    line._turns.append(turn)
+    line.leave()
+    assert not line._gives_up(turn)
+    assert (line.running, line.waiting) == (1, 0)
+    line.leave()
+    assert line.running == 0
