@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What answers of the API tell: sights of consumers and providers, and the reasons of refusals."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tests.proof.history import (
+    ConsumerSight,
+    Held,
+    ProviderSight,
+    Refusal,
+    Why,
+    holding,
+)
+from tests.proof.wire import Answer
+
+Sights = tuple[ConsumerSight | ProviderSight, ...]
+
+_UUID = r"([0-9a-f-]{36})"
+
+#: What a refusal says, and what it means; the uuid in it is whose fault it is.
+_REASONS: tuple[tuple[re.Pattern[str], Why], ...] = (
+    (re.compile(rf"consumer generation conflict .*consumer {_UUID}"), Why.CONSUMER_MOVED),
+    (re.compile(rf"resource provider generation conflict for {_UUID}"), Why.PROVIDER_MOVED),
+    (re.compile(rf"provider '{_UUID}'.* would exceed the capacity"), Why.NO_ROOM),
+    (re.compile(rf"provider '{_UUID}' does not exist"), Why.NO_INVENTORY),
+    (re.compile(rf"for resource provider '{_UUID}' that does not exist"), Why.ABSENT),
+    (re.compile(rf"No resource provider with uuid {_UUID} found"), Why.ABSENT),
+)
+
+_CODES = {
+    "placement.inventory.inuse": Why.IN_USE,
+    "placement.resource_provider.inuse": Why.IN_USE,
+}
+
+
+def refusal(answer: Answer, of: str | None) -> Refusal:
+    """Why a request was refused; `of`: the one provider that it was about, if there is one."""
+    (error,) = answer.body["errors"]
+    if (why := _CODES.get(error.get("code"))) is not None:
+        return Refusal(why, of)
+    detail = str(error["detail"]).replace("\n", " ")
+    for pattern, reason in _REASONS:
+        if found := pattern.search(detail):
+            return Refusal(reason, found[1])
+    if answer.status == 404 and "No allocations" in detail:
+        return Refusal(Why.ABSENT)
+    return Refusal(Why.OTHER)
+
+
+def of_allocations(consumer: str, body: Any) -> Sights:
+    """`GET /allocations/{consumer}`."""
+    held = held_in(body)
+    generation = body.get("consumer_generation") if held else None
+    return (
+        ConsumerSight(consumer, generation, held),
+        *(
+            ProviderSight(provider, one["generation"])
+            for provider, one in body["allocations"].items()
+        ),
+    )
+
+
+def held_in(body: Any) -> Held:
+    """What an answer with `allocations` by provider says is held."""
+    return holding({provider: one["resources"] for provider, one in body["allocations"].items()})
+
+
+def of_provider_allocations(provider: str, body: Any) -> Sights:
+    """`GET /resource_providers/{uuid}/allocations`."""
+    sums: dict[str, int] = {}
+    consumers = []
+    for consumer, one in body["allocations"].items():
+        held = holding({provider: one["resources"]})
+        consumers.append(ConsumerSight(consumer, one["consumer_generation"], held, on=provider))
+        for name, amount in one["resources"].items():
+            sums[name] = sums.get(name, 0) + amount
+    generation = body["resource_provider_generation"]
+    return (ProviderSight(provider, generation, used=frozenset(sums.items())), *consumers)
+
+
+def of_usages(provider: str, body: Any) -> Sights:
+    """`GET /resource_providers/{uuid}/usages`."""
+    used = frozenset(body["usages"].items())
+    return (ProviderSight(provider, body["resource_provider_generation"], used=used),)
+
+
+def of_inventories(provider: str, body: Any) -> Sights:
+    """`GET` or `PUT /resource_providers/{uuid}/inventories`."""
+    capacities = frozenset(
+        (name, int((one["total"] - one["reserved"]) * one["allocation_ratio"]))
+        for name, one in body["inventories"].items()
+    )
+    generation = body["resource_provider_generation"]
+    return (ProviderSight(provider, generation, capacities=capacities, whole=True),)
+
+
+def of_traits(provider: str, body: Any) -> Sights:
+    """`GET` or `PUT /resource_providers/{uuid}/traits`."""
+    generation = body["resource_provider_generation"]
+    return (ProviderSight(provider, generation, traits=frozenset(body["traits"])),)
+
+
+def of_aggregates(provider: str, body: Any) -> Sights:
+    """`GET` or `PUT /resource_providers/{uuid}/aggregates`."""
+    generation = body["resource_provider_generation"]
+    return (ProviderSight(provider, generation, aggregates=frozenset(body["aggregates"])),)
+
+
+def of_provider(provider: str, body: Any) -> Sights:
+    """`GET /resource_providers/{uuid}`."""
+    return (ProviderSight(provider, body["generation"], parent=body["parent_provider_uuid"]),)
+
+
+def of_candidates(body: Any) -> Sights:
+    """`GET /allocation_candidates`: what its summaries show of each provider."""
+    return tuple(
+        ProviderSight(
+            provider,
+            used=frozenset((name, of["used"]) for name, of in one["resources"].items()),
+            capacities=frozenset((name, of["capacity"]) for name, of in one["resources"].items()),
+            whole=True,
+            traits=frozenset(one["traits"]),
+            parent=one["parent_provider_uuid"],
+        )
+        for provider, one in body["provider_summaries"].items()
+    )

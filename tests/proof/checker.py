@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does a history keep the rules? For each consumer and each provider there must be an order of all
+that overlapped in which every answer was right when it was given.
+
+That holds together what is promised: a claim that was accepted had room at some moment between its
+begin and its end, a refusal had its reason, no two writes were accepted on one generation, no read
+was older than what had been acknowledged before it, and nothing acknowledged got lost.
+
+Consumers come first: the order of a consumer's writes says what each of them gave back, and with
+that it is known what it added to each provider. So that there is but one such order, at most one
+client may take everything from a consumer. Each object is judged by itself; that an operation is
+whole or not at all is held by what it did to the one and to the other.
+
+What became of an operation without an answer is found out by what was seen later. Where that can be
+explained in several ways, each is tried.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from tests.proof.history import (
+    ANY,
+    NEVER,
+    NOTHING_HELD,
+    ConsumerSight,
+    Held,
+    History,
+    Operation,
+    Outcome,
+    ProviderSight,
+    short,
+)
+from tests.proof.linearise import Event, Found, Stuck, linearise, orders
+from tests.proof.rules import (
+    ConsumerNotWritten,
+    ConsumerSeen,
+    ConsumerState,
+    ConsumerWritten,
+    Effect,
+    ProviderNotWritten,
+    ProviderSeen,
+    ProviderState,
+    ProviderWritten,
+)
+
+#: Where what consumers show can be explained in several ways, so many are tried.
+_WAYS_MAX: Final = 256
+
+S = TypeVar("S", ConsumerState, ProviderState)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A rule that was broken: whose, and the story."""
+
+    about: str
+    story: str
+
+    def __str__(self) -> str:
+        return self.story
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What is wrong with a history, and what could not be decided."""
+
+    faults: list[Fault] = field(default_factory=list)
+    undecided: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        told = [str(fault) for fault in self.faults[:3]]
+        if len(self.faults) > 3:
+            told.append(f"and {len(self.faults) - 3} more faults")
+        return "\n\n".join(told)
+
+
+def check(history: History) -> Verdict:
+    """Judge a whole history."""
+    first = _Check(history, {})
+    verdict = first.run()
+    if not verdict.faults:
+        return verdict
+    alternatives = {
+        consumer: found for consumer, found in first.possible_orders().items() if len(found) > 1
+    }
+    if prod(len(found) for found in alternatives.values()) > _WAYS_MAX:
+        return Verdict(undecided=[fault.about for fault in verdict.faults])
+    for chosen in product(*alternatives.values()):
+        other = _Check(history, dict(zip(alternatives, chosen, strict=True))).run()
+        if not other.faults:
+            return other
+    return verdict
+
+
+class _Rule(Protocol[S]):
+    def judge(self, state: S) -> S | str: ...
+
+
+class _Part(NamedTuple):
+    """An operation's meaning for one object."""
+
+    operation: Operation
+    rule: _Rule[ConsumerState] | _Rule[ProviderState]
+
+
+#: What consumers held before and after an operation, by consumer.
+_Change = dict[str, tuple[Held, Held]]
+
+
+class _Check:
+    """One judgement, in which the order of some consumers' writes is `given`."""
+
+    def __init__(self, history: History, given: Mapping[str, Found[ConsumerState, _Part]]) -> None:
+        self.history = history
+        self.given = given
+        self.verdict = Verdict()
+        #: Operations of unknown outcome that are known to have happened, and since when at latest.
+        self.happened: dict[int, int] = {}
+        #: Before when they cannot have happened, for what their consumers show.
+        self.earliest: dict[int, int] = {}
+        #: By operation: what it changed for its consumers.
+        self.changes: dict[int, _Change] = defaultdict(dict)
+        #: By consumer: (generation, held, since at earliest, until at latest) one after the other.
+        self.past: dict[str, list[tuple[int | None, Held, int, int]]] = {}
+
+    def run(self) -> Verdict:
+        for consumer, operations in self._by_consumer().items():
+            self._check_consumer(consumer, operations)
+        self._check_whole()
+        for provider, events in self._provider_events().items():
+            begin = self.history.begin.get(provider)
+            first = ProviderState()
+            if begin is not None:
+                first = ProviderState(
+                    True,
+                    begin.generation,
+                    frozenset((name, 0) for name, _ in begin.capacities),
+                    begin.capacities,
+                    begin.traits,
+                    begin.aggregates,
+                    begin.parent,
+                )
+            self._order(provider, events, first)
+        return self.verdict
+
+    def possible_orders(self) -> dict[str, list[Found[ConsumerState, _Part]]]:
+        """By consumer: each order in which its writes may have been."""
+        return {
+            consumer: orders(_events_of(consumer, ones, {}), ConsumerState(), most=_WAYS_MAX + 1)
+            for consumer, ones in self._by_consumer().items()
+        }
+
+    # --- Consumers ---
+
+    def _by_consumer(self) -> dict[str, list[Operation]]:
+        found: dict[str, dict[int, Operation]] = defaultdict(dict)
+        for one in self.history.operations:
+            for write in one.consumers:
+                found[write.consumer][id(one)] = one
+            for sight in one.sights:
+                if isinstance(sight, ConsumerSight):
+                    found[sight.consumer][id(one)] = one
+        return {consumer: list(ones.values()) for consumer, ones in found.items()}
+
+    def _check_consumer(self, consumer: str, operations: Sequence[Operation]) -> None:
+        order = self.given.get(consumer)
+        if order is None:
+            events = _events_of(consumer, operations, self.happened)
+            order = self._order(consumer, events, ConsumerState())
+        if order is not None:
+            self._learn(consumer, order)
+
+    def _learn(self, consumer: str, order: Found[ConsumerState, _Part]) -> None:
+        """Remember what each write of a consumer found and left, and which unknown ones are."""
+        latest = list(_latest(order.order))
+        past: list[tuple[int | None, Held, int, int]] = []
+        before, since, earliest = ConsumerState(), 0, 0
+        for event, after, until in zip(order.order, order.states, latest, strict=True):
+            earliest = max(earliest, event.begin)
+            if not event.changes:
+                continue
+            operation = event.what.operation
+            self.changes[id(operation)][consumer] = (before.held, after.held)
+            if operation.outcome is Outcome.UNKNOWN:
+                known = self.happened.get(id(operation), NEVER)
+                self.happened[id(operation)] = min(known, until)
+                known = self.earliest.get(id(operation), 0)
+                self.earliest[id(operation)] = max(known, earliest)
+            past.append((before.generation, before.held, since, until))
+            before, since = after, event.begin
+        past.append((before.generation, before.held, since, NEVER))
+        self.past[consumer] = past
+
+    def _check_whole(self) -> None:
+        """What happened to one consumer of an operation happened to all of them."""
+        by_consumer = self._by_consumer()
+        again = {
+            write.consumer
+            for one in self.history.operations
+            if id(one) in self.happened
+            for write in one.consumers
+            if write.consumer not in self.changes[id(one)]
+        }
+        for one in self.history.operations:
+            if self.earliest.get(id(one), 0) > self.happened.get(id(one), NEVER):
+                story = (
+                    f"This was seen by one of its consumers too early:\n{self.history.story([one])}"
+                )
+                self.verdict.faults.append(Fault(one.consumers[0].consumer, story))
+        for consumer in sorted(again):
+            if consumer in self.given:
+                self.verdict.faults.append(Fault(consumer, "this is not possible for others"))
+            else:
+                self._check_consumer(consumer, by_consumer[consumer])
+
+    # --- Providers ---
+
+    def _provider_events(self) -> dict[str, list[Event[ProviderState, _Part]]]:
+        events: dict[str, list[Event[ProviderState, _Part]]] = defaultdict(list)
+        for one in self.history.operations:
+            for sight in one.sights:
+                if isinstance(sight, ProviderSight):
+                    rule = ProviderSeen(sight)
+                    events[sight.provider].append(_event(one, rule, changes=False))
+            if not one.writes:
+                continue
+            if one.outcome is Outcome.REFUSED:
+                self._add_refusal(one, events)
+            else:
+                self._add_effects(one, events)
+        return events
+
+    def _add_refusal(
+        self, one: Operation, events: dict[str, list[Event[ProviderState, _Part]]]
+    ) -> None:
+        if one.refusal is None or one.refusal.of is None:
+            return
+        change = self._expected_change(one)
+        if change is None:
+            return
+        effect = _effects(one, change).get(one.refusal.of)
+        if effect is not None:
+            rule = ProviderNotWritten(effect, one.refusal)
+            events[one.refusal.of].append(_event(one, rule, changes=False))
+
+    def _add_effects(
+        self, one: Operation, events: dict[str, list[Event[ProviderState, _Part]]]
+    ) -> None:
+        until, optional = one.end, False
+        if one.outcome is Outcome.UNKNOWN:
+            until, optional = self.happened.get(id(one), one.end), id(one) not in self.happened
+        change = self._expected_change(one) if optional else self.changes[id(one)]
+        if change is None:
+            return
+        for provider, effect in _effects(one, change).items():
+            if not effect.is_nothing:
+                rule = ProviderWritten(effect)
+                events[provider].append(_event(one, rule, end=until, optional=optional))
+
+    def _expected_change(self, one: Operation) -> _Change | None:
+        """What a write that did not happen would have changed; None if that cannot be known."""
+        change: _Change = {}
+        for write in one.consumers:
+            if write.seen == ANY:
+                return None
+            held = {
+                held
+                for generation, held, since, until in self.past.get(write.consumer, [])
+                if generation == write.seen and since <= one.end and until >= one.begin
+            }
+            if write.seen is None:
+                held = {NOTHING_HELD}
+            if len(held) != 1:
+                return None
+            change[write.consumer] = (held.pop(), write.held)
+        return change
+
+    # --- Both ---
+
+    def _order(
+        self, about: str, events: Sequence[Event[S, _Part]], first: S
+    ) -> Found[S, _Part] | None:
+        outcome = linearise(events, first)
+        if isinstance(outcome, Found):
+            return outcome
+        if isinstance(outcome, Stuck):
+            self.verdict.faults.append(Fault(about, self._story(about, outcome)))
+        else:
+            self.verdict.undecided.append(about)
+        return None
+
+    def _story(self, about: str, stuck: Stuck[S, _Part]) -> str:
+        before = _distinct(event.what.operation for event in stuck.order)
+        what = "consumer" if about.startswith("c") else "provider"
+        reasons = [f"{short(about)} is then {stuck.state}, and none of these can be next:"]
+        for event in sorted(stuck.waiting, key=lambda event: event.end):
+            judged = event.what.rule.judge(stuck.state)  # type: ignore[arg-type]
+            reason = judged if isinstance(judged, str) else "possible, but leads nowhere"
+            reasons.append(f"{self.history.story([event.what.operation])}\n    ({reason})")
+        return (
+            f"There is no order in which {what} {short(about)} could have done this "
+            f"(times in ms from the begin):\n{self.history.story(before)}\n" + "\n".join(reasons)
+        )
+
+
+def _events_of(
+    consumer: str, operations: Iterable[Operation], happened: Mapping[int, int]
+) -> list[Event[ConsumerState, _Part]]:
+    return [event for one in operations for event in _consumer_events(one, consumer, happened)]
+
+
+def _consumer_events(
+    one: Operation, consumer: str, happened: Mapping[int, int]
+) -> Iterator[Event[ConsumerState, _Part]]:
+    for write in one.consumers:
+        if write.consumer != consumer:
+            continue
+        if one.outcome is Outcome.REFUSED:
+            if one.refusal is not None:
+                yield _event(one, ConsumerNotWritten(write, one.refusal), changes=False)
+        else:
+            unknown = one.outcome is Outcome.UNKNOWN
+            end = happened.get(id(one), one.end)
+            optional = unknown and id(one) not in happened
+            yield _event(one, ConsumerWritten(write), end=end, optional=optional)
+    for sight in one.sights:
+        if isinstance(sight, ConsumerSight) and sight.consumer == consumer:
+            yield _event(one, ConsumerSeen(sight), changes=False)
+
+
+def _event(
+    one: Operation,
+    rule: _Rule[S],
+    *,
+    end: int | None = None,
+    changes: bool = True,
+    optional: bool = False,
+) -> Event[S, _Part]:
+    def apply(state: S) -> S | None:
+        judged = rule.judge(state)
+        return None if isinstance(judged, str) else judged
+
+    return Event(
+        one.begin, one.end if end is None else end, _Part(one, rule), apply, changes, optional
+    )
+
+
+def _effects(one: Operation, change: _Change) -> dict[str, Effect]:
+    """What an operation means for each provider that it touches."""
+    delta: dict[str, Counter[str]] = defaultdict(Counter)
+    named: dict[str, set[str]] = defaultdict(set)
+    claimed: set[str] = set()
+    for write in one.consumers:
+        before, after = change.get(write.consumer, (NOTHING_HELD, NOTHING_HELD))
+        for provider, name, amount in after:
+            delta[provider][name] += amount
+            named[provider].add(name)
+            claimed.add(provider)
+        for provider, name, amount in before:
+            delta[provider][name] -= amount
+            if not after and not write.quiet:
+                claimed.add(provider)
+    writes = {write.provider: write for write in one.providers}
+    return {
+        provider: Effect(
+            dict(delta[provider]),
+            frozenset(named[provider]),
+            provider in claimed,
+            writes.get(provider),
+        )
+        for provider in {*delta, *writes}
+    }
+
+
+def _latest(order: Sequence[Event[S, _Part]]) -> Iterable[int]:
+    """For each event, by when it must have happened: before those after it have ended."""
+    latest: list[int] = []
+    end = NEVER
+    for event in reversed(order):
+        end = min(end, event.end)
+        latest.append(end)
+    return reversed(latest)
+
+
+def _distinct(operations: Iterable[Operation]) -> list[Operation]:
+    return list({id(one): one for one in operations}.values())

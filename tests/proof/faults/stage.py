@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two workers on one database: one with a saboteur at its driver, one that only looks on."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from sqlalchemy.util import LRUCache
+
+from berth.api.app import create_app
+from berth.config import Settings
+from berth.index import Index
+from berth.index.check import faults_of
+from berth.model.errors import BerthError
+from berth.store import index_feed
+from berth.store.database import Database, DatabaseOptions, open_database
+from tests.client import Client
+from tests.proof.faults.contents import Contents, contents, wrong_sums
+from tests.proof.faults.driver import Saboteur, sabotage
+from tests.proof.faults.requests import Request
+
+#: What a worker writes first, where nothing else is said.
+WARM_UP = Request("write for the first time", "PUT", "/traits/CUSTOM_WARM")
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """The world as a file, and what it takes to serve it."""
+
+    world: Path
+    settings: Settings
+
+
+@dataclass(frozen=True)
+class Worker:
+    """One worker, as a process would have it; its index is loaded."""
+
+    database: Database
+    index: Index
+    settings: Settings
+
+    @cached_property
+    def client(self) -> Client:
+        """A client of its application."""
+        return Client.of(create_app(self.settings, self.database, self.index))
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A copy of the world, and the workers that serve it. Both have loaded their index."""
+
+    path: Path
+    saboteur: Saboteur
+    sabotaged: Worker
+    other: Worker
+
+    def contents(self) -> Contents:
+        """All that is in the database, but what counts its commits."""
+        return contents(self.path)
+
+    def seal(self) -> Contents:
+        """All that is in the database: the same as long as nothing has been committed."""
+        return contents(self.path, counters=True)
+
+    def faults(self) -> list[str]:
+        """What does not agree: sums of usage, and the live index of either worker.
+
+        Both have only seen what went through the journal, or through their own hands.
+        """
+        try:
+            seen, due = self.sabotaged.index.snapshot(), self.other.index.snapshot()
+            with self.other.database.read() as tx:
+                ours = faults_of(seen, due, index_feed.used_amounts(tx))
+            return [
+                *wrong_sums(self.contents()),
+                *(f"this worker's index: {fault}" for fault in ours),
+                *(f"another worker's index: {fault}" for fault in self.other.index.check()),
+            ]
+        except BerthError as error:
+            return [f"an index cannot be read: {error}"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What counts of an answer: two runs of a request differ in the rest."""
+
+    status: int
+    body: object
+    location: str | None
+
+    @property
+    def unavailable(self) -> bool:
+        """Whether it says that the database cannot be had. Before 1.23 an error has no code."""
+        return self.status == 503 and self.body in ("placement.undefined_code", None)
+
+    def __str__(self) -> str:
+        return f"{self.status} {self.body}"
+
+
+def send(request: Request, worker: Worker) -> Answer:
+    """Send a request to a worker; of an error only status and code count."""
+    response = request.send(worker.client)
+    body = response.json
+    if response.status >= 400:
+        body = body["errors"][0].get("code")
+    return Answer(response.status, body, response.headers.get("location"))
+
+
+@contextmanager
+def staged(play: Play, *, cold: bool = False) -> Iterator[Stage]:
+    """A stage of its own, gone afterwards.
+
+    Args:
+        cold: the sabotaged worker has not written yet, and has no row of the clock.
+    """
+    with TemporaryDirectory() as folder:
+        path = Path(shutil.copy(play.world, Path(folder) / "berth.db"))
+        database = _opened(path)
+        saboteur = sabotage(database)
+        sabotaged, other = _worker(database, play), _worker(_opened(path), play)
+        try:
+            if not cold:
+                assert send(WARM_UP, sabotaged).status == 201
+            yield Stage(path, saboteur, sabotaged, other)
+        finally:
+            saboteur.disarm()
+            sabotaged.database.dispose()
+            other.database.dispose()
+
+
+def _opened(path: Path) -> Database:
+    options = DatabaseOptions(synchronous=False)
+    database = open_database(f"sqlite:///{path}", options=options, sleep=lambda _seconds: None)
+    # PERF half of the time of a case would go into compiling the same statements again.
+    database.engine._compiled_cache = _COMPILED
+    return database
+
+
+def _worker(database: Database, play: Play) -> Worker:
+    index = Index(database)
+    index.snapshot()
+    return Worker(database, index, play.settings)
+
+
+_COMPILED = LRUCache[Any, Any](1000)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever call of a write fails, the write happened wholly or not at all, and the answer is true.
+
+Source: commit-rules.md, rules 6 and 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.proof.faults.contents import Contents, difference
+from tests.proof.faults.driver import FAULTS, OPEN, Fault, Happens, Reach
+from tests.proof.faults.requests import WRITES, Request
+from tests.proof.faults.stage import Answer, Play, Stage, send, staged
+
+#: More calls than any request makes: a loop that gets there would never end.
+CALLS_MAX = 300
+
+#: What is sent afterwards, to see that the worker is well again.
+LATER = Request("define another trait", "PUT", "/traits/CUSTOM_LATER")
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What is there before a request and after it, and its answer when nothing fails."""
+
+    before: Contents
+    after: Contents
+    answer: Answer
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+@pytest.mark.parametrize("request_", WRITES, ids=str)
+def test_a_write_happens_wholly_or_not_at_all(play: Play, request_: Request, fault: Fault) -> None:
+    """The n-th call fails, for every n, in a worker that has written before."""
+    truth = undisturbed(play, request_)
+    wrong = list(_wrong_outcomes(play, request_, fault, truth, cold=False))
+    if wrong:
+        pytest.fail("\n".join(wrong), pytrace=False)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_the_first_write_of_a_worker_too(play: Play, fault: Fault) -> None:
+    """Before it, the worker must get a row of the clock, in a commit of its own."""
+    (request,) = (request for request in WRITES if request.name == "move a consumer")
+    truth = undisturbed(play, request, cold=True)
+    wrong = list(_wrong_outcomes(play, request, fault, truth, cold=True))
+    if wrong:
+        pytest.fail("\n".join(wrong), pytrace=False)
+
+
+def undisturbed(play: Play, request: Request, *, cold: bool = False) -> Truth:
+    """What becomes of a request when nothing fails."""
+    with staged(play, cold=cold) as stage:
+        before = stage.contents()
+        answer = send(request, stage.sabotaged)
+        assert answer.status < 500
+        assert stage.faults() == []
+        return Truth(before, stage.contents(), answer)
+
+
+def _wrong_outcomes(
+    play: Play, request: Request, fault: Fault, truth: Truth, *, cold: bool
+) -> Iterator[str]:
+    """What is wrong, call by call. A worker goes on to the next call until something is committed;
+    that it then still does what it should is what the last request shows."""
+    nth = 1
+    while nth < CALLS_MAX:
+        with staged(play, cold=cold) as stage:
+            seal = stage.seal()
+            while stage.seal() == seal:
+                stage.saboteur.arm(nth, fault)
+                answer = send(request, stage.sabotaged)
+                stage.saboteur.disarm()
+                if (struck := stage.saboteur.struck) is None:
+                    break
+                verdict = _judge(stage, truth, answer, fault)
+                yield from [f"call {nth}, {struck!r}: {verdict}"] if verdict else []
+                nth += 1
+            if struck is None and answer != truth.answer:
+                yield f"in the end, after {nth - 1} faults: {answer} instead of {truth.answer}"
+            if verdict := _sequel(stage):
+                yield f"after call {nth - 1}: {verdict}"
+            if struck is None:
+                assert nth > 1, "no call was made to fail"
+                return
+    yield "no end"
+
+
+def _judge(stage: Stage, truth: Truth, answer: Answer, fault: Fault) -> str | None:
+    """What is wrong with this answer and this state, or None."""
+    found = stage.contents()
+    if found not in (truth.before, truth.after):
+        return f"{answer}, and left something between:\n{difference(found, truth.before)}"
+    if answer != truth.answer and not answer.unavailable:
+        return f"{answer} instead of {truth.answer}"
+    if answer == truth.answer and found != truth.after:
+        return f"{answer}, and it did not happen"
+    if answer.unavailable and found != truth.before and not _stays_unknown(fault):
+        return "503, and it happened"
+    if answer.unavailable and fault.transient and _was_writing(stage):
+        return "503 where once more would have done"
+    return None
+
+
+def _stays_unknown(fault: Fault) -> bool:
+    """Whether nobody can find out what became of a commit."""
+    return fault.reach is Reach.DATABASE and fault.happens is Happens.FULLY
+
+
+def _was_writing(stage: Stage) -> bool:
+    """Whether the fault struck after a transaction that writes had begun, or in beginning it.
+
+    Who only reads does not meet another's lock.
+    """
+    saboteur = stage.saboteur
+    return saboteur.struck != OPEN and "BEGIN IMMEDIATE" in saboteur.calls
+
+
+def _sequel(stage: Stage) -> str | None:
+    """What is wrong with the worker afterwards, or None: it must be as good as new."""
+    later = send(LATER, stage.sabotaged)
+    if later.status != 201:
+        return f"the next write was answered {later}"
+    if faults := stage.faults():
+        return f"the next write has been made, and {faults}"
+    return None

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What many clients did to one fleet, as they saw it: the material of `checker.py`.
+
+An operation has a begin and an end on the clock of the machine (`time.monotonic_ns`, the same in
+all processes), what it would change, what came of it, and what it showed. Nothing here knows how
+berth works: it is what can be told from outside.
+
+Names are short and readable in stories: the provider `a0000000-0000-4000-8000-000000000003` is
+`a3`, and the consumer `c0000000-0000-4000-8000-000000000012` is `c12`.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+#: The end of an operation whose answer never came.
+NEVER: Final = 1 << 62
+
+#: As `seen` of a write that does not look at a generation.
+ANY: Final = "any"
+Seen = int | None | Literal["any"]
+
+#: What a consumer holds: (provider, resource class, amount).
+Held = frozenset[tuple[str, str, int]]
+NOTHING_HELD: Final[Held] = frozenset()
+
+
+class Outcome(Enum):
+    """What came of an operation."""
+
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    #: The connection died, or the service said that it does not know.
+    UNKNOWN = "unknown"
+
+
+class Why(Enum):
+    """Why an operation was refused, as far as that can be judged by the history."""
+
+    CONSUMER_MOVED = "a consumer is at another generation"
+    PROVIDER_MOVED = "a provider is at another generation"
+    NO_ROOM = "not so much is free"
+    NO_INVENTORY = "there is no such inventory"
+    IN_USE = "it is in use"
+    ABSENT = "there is no such thing"
+    #: Anything else: nothing is concluded from it.
+    OTHER = "for another reason"
+
+
+class Refusal(NamedTuple):
+    """A refusal; `of` where the answer names the provider or consumer that was in the way."""
+
+    why: Why
+    of: str | None = None
+
+
+class ConsumerWrite(NamedTuple):
+    """What a consumer shall hold from now on.
+
+    `seen`: the generation that was sent, None for "it is new", ANY for a DELETE. `quiet`: the
+    generations of the providers that it lets go stand still (DELETE).
+    """
+
+    consumer: str
+    seen: Seen
+    held: Held
+    quiet: bool = False
+
+
+class ProviderWrite(NamedTuple):
+    """A change of a provider itself; None leaves a part as it is.
+
+    `steps`: by how much its generation counts up, claims of the same request not counted.
+    """
+
+    provider: str
+    seen: Seen
+    steps: int = 1
+    capacities: frozenset[tuple[str, int]] | None = None
+    traits: frozenset[str] | None = None
+    aggregates: frozenset[str] | None = None
+    parent: str | None = None
+    life: Literal["created", "deleted"] | None = None
+    #: The generation that the answer told, if it did.
+    answered: int | None = None
+
+
+class ConsumerSight(NamedTuple):
+    """What an answer showed of a consumer; `generation` None and nothing held: it is unknown.
+
+    `on` names the only provider that was looked at; None: all.
+    """
+
+    consumer: str
+    generation: int | None
+    held: Held
+    on: str | None = None
+
+
+class ProviderSight(NamedTuple):
+    """What an answer showed of a provider; None for what it did not tell. `gone`: it is unknown.
+
+    `used` and `capacities` are by resource class; `whole` says that no other class has any.
+    """
+
+    provider: str
+    generation: int | None = None
+    used: frozenset[tuple[str, int]] | None = None
+    capacities: frozenset[tuple[str, int]] | None = None
+    whole: bool = False
+    traits: frozenset[str] | None = None
+    aggregates: frozenset[str] | None = None
+    parent: str | None = None
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One request of one client, from before it was sent to after it was answered."""
+
+    client: str
+    text: str
+    begin: int
+    end: int
+    outcome: Outcome
+    consumers: tuple[ConsumerWrite, ...] = ()
+    providers: tuple[ProviderWrite, ...] = ()
+    refusal: Refusal | None = None
+    sights: tuple[ConsumerSight | ProviderSight, ...] = ()
+
+    @property
+    def writes(self) -> bool:
+        """Whether it would change anything."""
+        return bool(self.consumers or self.providers)
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """A provider as it was before the first operation, when nothing was held by anybody."""
+
+    generation: int
+    capacities: frozenset[tuple[str, int]]
+    traits: frozenset[str] = frozenset()
+    aggregates: frozenset[str] = frozenset()
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Everything that was done to a fleet from its begin, which nobody else touched."""
+
+    begin: Mapping[str, Begin]
+    operations: tuple[Operation, ...]
+
+    @classmethod
+    def ended(
+        cls, begin: Mapping[str, Begin], operations: Iterable[Operation], last: Operation
+    ) -> History:
+        """A history whose last operation began when nothing could happen any more."""
+        finished = (replace(one, end=last.begin) if one.end == NEVER else one for one in operations)
+        return cls(begin, (*finished, last))
+
+    def keep(self, path: Path) -> None:
+        """Write the history to a file, so that it can be judged again."""
+        path.write_bytes(pickle.dumps(self))
+
+    def story(self, operations: Iterable[Operation]) -> str:
+        """Some operations in order of their begin, a line each, in milliseconds."""
+        zero = min((one.begin for one in self.operations), default=0)
+        return "\n".join(_line(one, zero) for one in sorted(operations, key=lambda one: one.begin))
+
+
+def provider_uuid(number: int) -> str:
+    """The uuid of a provider of this suite."""
+    return f"a0000000-0000-4000-8000-{number:012d}"
+
+
+def consumer_uuid(number: int) -> str:
+    """The uuid of a consumer of this suite."""
+    return f"c0000000-0000-4000-8000-{number:012d}"
+
+
+def aggregate_uuid(number: int) -> str:
+    """The uuid of an aggregate of this suite."""
+    return f"b0000000-0000-4000-8000-{number:012d}"
+
+
+def short(uuid: str) -> str:
+    """A uuid of this suite in few letters."""
+    return f"{uuid[0]}{int(uuid[-12:])}" if uuid[1:24] == "0000000-0000-4000-8000-" else uuid
+
+
+def holding(amounts: Mapping[str, Mapping[str, int]]) -> Held:
+    """What is held, from amounts by class by provider."""
+    return frozenset(
+        (provider, name, amount)
+        for provider, of_provider in amounts.items()
+        for name, amount in of_provider.items()
+    )
+
+
+def shown_held(held: Held) -> str:
+    """What is held, for people."""
+    parts = [f"{short(provider)}:{name}={amount}" for provider, name, amount in sorted(held)]
+    return " ".join(parts) or "nothing"
+
+
+def _line(one: Operation, zero: int) -> str:
+    end = "?" if one.outcome is Outcome.UNKNOWN else f"{(one.end - zero) / 1e6:.2f}"
+    span = f"{(one.begin - zero) / 1e6:10.2f} .. {end:>9}"
+    why = f", {one.refusal.why.value}" if one.refusal else ""
+    if one.refusal and one.refusal.of:
+        why += f": {short(one.refusal.of)}"
+    return f"{span}  {one.client:<8} {one.text}  -> {one.outcome.value}{why}"

@@ -1,0 +1,536 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that do everything at once, at random but for the seed, and write down what they saw.
+
+Each client holds two connections, one to write and one to look, which most likely belong to two
+workers: what it has just written it looks at through the other. It has consumers of its own and
+shares some rivals with all others; a child provider of its own comes, moves and goes.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final
+
+from tests.proof import answers
+from tests.proof.fleet import HOSTS, NODES, POOL, STOCK, TRAITS
+from tests.proof.history import (
+    ANY,
+    NOTHING_HELD,
+    ConsumerSight,
+    ConsumerWrite,
+    Held,
+    Operation,
+    Outcome,
+    ProviderSight,
+    ProviderWrite,
+    aggregate_uuid,
+    consumer_uuid,
+    provider_uuid,
+    short,
+    shown_held,
+)
+from tests.proof.wire import Answer, Connection, Lost, NotSent
+
+#: Consumers that a client has for itself, and those that all fight for.
+_OWN: Final = 5
+_RIVALS: Final = tuple(consumer_uuid(900_000 + number) for number in range(8))
+
+#: Seconds for which nobody may listen before a client gives up.
+_PATIENCE: Final = 60.0
+
+Sights = tuple[ConsumerSight | ProviderSight, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What some clients of one process do."""
+
+    host: str
+    port: int
+    seed: int
+    clients: tuple[int, ...]
+    #: The clients stop when this file appears.
+    stop: Path
+    #: The mean of the pauses between two steps of a client, in seconds.
+    pause_s: float
+    #: For how long a write can still come true when its connection has died, in seconds.
+    late_s: float
+
+
+@dataclass(slots=True)
+class Load:
+    """Clients at work; what they did is there once the block has ended."""
+
+    operations: list[Operation] = field(default_factory=list)
+    #: Answers that should never come, such as 500.
+    surprises: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def under_load(
+    host: str,
+    port: int,
+    home: Path,
+    *,
+    seed: int,
+    clients: int,
+    late_s: float,
+    pause_s: float = 0.0,
+    processes: int = 2,
+) -> Iterator[Load]:
+    """Clients at a service for as long as the block lasts."""
+    stop = home / "stop"
+    tasks = [
+        Task(
+            host,
+            port,
+            seed,
+            tuple(range(1 + first, 1 + clients, processes)),
+            stop,
+            pause_s,
+            late_s,
+        )
+        for first in range(processes)
+    ]
+    load = Load()
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        running = [pool.submit(run_clients, task) for task in tasks]
+        try:
+            yield load
+        finally:
+            stop.touch()
+        for one in running:
+            operations, surprises = one.result()
+            load.operations += operations
+            load.surprises += surprises
+    stop.unlink()
+
+
+def run_clients(task: Task) -> tuple[list[Operation], list[str]]:
+    """Run the clients of one process to their end; what they did, and what surprised them."""
+    crowd = [Client(task, number) for number in task.clients]
+    threads = [threading.Thread(target=client.run) for client in crowd]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return (
+        [one for client in crowd for one in client.operations],
+        [one for client in crowd for one in client.surprises],
+    )
+
+
+class Client:
+    """One client: a thread that does one thing after the other."""
+
+    def __init__(self, task: Task, number: int) -> None:
+        self.operations: list[Operation] = []
+        self.surprises: list[str] = []
+        self._task = task
+        self._number = number
+        self._rng = random.Random(f"{task.seed}/{number}")
+        self._writer = Connection(task.host, task.port)
+        self._reader = Connection(task.host, task.port)
+        self._own = [consumer_uuid(number * 100 + place) for place in range(_OWN)]
+        #: Consumer -> its generation and what it holds, as last seen.
+        self._known: dict[str, ConsumerSight] = {}
+        self._children = 0
+        self._child: str | None = None
+
+    def run(self) -> None:
+        """Do random things until told to stop."""
+        steps: Mapping[Callable[[], None], int] = {
+            self._claim: 40,
+            self._release: 12,
+            self._exchange: 8,
+            self._change_inventory: 10,
+            self._change_traits: 4,
+            self._change_aggregates: 4,
+            self._change_tree: 8,
+            self._reshape: 4,
+            self._look_around: 6,
+        }
+        kinds, weights = list(steps), list(steps.values())
+        try:
+            while not self._task.stop.exists():
+                self._rng.choices(kinds, weights)[0]()
+                if self._task.pause_s:
+                    time.sleep(self._rng.expovariate(1 / self._task.pause_s))
+        except Exception as error:  # noqa: BLE001 - told by the test, which has the seed
+            self.surprises.append(f"client {self._number} ended: {error!r}")
+
+    # --- Consumers ---
+
+    def _claim(self) -> None:
+        """A consumer gets something, new or in place of what it has."""
+        consumer = self._some_consumer()
+        known = self._known.get(consumer) or self._look_at(consumer)
+        held = self._some_candidate() if self._rng.random() < 0.6 else self._some_amounts()
+        if held:
+            self._put(consumer, known.generation, held)
+
+    def _release(self) -> None:
+        """A consumer gives everything back, by its generation or by DELETE.
+
+        A rival is emptied by one client only: `checker` could not tell two of them apart.
+        """
+        consumer = self._rng.choice([*self._own, *_RIVALS[self._number - 1 : self._number]])
+        known = self._known.get(consumer) or self._look_at(consumer)
+        if self._rng.random() < 0.3:
+            if known.generation is not None:
+                self._put(consumer, known.generation, NOTHING_HELD)
+            return
+        write = ConsumerWrite(consumer, ANY, NOTHING_HELD, quiet=True)
+        self._send("DELETE", f"/allocations/{consumer}", consumers=(write,))
+        self._look_at(consumer)
+
+    def _exchange(self) -> None:
+        """Two of the client's consumers swap what they hold, or one takes over from the other."""
+        first, second = self._rng.sample(self._own, 2)
+        one = self._known.get(first) or self._look_at(first)
+        other = self._known.get(second) or self._look_at(second)
+        if not one.held and not other.held:
+            return
+        writes = tuple(
+            ConsumerWrite(consumer, seen, held)
+            for consumer, seen, held in (
+                (first, one.generation, other.held),
+                (second, other.generation, one.held),
+            )
+            if held or seen is not None
+        )
+        body = {write.consumer: _consumer_body(write) for write in writes}
+        self._send("POST", "/allocations", body, consumers=writes)
+        self._look_at(first)
+        self._look_at(second)
+
+    def _put(self, consumer: str, seen: int | None, held: Held) -> None:
+        write = ConsumerWrite(consumer, seen, held)
+        self._send("PUT", f"/allocations/{consumer}", _consumer_body(write), consumers=(write,))
+        self._look_at(consumer)
+
+    def _some_consumer(self) -> str:
+        return self._rng.choice(self._own if self._rng.random() < 0.8 else _RIVALS)
+
+    def _some_candidate(self) -> Held:
+        """One of the candidates for something."""
+        wanted = [f"VCPU:{self._rng.randint(1, 4)}", f"MEMORY_MB:{self._rng.randint(1, 8)}"]
+        if self._rng.random() < 0.4:
+            wanted.append(f"DISK_GB:{self._rng.randint(1, 10)}")
+        requests = self._candidates(f"resources={','.join(wanted)}&limit=4")
+        return answers.held_in(self._rng.choice(requests)) if requests else NOTHING_HELD
+
+    def _candidates(self, query: str) -> Sequence[Any]:
+        found = self._read(f"/allocation_candidates?{query}", answers.of_candidates)
+        return found["allocation_requests"] if found else ()
+
+    def _some_amounts(self) -> Held:
+        """Something that may or may not be there."""
+        node = self._child if self._child and self._rng.random() < 0.3 else None
+        held = {(node or self._rng.choice(NODES), "VCPU", self._rng.randint(1, 4))}
+        if self._rng.random() < 0.5:
+            held.add((self._rng.choice(HOSTS), "MEMORY_MB", self._rng.randint(1, 12)))
+        if self._rng.random() < 0.3:
+            held.add((POOL, "DISK_GB", self._rng.randint(1, 20)))
+        return frozenset(held)
+
+    # --- Providers ---
+
+    def _change_inventory(self) -> None:
+        """Shrink or grow what a provider has, now and then below what is used."""
+        provider = self._some_provider()
+        path = f"/resource_providers/{provider}/inventories"
+        found = self._read(path, lambda body: answers.of_inventories(provider, body))
+        if not found:
+            return
+        name, most = STOCK.get(provider, ("VCPU", 4))
+        reserved = self._rng.choice((0, 0, 0, 1))
+        total = reserved + self._rng.randint(most // 2, most)
+        stock = {name: {"total": total, "reserved": reserved}}
+        self._put_provider_part(
+            ProviderWrite(
+                provider,
+                found["resource_provider_generation"],
+                capacities=frozenset({(name, total - reserved)}),
+            ),
+            "inventories",
+            stock,
+        )
+        self._read(path, lambda body: answers.of_inventories(provider, body))
+
+    def _change_traits(self) -> None:
+        """Give a provider a trait, or take it."""
+        provider = self._some_provider()
+        path = f"/resource_providers/{provider}/traits"
+        found = self._read(path, lambda body: answers.of_traits(provider, body))
+        if not found:
+            return
+        traits = frozenset(found["traits"]) ^ {self._rng.choice(TRAITS)}
+        generation = found["resource_provider_generation"]
+        self._put_provider_part(
+            ProviderWrite(provider, generation, traits=traits), "traits", sorted(traits)
+        )
+        self._read(path, lambda body: answers.of_traits(provider, body))
+
+    def _change_aggregates(self) -> None:
+        """Let a provider join an aggregate, or leave it."""
+        provider = self._some_provider()
+        path = f"/resource_providers/{provider}/aggregates"
+        found = self._read(path, lambda body: answers.of_aggregates(provider, body))
+        if not found:
+            return
+        aggregates = frozenset(found["aggregates"]) ^ {aggregate_uuid(self._rng.randint(1, 3))}
+        generation = found["resource_provider_generation"]
+        self._put_provider_part(
+            ProviderWrite(provider, generation, aggregates=aggregates),
+            "aggregates",
+            sorted(aggregates),
+        )
+        self._read(path, lambda body: answers.of_aggregates(provider, body))
+
+    def _put_provider_part(self, write: ProviderWrite, what: str, value: Any) -> None:
+        body = {what: value, "resource_provider_generation": write.seen}
+        path = f"/resource_providers/{write.provider}/{what}"
+        self._send("PUT", path, body, providers=(write,))
+
+    def _change_tree(self) -> None:
+        """The client's child provider comes, moves to another host, or goes."""
+        host = self._rng.choice(HOSTS)
+        if self._child is None:
+            self._children += 1
+            self._child = provider_uuid(self._number * 10_000 + self._children)
+            write = ProviderWrite(self._child, ANY, 0, parent=host, life="created")
+            body = {"uuid": self._child, "name": self._child, "parent_provider_uuid": host}
+            self._send("POST", "/resource_providers", body, providers=(write,))
+        elif self._rng.random() < 0.6:
+            write = ProviderWrite(self._child, ANY, 0, parent=host)
+            body = {"name": self._child, "parent_provider_uuid": host}
+            self._send("PUT", f"/resource_providers/{self._child}", body, providers=(write,))
+        else:
+            write = ProviderWrite(self._child, ANY, 0, life="deleted")
+            self._send("DELETE", f"/resource_providers/{self._child}", providers=(write,))
+        self._look_at_child(self._child)
+
+    def _look_at_child(self, child: str) -> None:
+        path = f"/resource_providers/{child}"
+        found = self._read(
+            path,
+            lambda body: answers.of_provider(child, body),
+            missing=(ProviderSight(child, gone=True),),
+        )
+        if found is None:
+            self._child = None
+
+    def _reshape(self) -> None:
+        """Move a part of a node's inventory, and a consumer on it, to another node."""
+        source, target = self._rng.sample(NODES, 2)
+        stocks = [self._inventory_of(source), self._inventory_of(target)]
+        holders = self._read(
+            f"/resource_providers/{source}/allocations",
+            lambda body: answers.of_provider_allocations(source, body),
+        )
+        if not holders or not holders["allocations"] or None in stocks:
+            return
+        consumer = self._rng.choice(sorted(holders["allocations"]))
+        known = self._look_at(consumer)
+        amount = sum(of for provider, _, of in known.held if provider == source)
+        if not amount:
+            return
+        (from_generation, there), (to_generation, here) = stocks  # type: ignore[misc]
+        moved = ConsumerWrite(consumer, known.generation, _moved(known.held, source, target))
+        left = max(there - amount, 1)
+        changes = (
+            ProviderWrite(source, from_generation, 2, frozenset({("VCPU", left)})),
+            ProviderWrite(target, to_generation, 2, frozenset({("VCPU", here + amount)})),
+        )
+        body = {
+            "inventories": {
+                change.provider: {
+                    "resource_provider_generation": change.seen,
+                    "inventories": {
+                        name: {"total": total} for name, total in change.capacities or ()
+                    },
+                }
+                for change in changes
+            },
+            "allocations": {consumer: _consumer_body(moved)},
+        }
+        self._send("POST", "/reshaper", body, consumers=(moved,), providers=changes)
+        self._look_at(consumer)
+        self._inventory_of(target)
+
+    def _inventory_of(self, node: str) -> tuple[int, int] | None:
+        """A node's generation and capacity."""
+        found = self._read(
+            f"/resource_providers/{node}/inventories",
+            lambda body: answers.of_inventories(node, body),
+        )
+        if not found:
+            return None
+        stock = found["inventories"]["VCPU"]
+        return found["resource_provider_generation"], stock["total"] - stock["reserved"]
+
+    def _some_provider(self) -> str:
+        if self._child is not None and self._rng.random() < 0.3:
+            return self._child
+        return self._rng.choice((*HOSTS, *NODES, POOL))
+
+    # --- Looking ---
+
+    def _look_around(self) -> None:
+        """Look at things that others are changing."""
+        provider = self._some_provider()
+        self._read(
+            f"/resource_providers/{provider}/usages",
+            lambda body: answers.of_usages(provider, body),
+        )
+        self._candidates(f"resources=VCPU:1&required={self._rng.choice(TRAITS)}")
+
+    def _look_at(self, consumer: str) -> ConsumerSight:
+        """What a consumer holds now, asked until there is an answer."""
+        deadline = time.monotonic() + _PATIENCE
+        while time.monotonic() < deadline:
+            body = self._read(
+                f"/allocations/{consumer}", lambda body: answers.of_allocations(consumer, body)
+            )
+            if body is not None:
+                sight = answers.of_allocations(consumer, body)[0]
+                assert isinstance(sight, ConsumerSight)
+                self._known[consumer] = sight
+                return sight
+        raise TimeoutError(f"nobody says what {consumer} holds")
+
+    # --- On the wire ---
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        consumers: tuple[ConsumerWrite, ...] = (),
+        providers: tuple[ProviderWrite, ...] = (),
+    ) -> None:
+        """Send a write through the writing connection, and note it."""
+        begin, answer = self._ask(self._writer, method, path, body)
+        end = time.monotonic_ns()
+        text = f"{method} {_readable(path)} {_told(consumers, providers)}"
+        refusal = None
+        if answer is None:
+            outcome, end = Outcome.UNKNOWN, end + int(self._task.late_s * 1e9)
+        elif answer.status >= 500:
+            outcome = Outcome.UNKNOWN
+        elif answer.status >= 400:
+            outcome = Outcome.REFUSED
+            of = providers[0].provider if len(providers) == 1 else None
+            refusal = answers.refusal(answer, of)
+        else:
+            outcome = Outcome.ACCEPTED
+            providers = _with_generation(providers, answer.body)
+        self.operations.append(
+            Operation(
+                f"client{self._number}", text, begin, end, outcome, consumers, providers, refusal
+            )
+        )
+
+    def _read(self, path: str, sights: Callable[[Any], Sights], missing: Sights = ()) -> Any:
+        """Look at something through the reading connection, and note what it showed.
+
+        Returns:
+            The answer's body; None where it is not there, or no answer came.
+        """
+        begin, answer = self._ask(self._reader, "GET", path)
+        if answer is None or answer.status >= 500:
+            return None
+        seen = sights(answer.body) if answer.status == 200 else missing
+        self.operations.append(
+            Operation(
+                f"client{self._number}",
+                f"GET {_readable(path)}",
+                begin,
+                time.monotonic_ns(),
+                Outcome.ACCEPTED if answer.status == 200 else Outcome.REFUSED,
+                sights=seen,
+            )
+        )
+        return answer.body if answer.status == 200 else None
+
+    def _ask(
+        self, connection: Connection, method: str, path: str, body: Any = None
+    ) -> tuple[int, Answer | None]:
+        """When the request was sent, and its answer; None if it was lost."""
+        deadline = time.monotonic() + _PATIENCE
+        if self._rng.random() < 0.1:
+            connection.close()  # so that it comes to another worker
+        while True:
+            begin = time.monotonic_ns()
+            try:
+                answer = connection.ask(method, path, body)
+            except NotSent:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+            except Lost:
+                return begin, None
+            else:
+                if answer.status >= 500:
+                    self.surprises.append(f"{method} {path} {body}: {answer}")
+                return begin, answer
+
+
+def _with_generation(providers: tuple[ProviderWrite, ...], body: Any) -> tuple[ProviderWrite, ...]:
+    """The write of one provider with the generation that its answer told."""
+    if len(providers) != 1 or not isinstance(body, dict):
+        return providers
+    generation = body.get("resource_provider_generation", body.get("generation"))
+    return (providers[0]._replace(answered=generation),)
+
+
+def _consumer_body(write: ConsumerWrite) -> dict[str, Any]:
+    allocations: dict[str, Any] = {}
+    for provider, name, amount in write.held:
+        allocations.setdefault(provider, {"resources": {}})["resources"][name] = amount
+    return {
+        "allocations": allocations,
+        "project_id": "proof",
+        "user_id": "proof",
+        "consumer_generation": write.seen,
+        "consumer_type": "INSTANCE",
+    }
+
+
+def _moved(held: Held, source: str, target: str) -> Held:
+    amounts: dict[tuple[str, str], int] = {}
+    for provider, name, amount in held:
+        key = (target if provider == source else provider, name)
+        amounts[key] = amounts.get(key, 0) + amount
+    return frozenset((*key, amount) for key, amount in amounts.items())
+
+
+def _readable(path: str) -> str:
+    head, *parts = path.split("/")
+    return "/".join([head, *(short(part) if len(part) == 36 else part for part in parts)])
+
+
+def _told(consumers: tuple[ConsumerWrite, ...], providers: tuple[ProviderWrite, ...]) -> str:
+    """A write in few words."""
+    told = [f"{short(one.consumer)} from {one.seen}: {shown_held(one.held)}" for one in consumers]
+    for one in providers:
+        parts = {
+            "capacity": one.capacities and dict(one.capacities),
+            "traits": one.traits and sorted(one.traits),
+            "aggregates": one.aggregates and [short(uuid) for uuid in sorted(one.aggregates)],
+            "parent": one.parent and short(one.parent),
+            "life": one.life,
+        }
+        words = ", ".join(f"{name} {value}" for name, value in parts.items() if value is not None)
+        told.append(f"{short(one.provider)} from {one.seen}: {words}")
+    return "; ".join(told)

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a history asks: each request goes to the service and to the plain model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from hypothesis import note
+from hypothesis.stateful import RuleBasedStateMachine, invariant
+
+from tests.client import NOTHING, Response
+from tests.proof.model import plain_reads, wire
+from tests.proof.model.names import OFF_BY
+from tests.proof.model.plain_model import Claim, PlainModel, Refusal
+from tests.proof.model.server import Server
+from tests.worlds import consumer_uuid, provider_uuid
+
+
+class Asking(RuleBasedStateMachine):
+    """A service and its model, and what holds after every step.
+
+    A failure is told twice: by Hypothesis as calls of rules, and as a script of requests.
+    """
+
+    #: Where each history begins: gives an empty service.
+    fresh_server: ClassVar[Callable[[], Server]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.server = type(self).fresh_server()
+        self.model = PlainModel()
+        #: Whether the last answer was the one that the model gives.
+        self.agrees = True
+        #: Whether anything has been changed since that was last looked at.
+        self.has_written = False
+        note(wire.PRELUDE)
+
+    # --- What holds after every step -------------------------------------------------------------
+
+    @invariant()
+    def the_fleet_and_its_index_hold(self) -> None:
+        """After every write: each provider's generation and place, and whatever the index holds
+        against everything derived anew from the database."""
+        if not self.has_written:
+            return
+        self.has_written = False
+        response = self.server.client.get("/resource_providers")
+        query = plain_reads.ProviderQuery()
+        self.compare(39, response, 200, lambda: plain_reads.list_providers(self.model, 39, query))
+        faults = self.server.index.check()
+        self.agrees = not faults
+        assert not faults
+
+    # --- How it is asked -------------------------------------------------------------------------
+
+    def send(
+        self,
+        minor: int,
+        method: str,
+        path: str,
+        body: Any,
+        success: int,
+        due: Callable[[], Any],
+        *,
+        since: int = 0,
+    ) -> None:
+        """Send a request, ask the model, and compare status, error code and body.
+
+        Args:
+            due: does it to the model, and returns the body of the answer.
+            since: the minor version in which the route began.
+        """
+        response = self.request(minor, method, path, body)
+        self.compare(minor, response, success, due, since=since)
+
+    def compare(
+        self,
+        minor: int,
+        response: Response,
+        success: int,
+        due: Callable[[], Any],
+        *,
+        since: int = 0,
+    ) -> None:
+        """Ask the model what the answer should have been; see `send`."""
+        try:
+            if minor < since:
+                raise Refusal(404)
+            wanted = success, wire.comparable(due())
+        except Refusal as refusal:
+            wanted = refusal.status, refusal.code if minor >= 23 else None
+        found = response.status, wire.comparable(response.json)
+        if response.status >= 400:
+            found = response.status, response.json["errors"][0].get("code")
+        self.agrees = found == wanted
+        assert self.agrees, f"answered {found}, the model says {wanted}"
+
+    def request(self, minor: int, method: str, path: str, body: Any) -> Response:
+        """Send a request, and write it into the script."""
+        response = self.server.client.request(method, path, json=body, version=f"1.{minor}")
+        note(wire.script_line(minor, method, path, body, response.status))
+        self.has_written |= method != "GET" and response.status < 300
+        return response
+
+    def list_by(self, minor: int, query: plain_reads.ProviderQuery) -> None:
+        """GET /resource_providers with filters."""
+        text = wire.query_of(query)
+        self.send(
+            minor,
+            "GET",
+            f"/resource_providers{text}",
+            NOTHING,
+            200,
+            lambda: plain_reads.list_providers(self.model, minor, query),
+        )
+
+    def generation(self, place: str, seen: str) -> int:
+        """The provider's generation as somebody saw it: `right`, `stale` or `ahead`."""
+        provider = self.model.providers.get(provider_uuid(place))
+        return (provider.generation if provider else 0) + OFF_BY[seen]
+
+    def held(self, consumer: str) -> Mapping[str, Mapping[str, int]]:
+        """What a consumer holds."""
+        present = self.model.consumers.get(consumer_uuid(consumer))
+        return present.held if present else {}
+
+    def claim_of(
+        self,
+        consumer: str,
+        seen: str,
+        held: dict[str, dict[str, int]],
+        project: str,
+        user: str,
+        kind: str,
+    ) -> Claim:
+        """A claim as the model takes it. Seen wrongly, who is there is not, and the reverse."""
+        present = self.model.consumers.get(consumer_uuid(consumer))
+        generation = present.generation if present else None
+        if seen != "right":
+            generation = None if present and seen == "stale" else (generation or 0) + 1
+        by_uuid = {provider_uuid(place): some for place, some in held.items()}
+        return Claim(by_uuid, generation, project, user, kind)
+
+    def claims_of(
+        self, wanted: dict[str, dict[str, dict[str, int]]], seen: str, project: str, kind: str
+    ) -> dict[str, Claim]:
+        """Claims of several consumers; if wrongly, only the first is seen so."""
+        words = [seen] + ["right"] * len(wanted)
+        return {
+            consumer_uuid(consumer): self.claim_of(consumer, word, held, project, "ann", kind)
+            for word, (consumer, held) in zip(words, wanted.items(), strict=False)
+        }

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The judge of histories is judged: right ones pass, and each kind of fault is found."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tests.proof.checker import check
+from tests.proof.history import History, Operation, Refusal, Why
+from tests.proof.told import (
+    CAPACITY,
+    Simulation,
+    claim,
+    consumer_moved,
+    history,
+    no_room,
+    provider_moved,
+    release,
+    sees_consumer,
+    sees_provider,
+    stock,
+)
+
+RIGHT = {
+    "one after the other": history(
+        claim((0, 1), {"c1": (None, "a1:5")}),
+        claim((2, 3), {"c2": (None, "a1:5")}, no_room("a1")),
+        sees_provider((4, 5), "a1", 2, used=5, capacity=8),
+        release((6, 7), "c1"),
+        claim((8, 9), {"c2": (None, "a1:5")}),
+        sees_provider((10, 11), "a1", 3, used=5),
+    ),
+    "a refusal while the one in the way is still on its way": history(
+        claim((0, 10), {"c1": (None, "a1:5")}),
+        claim((0, 3), {"c2": (None, "a1:5")}, no_room("a1")),
+    ),
+    "a look between two claims at once": history(
+        claim((0, 10), {"c1": (None, "a1:2")}),
+        claim((0, 10), {"c2": (None, "a1:3")}),
+        sees_provider((4, 5), "a1", 2, used=3),
+        sees_provider((11, 12), "a1", 3, used=5),
+    ),
+    "over capacity only because it was shrunk, and moving away is let through": history(
+        claim((0, 1), {"c1": (None, "a1:4"), "c2": (None, "a1:4")}),
+        stock((2, 3), "a1", 2, capacity=4, answered=3),
+        claim((4, 5), {"c1": (1, "a1:3")}),
+        sees_provider((6, 7), "a1", 4, used=7, capacity=4),
+    ),
+    "two consumers that swap": history(
+        claim((0, 1), {"c1": (None, "a1:8")}),
+        claim((0, 1), {"c2": (None, "a2:8")}),
+        claim((2, 3), {"c1": (1, "a2:8"), "c2": (1, "a1:8")}),
+        sees_consumer((4, 5), "c1", 2, "a2:8"),
+        sees_provider((4, 5), "a1", 3, used=8),
+    ),
+    "no answer, and it happened": history(
+        claim((0, None), {"c1": (None, "a1:5")}),
+        sees_consumer((2, 3), "c1", 1, "a1:5"),
+        sees_provider((2, 3), "a1", 2, used=5),
+    ),
+    "no answer, and it did not happen": history(
+        claim((0, None), {"c1": (None, "a1:5")}),
+        sees_consumer((2, 3), "c1", None),
+        claim((4, 5), {"c1": (None, "a1:8")}),
+        sees_provider((6, 7), "a1", 2, used=8),
+    ),
+    "no answer, and it happened after the client had looked": history(
+        claim((0, None), {"c1": (None, "a1:5")}),
+        sees_consumer((2, 3), "c1", None),
+        sees_consumer((4, 5), "c1", 1, "a1:5"),
+        sees_provider((4, 5), "a1", 2, used=5),
+    ),
+    "an inventory without an answer that shows in what fits": history(
+        claim((0, 1), {"c1": (None, "a1:4")}),
+        stock((2, None), "a1", 2, capacity=4),
+        claim((4, 5), {"c2": (None, "a1:1")}, no_room("a1")),
+        sees_provider((6, 7), "a1", 3, used=4, capacity=4),
+    ),
+    "a consumer that goes and comes begins anew": history(
+        claim((0, 1), {"c1": (None, "a1:1")}),
+        claim((2, 3), {"c1": (1, "a1:2")}),
+        release((4, 5), "c1"),
+        release((6, 7), "c1", Refusal(Why.ABSENT)),
+        claim((8, 9), {"c1": (None, "a1:3")}),
+        sees_consumer((10, 11), "c1", 1, "a1:3"),
+        sees_provider((10, 11), "a1", 4, used=3),
+    ),
+}
+
+WRONG = {
+    "a doubled claim": history(
+        claim((0, 1), {"c1": (None, "a1:2")}),
+        claim((2, 3), {"c1": (None, "a1:2")}),
+    ),
+    "a claim that was acknowledged once and counted twice": history(
+        claim((0, 1), {"c1": (None, "a1:2")}),
+        sees_provider((2, 3), "a1", 3, used=4),
+    ),
+    "an acknowledged claim that is lost": history(
+        claim((0, 1), {"c1": (None, "a1:2")}),
+        sees_consumer((2, 3), "c1", None),
+    ),
+    "an acknowledged claim that the provider does not know": history(
+        claim((0, 1), {"c1": (None, "a1:2")}),
+        sees_consumer((2, 3), "c1", 1, "a1:2"),
+        sees_provider((2, 3), "a1", 1, used=0),
+    ),
+    "a refused claim that is there": history(
+        claim((0, 1), {"c1": (None, "a1:9")}, no_room("a1")),
+        sees_consumer((2, 3), "c1", 1, "a1:9"),
+    ),
+    "a stale read of a consumer": history(
+        claim((0, 1), {"c1": (None, "a1:2")}),
+        claim((2, 3), {"c1": (1, "a1:3")}),
+        sees_consumer((4, 5), "c1", 1, "a1:2"),
+    ),
+    "a stale read of usage": history(
+        claim((0, 1), {"c1": (None, "a1:2")}),
+        sees_provider((2, 3), "a1", used=0),
+    ),
+    "a generation that went backwards": history(
+        claim((0, 5), {"c1": (None, "a1:2")}),
+        sees_provider((1, 2), "a1", 2),
+        sees_provider((3, 4), "a1", 1),
+    ),
+    "two inventories accepted on one generation": history(
+        stock((0, 5), "a1", 1, capacity=6),
+        stock((0, 5), "a1", 1, capacity=7),
+    ),
+    "an inventory that was written over unseen": history(
+        claim((0, 1), {"c1": (None, "a1:2")}),
+        stock((2, 3), "a1", 1, capacity=6),
+    ),
+    "an answer that tells a generation which it is not": history(
+        stock((0, 1), "a1", 1, capacity=6, answered=3),
+    ),
+    "two claims accepted on one generation of a consumer": history(
+        claim((0, 1), {"c1": (None, "a1:1")}),
+        claim((2, 6), {"c1": (1, "a1:2")}),
+        claim((2, 6), {"c1": (1, "a1:3")}),
+    ),
+    "a refusal that never could have been justified": history(
+        claim((0, 1), {"c1": (None, "a1:5")}),
+        claim((2, 3), {"c2": (None, "a1:3")}, no_room("a1")),
+    ),
+    "a refusal for a generation that was right": history(
+        stock((0, 1), "a1", 1, capacity=5, refused=provider_moved("a1")),
+    ),
+    "a refusal for a consumer's generation that was right": history(
+        claim((0, 1), {"c1": (None, "a1:1")}, consumer_moved("c1")),
+    ),
+    "more held than there is": history(
+        claim((0, 9), {"c1": (None, "a1:5")}),
+        claim((0, 9), {"c2": (None, "a1:5")}),
+    ),
+    "more held than there was left after it shrank": history(
+        stock((0, 1), "a1", 1, capacity=4),
+        claim((2, 3), {"c1": (None, "a1:5")}),
+    ),
+    "one half of a swap": history(
+        claim((0, 1), {"c1": (None, "a1:8")}),
+        claim((0, 1), {"c2": (None, "a2:8")}),
+        claim((2, 3), {"c1": (1, "a2:8"), "c2": (1, "a1:8")}),
+        sees_consumer((4, 5), "c1", 2, "a2:8"),
+        sees_consumer((4, 5), "c2", 1, "a2:8"),
+    ),
+    "one half of a swap without an answer": history(
+        claim((0, 1), {"c1": (None, "a1:8")}),
+        claim((0, 1), {"c2": (None, "a2:8")}),
+        claim((2, None), {"c1": (1, "a2:8"), "c2": (1, "a1:8")}),
+        sees_consumer((4, 5), "c1", 2, "a2:8"),
+        sees_consumer((6, 7), "c2", 1, "a2:8"),
+    ),
+    "one provider of a claim without an answer": history(
+        claim((0, None), {"c1": (None, "a1:2 a2:2")}),
+        sees_consumer((2, 3), "c1", 1, "a1:2 a2:2"),
+        sees_provider((4, 5), "a1", 2, used=2),
+        sees_provider((4, 5), "a2", 1, used=0),
+    ),
+    "half of what one consumer asked for": history(
+        claim((0, 1), {"c1": (None, "a1:2 a2:2")}),
+        sees_consumer((2, 3), "c1", 1, "a1:2"),
+    ),
+}
+
+
+@pytest.mark.parametrize("told", RIGHT.values(), ids=RIGHT.keys())
+def test_a_right_history_is_accepted(told: History) -> None:
+    """Where there is an order in which every answer is right, nothing is wrong."""
+    verdict = check(told)
+    assert not verdict.faults, str(verdict)
+    assert not verdict.undecided
+
+
+@pytest.mark.parametrize("told", WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_history_is_found_out(told: History) -> None:
+    """Where there is no such order, the story says about whom, and what could not be."""
+    verdict = check(told)
+    assert verdict.faults
+    assert "There is no order in which" in str(verdict)
+
+
+def test_the_story_is_short_and_names_what_cannot_be() -> None:
+    """Only what led to it, in milliseconds, and the reason for each that could not come next."""
+    told = history(
+        *(claim((n, n + 1), {f"c{n}": (None, "a2:1")}) for n in range(6)),
+        claim((10, 11), {"c9": (None, "a1:5")}),
+        sees_provider((12, 13), "a1", 2, used=0),
+    )
+    (fault,) = check(told).faults
+    assert "a2" not in fault.story
+    assert "a1 is then at generation 2, used VCPU 5/8" in fault.story
+    assert "it showed generation 2, used {'VCPU': 0}" in fault.story
+
+
+SEEDS = st.integers(min_value=0, max_value=2**32)
+
+
+@given(SEEDS)
+@settings(max_examples=150, deadline=None)
+def test_what_a_plain_model_did_is_accepted(seed: int) -> None:
+    """However its clients overlapped, and whichever answers got lost."""
+    simulation = Simulation(random.Random(seed), steps=60, lost=0.1)
+    verdict = check(history(*simulation.operations, *simulation.end()))
+    assert not verdict.faults, str(verdict)
+
+
+def lose(rng: random.Random, simulation: Simulation) -> list[Operation]:
+    """Something that is held is gone in the end."""
+    (one, *_) = [name for name in ("c1", "c2", "c3", "c4") if name in simulation.model.consumers]
+    del simulation.model.consumers[one]
+    return [*simulation.operations, *simulation.end()]
+
+
+def miscount(rng: random.Random, simulation: Simulation) -> list[Operation]:
+    """A generation counted once too often, or not once."""
+    simulation.model.generation["a1"] += rng.choice((-1, 1))
+    return [*simulation.operations, *simulation.end()]
+
+
+def double(rng: random.Random, simulation: Simulation) -> list[Operation]:
+    """A claim is accepted as new although the consumer is there."""
+    (one, *_) = [name for name in ("c1", "c2", "c3", "c4") if name in simulation.model.consumers]
+    again = claim((10_000, 10_001), {one: (None, "a1:1")})
+    return [*simulation.operations, *simulation.end(), again]
+
+
+def overdraw(rng: random.Random, simulation: Simulation) -> list[Operation]:
+    """A claim is accepted for more than there can be."""
+    return [
+        *simulation.operations,
+        claim((0, 10_000), {"c7": (None, f"a1:{CAPACITY + 1}")}),
+    ]
+
+
+def refuse(rng: random.Random, simulation: Simulation) -> list[Operation]:
+    """A claim for next to nothing is refused, when all is over, although there is room."""
+    free = simulation.model.capacity["a1"] - simulation.model.used("a1")
+    wanted = {"c7": (None, f"a1:{max(free, 1)}")}
+    if free < 1:
+        return double(rng, simulation)
+    late = claim((10_000, 10_001), wanted, no_room("a1"))  # type: ignore[arg-type]
+    return [*simulation.operations, *simulation.end(), late]
+
+
+def look_back(rng: random.Random, simulation: Simulation) -> list[Operation]:
+    """A look when all is over shows the begin."""
+    late = sees_provider((10_000, 10_001), "a1", 1)
+    return [*simulation.operations, *simulation.end(), late]
+
+
+MUTATIONS: list[Callable[[random.Random, Simulation], list[Operation]]] = [
+    lose,
+    miscount,
+    double,
+    overdraw,
+    refuse,
+    look_back,
+]
+
+
+@pytest.mark.parametrize("mutate", MUTATIONS)
+@given(seed=SEEDS)
+@settings(max_examples=40, deadline=None)
+def test_what_a_plain_model_did_not_do_is_found_out(
+    mutate: Callable[[random.Random, Simulation], list[Operation]], seed: int
+) -> None:
+    """Each history of the model with one thing in it that was not so."""
+    rng = random.Random(seed)
+    simulation = Simulation(rng, steps=40, lost=0.0)
+    assume(simulation.model.consumers and simulation.model.generation["a1"] > 1)
+    assert check(history(*mutate(rng, simulation))).faults

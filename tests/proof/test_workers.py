@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several workers on one database, and dozens of clients that do everything at once."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.e2e.serving import Service, serving
+from tests.e2e.test_serve import inodes_of_connections, link_target
+from tests.proof import audit, fleet
+from tests.proof.checker import check
+from tests.proof.history import History
+from tests.proof.load import under_load
+from tests.proof.summary import summary
+from tests.proof.wire import Connection
+
+if TYPE_CHECKING:
+    from tests.proof.bounds import Bounds
+    from tests.proof.conftest import Ground
+
+
+def test_nothing_is_lost_or_doubled_by_several_workers(ground: Ground, bounds: Bounds) -> None:
+    """Claims, moves, deletes, inventories, traits, aggregates, trees and reshapes at once: every
+    answer was right at some moment, the database is whole, and every index is the database's."""
+    print(f"seed {bounds.seed}")
+    arguments = ("--config-file", str(ground.conf), "--workers", str(bounds.workers))
+    with serving(ground.home, *arguments) as service:
+        begin = fleet.build(Connection(service.host, service.port))
+        with under_load(
+            service.host,
+            service.port,
+            ground.home,
+            seed=bounds.seed,
+            late_s=ground.late_s,
+            clients=bounds.clients,
+        ) as load:
+            time.sleep(bounds.seconds)
+        with audit.fresh_client(ground.conf) as client:
+            end = audit.last_sight(client, load.operations)
+            for connection in connections_to_all_workers(service):
+                assert audit.index_differences(connection, client) == [], f"seed {bounds.seed}"
+        history = History.ended(begin, load.operations, end)
+    history.keep(ground.home / "history.pickle")
+    print(summary(load.operations))
+    assert not load.surprises, "\n".join([f"seed {bounds.seed}", *load.surprises[:5]])
+    assert audit.database_faults(ground.database_url, history) == [], f"seed {bounds.seed}"
+    before = time.monotonic()
+    verdict = check(history)
+    print(f"checked in {time.monotonic() - before:.1f} s, undecided: {verdict.undecided}")
+    assert not verdict.faults, f"seed {bounds.seed}, {ground.home}/history.pickle\n{verdict}"
+
+
+def connections_to_all_workers(service: Service) -> list[Connection]:
+    """Connections among which is one to each worker."""
+    connections: list[Connection] = []
+    reached: set[int] = set()
+    while reached != service.workers():
+        assert len(connections) < 1000, f"only {reached} of {service.workers()} can be reached"
+        connections.append(Connection(service.host, service.port))
+        port = connections[-1].local_port()
+        connections[-1].ask("GET", "/")
+        reached |= owners(service, port)
+    return connections
+
+
+def owners(service: Service, client_port: int) -> set[int]:
+    """The worker that holds the other end of a connection."""
+    inodes = inodes_of_connections(service.port, {client_port})
+    return {
+        pid
+        for pid in service.workers()
+        if any(link_target(link) in inodes for link in Path(f"/proc/{pid}/fd").iterdir())
+    }

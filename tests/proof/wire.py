@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lean HTTP client that never sends anything twice, so that it knows what it does not know.
+
+`tests/client.py` opens a lost connection again and repeats the request; for a history that would be
+a lie. Here a connection that dies after the request was sent is `Lost`: it may have happened.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+from tests.client import ADMIN, LATEST
+
+#: Seconds to wait for an answer: far more than any takes, so that a hang becomes a failure.
+_PATIENCE: Final = 60.0
+
+
+class NotSent(Exception):
+    """Nobody listens: nothing has happened."""
+
+
+class Lost(Exception):
+    """The connection died after the request was sent: who knows what has happened."""
+
+
+class Answer(NamedTuple):
+    """A status and the parsed body, None without one."""
+
+    status: int
+    body: Any
+
+
+class Connection:
+    """One connection to a server, opened when it is needed."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._address = (host, port)
+        self._socket: socket.socket | None = None
+        headers = {
+            **ADMIN,
+            "Host": f"{host}:{port}",
+            "Accept": "application/json",
+            "OpenStack-API-Version": f"placement {LATEST}",
+        }
+        self._head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+
+    def ask(self, method: str, path: str, body: Any = None) -> Answer:
+        """Send one request, once.
+
+        Raises:
+            NotSent: nobody listens.
+            Lost: there was no answer.
+        """
+        text = b"" if body is None else json.dumps(body).encode()
+        kind = "" if body is None else "Content-Type: application/json\r\n"
+        head = f"{method} {path} HTTP/1.1\r\n{self._head}{kind}Content-Length: {len(text)}\r\n\r\n"
+        connection = self._opened()
+        try:
+            connection.sendall(head.encode() + text)
+            return self._answer(connection)
+        except OSError as error:
+            self.close()
+            raise Lost(f"{method} {path}: {error}") from error
+
+    def local_port(self) -> int:
+        """The port of this end, opening the connection if need be.
+
+        Raises:
+            NotSent: nobody listens.
+        """
+        return int(self._opened().getsockname()[1])
+
+    def close(self) -> None:
+        """Let the connection go; the next request opens another, perhaps to another worker."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _opened(self) -> socket.socket:
+        if self._socket is not None and select.select([self._socket], [], [], 0)[0]:
+            self.close()  # closed by the other end while it was idle
+        if self._socket is None:
+            try:
+                self._socket = socket.create_connection(self._address, _PATIENCE)
+            except OSError as error:
+                raise NotSent(str(error)) from error
+            with suppress(OSError):
+                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return self._socket
+
+    def _answer(self, connection: socket.socket) -> Answer:
+        received = b""
+        while b"\r\n\r\n" not in received:
+            received += _some(connection)
+        head, _, rest = received.partition(b"\r\n\r\n")
+        first, *lines = head.decode("latin-1").split("\r\n")
+        status = int(first.split()[1])
+        named = (line.partition(":")[::2] for line in lines)
+        headers = {name.lower(): value.strip() for name, value in named}
+        length = 0 if status == 204 else int(headers["content-length"])
+        while len(rest) < length:
+            rest += _some(connection)
+        if headers.get("connection", "").lower() == "close":
+            self.close()
+        try:
+            return Answer(status, json.loads(rest) if rest else None)
+        except ValueError as error:
+            raise ValueError(f"{error} in {rest!r}") from error
+
+
+def _some(connection: socket.socket) -> bytes:
+    piece = connection.recv(65536)
+    if not piece:
+        raise ConnectionError("the connection was closed before the answer")
+    return piece
