@@ -13,7 +13,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 BUILT_FROM := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test coverage lint format docs bench constraints clean
+.PHONY: help serve test coverage lint format docs bench compare constraints clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -42,6 +42,9 @@ docs: $(VENV)/.development ## Build the documentation into docs/_build/html; a w
 
 bench: $(VENV)/.development ## Measure; ARGS="--peer" puts the original beside it
 	@$(BIN)/python -m bench $(ARGS)
+
+compare: $(VENV)/.development ## Send the same requests to berth and to the original; ARGS="--requests 100000 --seed 7"
+	@$(BIN)/python -m bench.compare $(ARGS)
 
 constraints: ## Write constraints.txt anew from the newest releases that pyproject.toml admits
 	@PYTHON="$(PYTHON)" bash tools/constraints.sh

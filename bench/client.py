@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client on one connection, as light as the standard library allows."""
+"""One client that waits for each answer: for loading, for looking, and for what is not measured."""
 
 from __future__ import annotations
 
-import http.client
-import json
 from types import TracebackType
 
-from bench.script.step import CALLER, LATEST, Json
+from bench.driver import Connection
+from bench.http1 import Answer, Requests
+from bench.script.step import Json
 from bench.server import RunningServer
-
-_TIMEOUT_SECONDS = 600.0
 
 
 class UnexpectedStatus(RuntimeError):
@@ -25,12 +23,8 @@ class Client:
     """Requests to one server, one after the other."""
 
     def __init__(self, server: RunningServer) -> None:
-        self._connection = http.client.HTTPConnection(
-            "127.0.0.1", server.port, timeout=_TIMEOUT_SECONDS
-        )
-        self._keeps_connection = server.keeps_connections
-        self._headers = {**CALLER, "openstack-api-version": f"placement {LATEST}"}
-        self._json_headers = {**self._headers, "content-type": "application/json"}
+        self.requests = Requests(server.port)
+        self._connection = Connection(server)
 
     def __enter__(self) -> Client:
         return self
@@ -43,16 +37,17 @@ class Client:
     ) -> None:
         self._connection.close()
 
+    def exchange(self, request: bytes) -> Answer:
+        """Send a request and wait for its answer."""
+        self._connection.send(request)
+        while (answer := self._connection.receive()) is None:
+            pass
+        return answer
+
     def request(self, method: str, path: str, body: Json = None) -> tuple[int, bytes]:
         """Send a request, with JSON unless `body` is None; status and body of the answer."""
-        text = None if body is None else json.dumps(body).encode()
-        headers = self._headers if body is None else self._json_headers
-        self._connection.request(method, path, text, headers)
-        response = self._connection.getresponse()
-        answer = response.read()
-        if not self._keeps_connection:
-            self._connection.close()
-        return response.status, answer
+        answer = self.exchange(self.requests.of(method, path, body))
+        return answer.status, answer.body
 
     def demand(self, method: str, path: str, body: Json = None) -> bytes:
         """As `request`, where nothing but success is acceptable.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from enum import IntEnum
@@ -204,6 +205,30 @@ def last_line(answer: Answer) -> str:
     """The specific message of an error: what osc-placement shows."""
     error = _error(answer)
     return "" if error is None else _message(error)
+
+
+def candidates_in(answer: Answer) -> Counter[str]:
+    """The candidates of an answer as a multiset: their order means nothing."""
+    return Counter(
+        json.dumps(
+            {
+                "allocations": _allocations_by_provider(candidate["allocations"]),
+                "mappings": {
+                    suffix: sorted(providers)
+                    for suffix, providers in candidate.get("mappings", {}).items()
+                },
+            },
+            sort_keys=True,
+        )
+        for candidate in json.loads(answer.body)["allocation_requests"]
+    )
+
+
+def _allocations_by_provider(allocations: Json) -> Json:
+    """The allocations of a candidate in the form since 1.12."""
+    if isinstance(allocations, list):
+        return {each["resource_provider"]["uuid"]: each["resources"] for each in allocations}
+    return allocations
 
 
 def _summary(answer: Answer) -> str:

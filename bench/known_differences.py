@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from urllib.parse import parse_qsl
 
-from bench.differences import Difference, Kind, last_line
+from bench.differences import Difference, Kind, candidates_in, last_line
 from bench.script.step import Step, uid
 from bench.wire import Answer
 
@@ -45,6 +45,13 @@ _TIES = {"*/*;q=0.8", "application/json,text/html", "application/json, */*", "ga
 
 #: A query with an unsuffixed and a suffixed group of resources.
 _MIXED_GROUPS = re.compile(r"[?&]resources=.*&resources\w+=")
+
+#: How the refusal of a claim that asks too much begins.
+_CLAIM_REFUSED = "Unable to allocate inventory"
+#: The place in a body that a schema error speaks of.
+_INSTANCE = re.compile(r"\bon (instance(?:\[[^\]]*\])*)", re.IGNORECASE)
+#: An amount in the body of a claim.
+_AMOUNT = re.compile(rb'"[A-Z0-9_]+": \d+')
 
 _WHOLE_FRACTION = re.compile(r"(?<=\d)\.0+\b")
 
@@ -96,23 +103,43 @@ def _is_servers_own_answer(
 def _is_lost_anchor(step: Step, ours: Answer, theirs: Answer, difference: Difference) -> bool:
     if not (step.candidates and difference.part == "body" and _MIXED_GROUPS.search(step.path)):
         return False
-    our_candidates, their_candidates = _candidates(ours), _candidates(theirs)
+    if ours.status != 200:
+        return False
+    our_candidates, their_candidates = candidates_in(ours), candidates_in(theirs)
     return our_candidates > their_candidates and "MISC_SHARES_VIA_AGGREGATE" in str(ours.body)
 
 
-def _candidates(answer: Answer) -> Counter[str]:
-    """The candidates of an answer as a multiset."""
-    return Counter(
-        json.dumps(
-            {**candidate, "mappings": _sorted_mappings(candidate.get("mappings", {}))},
-            sort_keys=True,
-        )
-        for candidate in json.loads(answer.body)["allocation_requests"]
+def has_grown_amounts(step: Step) -> bool:
+    """Say whether the original adds up amounts from one candidate to the next (its defect D2).
+
+    So it does where the unsuffixed group and another ask for one class, and `group_policy` is not
+    `none`.
+    """
+    parameters = parse_qsl(step.path.partition("?")[2], keep_blank_values=True)
+    policies = [value for name, value in parameters if name == "group_policy"]
+    if not step.candidates or policies[:1] == ["none"]:
+        return False
+    classes: dict[str, set[str]] = {}
+    for name, value in parameters:
+        if name.startswith("resources"):
+            classes[name] = {item.partition(":")[0] for item in value.split(",")}
+    unsuffixed = classes.pop("resources", set())
+    return any(unsuffixed & others for others in classes.values())
+
+
+def _is_grown_amount(step: Step, ours: Answer, theirs: Answer, difference: Difference) -> bool:
+    return difference.part == "body" and has_grown_amounts(step)
+
+
+def _is_unchecked_repetition(
+    step: Step, ours: Answer, theirs: Answer, difference: Difference
+) -> bool:
+    return (
+        ours.status == 400
+        and theirs.status == 200
+        and step.candidates
+        and any(step.path.count(f"{name}=") > 1 for name in ("limit", "group_policy"))
     )
-
-
-def _sorted_mappings(mappings: dict[str, list[str]]) -> dict[str, list[str]]:
-    return {suffix: sorted(providers) for suffix, providers in mappings.items()}
 
 
 def _is_odd_class_name(step: Step, ours: Answer, theirs: Answer, difference: Difference) -> bool:
@@ -120,7 +147,7 @@ def _is_odd_class_name(step: Step, ours: Answer, theirs: Answer, difference: Dif
         ours.status == theirs.status == 400
         and difference.kind is Kind.FRAGMENT
         and "does not match" in last_line(ours)
-        and ("/resource_classes/" in step.path or "/inventories" in step.path)
+        and any(part in step.path for part in ("/resource_classes/", "/inventories", "/reshaper"))
     )
 
 
@@ -144,6 +171,12 @@ def _is_literal_prefix(step: Step, ours: Answer, theirs: Answer, _: Difference) 
     return step.path.startswith("/traits?") and "startswith:" in step.path
 
 
+def _faulty_place(message: str) -> str:
+    """Where in the body a schema error says that the fault is; nothing for another error."""
+    found = _INSTANCE.search(message)
+    return found[1] if found else ""
+
+
 def _is_other_fault(step: Step, ours: Answer, theirs: Answer, difference: Difference) -> bool:
     return (
         ours.status == theirs.status == 400
@@ -153,7 +186,28 @@ def _is_other_fault(step: Step, ours: Answer, theirs: Answer, difference: Differ
             or (
                 "should be non-empty" in difference.ours and "name is required" in difference.theirs
             )
+            or _faulty_place(difference.ours) != _faulty_place(difference.theirs)
         )
+    )
+
+
+def _is_other_fault_of_claim(
+    step: Step, ours: Answer, theirs: Answer, difference: Difference
+) -> bool:
+    return (
+        ours.status == theirs.status == 409
+        and difference.kind is Kind.FRAGMENT
+        and all(_CLAIM_REFUSED in last_line(answer) for answer in (ours, theirs))
+        and len(_AMOUNT.findall(step.body or b"")) > 1
+    )
+
+
+def _is_unknown_name(step: Step, ours: Answer, theirs: Answer, difference: Difference) -> bool:
+    return (
+        step.path.startswith("/resource_providers?")
+        and (ours.status, theirs.status) == (400, 200)
+        and ("No such trait(s)" in last_line(ours) or "No such resource class" in last_line(ours))
+        and json.loads(theirs.body) == {"resource_providers": []}
     )
 
 
@@ -198,6 +252,16 @@ KNOWN: tuple[Known, ...] = (
         _is_lost_anchor,
     ),
     Known(
+        "grown amounts",
+        "The original adds up amounts of a class that two groups ask for, across candidates (D2).",
+        _is_grown_amount,
+    ),
+    Known(
+        "unchecked repetition",
+        "The original checks the last limit or group_policy and uses the first; berth checks all.",
+        _is_unchecked_repetition,
+    ),
+    Known(
         "odd class names",
         "A malformed class name is a schema error at once; the original takes a detour to its 400.",
         _is_odd_class_name,
@@ -227,6 +291,18 @@ KNOWN: tuple[Known, ...] = (
         "another of two faults",
         "Of two schema faults berth may name the other; an empty provider name is one of them.",
         _is_other_fault,
+    ),
+    Known(
+        "another fault of a claim",
+        "Of a claim whose amounts have several faults berth names units and missing inventory "
+        "before capacity, which is decided as it is taken; the original names the first amount's.",
+        _is_other_fault_of_claim,
+    ),
+    Known(
+        "unknown name in a filter",
+        "The original answers that nothing was found where another filter leaves nothing before "
+        "the unknown trait or class is looked at; berth refuses an unknown name always.",
+        _is_unknown_name,
     ),
     Known(
         "own words",

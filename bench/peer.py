@@ -66,39 +66,54 @@ def run_peer(*, processes: int = 2, extra_configuration: str = "") -> Iterator[R
         processes: uWSGI worker processes, each with one thread.
         extra_configuration: more text for placement.conf, sections included.
     """
+    with (
+        tempfile.TemporaryDirectory(prefix="berth-peer-") as name,
+        serve_peer(
+            Path(name), processes=processes, extra_configuration=extra_configuration
+        ) as server,
+    ):
+        yield server
+
+
+def peer_database(directory: Path) -> Path:
+    """The SQLite file that `serve_peer` serves."""
+    return directory / "placement.sqlite"
+
+
+@contextmanager
+def serve_peer(
+    directory: Path, *, processes: int = 2, extra_configuration: str = ""
+) -> Iterator[RunningServer]:
+    """Serve the original from a directory's database, which is made if it is not there."""
     venv = install_peer()
-    with tempfile.TemporaryDirectory(prefix="berth-peer-") as name:
-        directory = Path(name)
-        configuration = directory / "placement.conf"
-        configuration.write_text(
-            _CONFIGURATION.format(directory=directory, extra=extra_configuration)
-        )
-        environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
-        # Once before the workers start: two that make the tables, or write the standard names,
-        # at the same time collide, and one of them gives up.
-        subprocess.run(
-            [str(venv / "bin" / "python"), "-c", "from placement.wsgi.api import application"],
-            env=environment,
-            check=True,
-            capture_output=True,
-        )
-        port = free_port()
-        command = [
-            str(venv / "bin" / "uwsgi"),
-            *("--http-socket", f"127.0.0.1:{port}"),
-            *("--virtualenv", str(venv)),
-            *("--module", "placement.wsgi.api", "--callable", "application"),
-            *("--processes", str(processes), "--master", "--lazy-apps", "--need-app"),
-            *("--die-on-term", "--disable-logging", "--listen", "100", "--buffer-size", "65535"),
-        ]
-        with run_server(
-            "original",
-            command,
-            port=port,
-            environment=environment,
-            directory=directory,
-            # A worker without threads would wait on an idle connection and serve nobody else; to
-            # connect anew on loopback costs a tenth of a millisecond.
-            keeps_connections=False,
-        ) as server:
-            yield server
+    configuration = directory / "placement.conf"
+    configuration.write_text(_CONFIGURATION.format(directory=directory, extra=extra_configuration))
+    environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
+    # Once before the workers start: two that make the tables, or write the standard names,
+    # at the same time collide, and one of them gives up.
+    subprocess.run(
+        [str(venv / "bin" / "python"), "-c", "from placement.wsgi.api import application"],
+        env=environment,
+        check=True,
+        capture_output=True,
+    )
+    port = free_port()
+    command = [
+        str(venv / "bin" / "uwsgi"),
+        *("--http-socket", f"127.0.0.1:{port}"),
+        *("--virtualenv", str(venv)),
+        *("--module", "placement.wsgi.api", "--callable", "application"),
+        *("--processes", str(processes), "--master", "--lazy-apps", "--need-app"),
+        *("--die-on-term", "--disable-logging", "--listen", "100", "--buffer-size", "65535"),
+    ]
+    with run_server(
+        "original",
+        command,
+        port=port,
+        environment=environment,
+        directory=directory,
+        # A worker without threads would wait on an idle connection and serve nobody else; to
+        # connect anew on loopback costs a tenth of a millisecond.
+        keeps_connections=False,
+    ) as server:
+        yield server

@@ -1,128 +1,153 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as a table for people and as JSON for machines."""
+"""Results for people: a line as each comes; tables for the terminal and for the documentation."""
 
 from __future__ import annotations
 
-import os
-import platform
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from importlib.metadata import version
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from rich import box
 from rich.table import Table
 
-from bench.scenarios import Sample
+from bench.growth import Growth
+from bench.results import BERTH, ORIGINAL, Result, find, times_faster
+from bench.targets import Verdict
+
+Row = list[str]
+
+HEADINGS = ("fleet", "case", "server", "median", "p99", "per s", "times", "409", "failed", "lost")
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """All rounds of one scenario on one server."""
-
-    hosts_count: int
-    scenario: str
-    server: str
-    operations_count: int
-    #: None where nothing succeeded.
-    median_ms: float | None
-    p99_ms: float | None
-    #: Operations a second over all clients.
-    rate: float
-    conflicts_count: int
-    failures_count: int
-    lost_count: int
+def line(result: Result, results: Sequence[Result]) -> str:
+    """One result, as it is said while a run goes on."""
+    fleet, case, server, median, _, rate, times, conflicts, failed, lost = _row(result, results)
+    faults = {"409": conflicts, "failed": failed, "lost": lost}
+    told = "".join(f"  {name}: {value}" for name, value in faults.items() if value)
+    subject = f"{result.scenario:9} {fleet:22} {case:58.58} {server:8}"
+    return f"{subject} {median:>14} {rate:>9} {times:>9}{told}"
 
 
-def summarise(hosts_count: int, scenario: str, server: str, samples: Sequence[Sample]) -> Result:
-    """Take the rounds of a scenario together."""
-    durations = sorted(duration for sample in samples for duration in sample.durations)
-    return Result(
-        hosts_count=hosts_count,
-        scenario=scenario,
-        server=server,
-        operations_count=len(durations),
-        median_ms=_quantile_ms(durations, 0.5),
-        p99_ms=_quantile_ms(durations, 0.99),
-        rate=len(durations) / sum(sample.elapsed for sample in samples),
-        conflicts_count=sum(sample.conflicts_count for sample in samples),
-        failures_count=sum(sample.failures_count for sample in samples),
-        lost_count=sum(sample.lost_count for sample in samples),
-    )
+def tables(results: Sequence[Result]) -> Iterator[Table]:
+    """A table for each scenario, for the terminal."""
+    for scenario, some in _by_scenario(results):
+        table = Table(title=scenario, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        for number, heading in enumerate(HEADINGS):
+            table.add_column(heading, justify="left" if number < 3 else "right")
+        for one in some:
+            table.add_row(*_row(one, results))
+        yield table
 
 
-def as_table(results: Sequence[Result]) -> Table:
-    """One fleet's results side by side; a factor where a scenario ran on two servers."""
-    table = Table(
-        title=f"{results[0].hosts_count:,} hosts", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
-    )
-    for heading in ("scenario", "server"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("median ms", "p99 ms", "per s", "times", "409", "5xx", "lost"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for result in results:
-        table.add_row(
-            result.scenario,
-            result.server,
-            _number(result.median_ms),
-            _number(result.p99_ms),
-            f"{result.rate:,.0f}",
-            _factor(result, results),
-            str(result.conflicts_count),
-            str(result.failures_count),
-            str(result.lost_count),
-        )
+def verdict_table(verdicts: Sequence[Verdict]) -> Table:
+    """The targets, for the terminal."""
+    table = Table(title="targets", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for heading in ("case", "target", "measured", ""):
+        table.add_column(heading)
+    for one in verdicts:
+        table.add_row(one.case, one.target, one.measured, _met(one))
     return table
 
 
-def as_json(results: Sequence[Result]) -> dict[str, object]:
-    """The results with all that is needed to read them later."""
-    return {
-        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
-        "results": [asdict(result) for result in results],
-    }
+def growth_table(found: Sequence[Growth]) -> Table:
+    """The exponents, for the terminal."""
+    table = Table(title="growth", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for heading in ("query", "against", "exponent"):
+        table.add_column(heading)
+    for one in found:
+        table.add_row(one.name, one.against, f"{one.exponent:.2f}")
+    return table
 
 
-def machine() -> dict[str, object]:
-    """What the numbers were measured on."""
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return {
-        "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0)),
-        "memory_gib": round(pages / 2**30, 1),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "libraries": {name: version(name) for name in ("numpy", "SQLAlchemy", "falcon", "granian")},
-    }
+def markdown_results(results: Sequence[Result]) -> str:
+    """Every result, for the documentation, a table for each scenario."""
+    parts = []
+    for scenario, some in _by_scenario(results):
+        rows = [_row(one, results) for one in some]
+        parts.append(f"### {scenario}\n\n{markdown_table(HEADINGS, rows, numbers_from=3)}")
+    return "\n".join(parts)
 
 
-def _quantile_ms(durations: Sequence[float], quantile: float) -> float | None:
-    """A quantile of sorted durations in milliseconds."""
-    if not durations:
-        return None
-    return durations[round(quantile * (len(durations) - 1))] * 1000
+def markdown_verdicts(verdicts: Sequence[Verdict]) -> str:
+    """The targets, for the documentation."""
+    rows = [[one.case, one.target, one.measured, _met(one)] for one in verdicts]
+    return markdown_table(("case", "target", "measured", ""), rows, numbers_from=4)
 
 
-def _factor(result: Result, results: Sequence[Result]) -> str:
-    """How many times the other server's rate this one reaches; only shown for the first."""
-    same = [other for other in results if other.scenario == result.scenario]
-    if len(same) < 2 or result is not same[0]:
+def markdown_growth(found: Sequence[Growth]) -> str:
+    """The exponents, for the documentation."""
+    rows = [
+        [
+            one.name,
+            one.against,
+            ", ".join(f"{size:,}" for size in one.sizes),
+            ", ".join(number(median) for median in one.medians),
+            f"{one.exponent:.2f}",
+        ]
+        for one in found
+    ]
+    headings = ("query", "against", "hosts", "median ms", "exponent")
+    return markdown_table(headings, rows, numbers_from=4)
+
+
+def markdown_table(headings: Sequence[str], rows: Sequence[Row], *, numbers_from: int) -> str:
+    """A table in Markdown; from one column on, what stands in it is set to the right."""
+    rule = ["---" if at < numbers_from else "--:" for at in range(len(headings))]
+    lines = [" | ".join(cells) for cells in (headings, rule, *rows)]
+    return "".join(f"| {one} |\n" for one in lines)
+
+
+def number(value: float) -> str:
+    """A number with about three digits that count."""
+    if value == 0 or value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:,.1f}" if value >= 10 else f"{value:,.2f}"
+
+
+def _by_scenario(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
+    ordered = sorted(results, key=lambda one: _order(results).index(one.scenario))
+    for scenario, some in groupby(ordered, key=lambda one: one.scenario):
+        yield scenario, list(some)
+
+
+def _order(results: Sequence[Result]) -> list[str]:
+    return list(dict.fromkeys(one.scenario for one in results))
+
+
+def _row(result: Result, results: Sequence[Result]) -> Row:
+    failed = ", ".join(f"{count} × {status}" for status, count in sorted(result.failures.items()))
+    return [
+        f"{result.fleet}, {result.size:,}",
+        result.name,
+        result.server,
+        _median(result),
+        "" if result.p99 is None or result.unit != "ms" or result.count < 2 else number(result.p99),
+        "" if result.rate is None else number(result.rate),
+        _times(result, results),
+        str(result.conflicts or ""),
+        failed,
+        str(result.lost or ""),
+    ]
+
+
+def _median(result: Result) -> str:
+    if result.error is not None:
+        return "failed"
+    if result.gave_up_after_s is not None:
+        return f"> {result.gave_up_after_s:g} s"
+    return "" if result.median is None else f"{number(result.median)} {result.unit}"
+
+
+def _times(result: Result, results: Sequence[Result]) -> str:
+    """How many times faster berth is; said with berth's own result."""
+    if result.server != BERTH or result.unit != "ms":
         return ""
-    return f"{result.rate / same[1].rate:,.1f}" if same[1].rate else "all"
+    times = times_faster(results, result.key)
+    if times is None:
+        return ""
+    theirs = find(results, result.key, ORIGINAL)
+    at_least = theirs is not None and theirs.gave_up_after_s is not None
+    return f"{'> ' if at_least else ''}{number(times)} ×"
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:,.2f}"
-
-
-def _processor() -> str:
-    """The processor's name as Linux tells it, else as Python does."""
-    information = Path("/proc/cpuinfo")
-    if information.exists():
-        for line in information.read_text().splitlines():
-            name, _, value = line.partition(":")
-            if name.strip() == "model name":
-                return value.strip()
-    return platform.processor() or platform.machine()
+def _met(verdict: Verdict) -> str:
+    return {True: "met", False: "not met", None: "not measured"}[verdict.is_met]

@@ -18,6 +18,8 @@ from pathlib import Path
 
 _START_SECONDS_MAX = 60.0
 _STOP_SECONDS_MAX = 10.0
+#: Between two looks whether a server answers yet: a start is measured no finer.
+_POLL_SECONDS = 0.01
 _LOG_TAIL_CHARACTERS = 4000
 
 
@@ -65,13 +67,17 @@ def run_server(
     environment: Mapping[str, str],
     directory: Path,
     keeps_connections: bool = True,
+    start_seconds_max: float = _START_SECONDS_MAX,
 ) -> Iterator[RunningServer]:
     """Run `command` for the length of the block, once it answers `GET /` on `port`.
+
+    Args:
+        start_seconds_max: how long it may take until then.
 
     Raises:
         ServerNotStarted: with the end of what the server printed.
     """
-    log = directory / "server.log"
+    log = directory / f"server-{port}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
@@ -83,7 +89,7 @@ def run_server(
             start_new_session=True,
         )
     try:
-        _wait_until_it_answers(name, process, port, log)
+        _wait_until_it_answers(name, process, port, log, start_seconds_max)
         yield RunningServer(name, port, process.pid, directory, keeps_connections)
     finally:
         _stop(process)
@@ -97,33 +103,58 @@ def run_berth(*, workers: int = 2, extra_configuration: str = "") -> Iterator[Ru
         workers: worker processes.
         extra_configuration: more text for placement.conf, sections included.
     """
-    with tempfile.TemporaryDirectory(prefix="berth-bench-") as name:
-        directory = Path(name)
-        configuration = directory / "placement.conf"
-        configuration.write_text(
-            "[api]\nauth_strategy = noauth2\n"
-            f"[placement_database]\nconnection = sqlite:///{directory}/berth.sqlite\n"
-            "sync_on_startup = True\n"
-            f"{extra_configuration}\n"
-        )
-        port = free_port()
-        command = [
-            *(sys.executable, "-m", "berth.cli", "serve", "--config-file", str(configuration)),
-            *("--bind", f"127.0.0.1:{port}", "--workers", str(workers)),
-        ]
-        root = str(Path(__file__).resolve().parent.parent)
-        environment = {**os.environ, "PYTHONPATH": root}
-        with run_server(
-            "berth", command, port=port, environment=environment, directory=directory
-        ) as server:
-            yield server
+    with (
+        tempfile.TemporaryDirectory(prefix="berth-bench-") as name,
+        serve_berth(Path(name), workers=workers, extra_configuration=extra_configuration) as server,
+    ):
+        yield server
+
+
+def berth_database(directory: Path) -> Path:
+    """The SQLite file that `serve_berth` serves."""
+    return directory / "berth.sqlite"
+
+
+@contextmanager
+def serve_berth(
+    directory: Path,
+    *,
+    workers: int = 2,
+    extra_configuration: str = "",
+    start_seconds_max: float = _START_SECONDS_MAX,
+) -> Iterator[RunningServer]:
+    """Serve berth from a directory's database, which is made if it is not there.
+
+    Several may serve from the same directory.
+    """
+    port = free_port()
+    configuration = directory / f"placement-{port}.conf"
+    configuration.write_text(
+        "[api]\nauth_strategy = noauth2\n"
+        f"[placement_database]\nconnection = sqlite:///{berth_database(directory)}\n"
+        f"{extra_configuration}\n"
+    )
+    command = [
+        *(sys.executable, "-m", "berth.cli", "serve", "--config-file", str(configuration)),
+        *("--bind", f"127.0.0.1:{port}", "--workers", str(workers)),
+    ]
+    root = str(Path(__file__).resolve().parent.parent)
+    with run_server(
+        "berth",
+        command,
+        port=port,
+        environment={**os.environ, "PYTHONPATH": root},
+        directory=directory,
+        start_seconds_max=start_seconds_max,
+    ) as server:
+        yield server
 
 
 def _wait_until_it_answers(
-    name: str, process: subprocess.Popen[bytes], port: int, log: Path
+    name: str, process: subprocess.Popen[bytes], port: int, log: Path, seconds_max: float
 ) -> None:
     """Return once `GET /` answers 200."""
-    give_up_at = time.monotonic() + _START_SECONDS_MAX
+    give_up_at = time.monotonic() + seconds_max
     while time.monotonic() < give_up_at and process.poll() is None:
         connection = HTTPConnection("127.0.0.1", port, timeout=5)
         try:
@@ -134,7 +165,7 @@ def _wait_until_it_answers(
             pass
         finally:
             connection.close()
-        time.sleep(0.05)
+        time.sleep(_POLL_SECONDS)
     raise ServerNotStarted(name, log=log.read_text(errors="replace")[-_LOG_TAIL_CHARACTERS:])
 
 

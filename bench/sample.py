@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is counted while something is measured, and a client that asks one thing many times."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bench.driver import Script, drive
+from bench.http1 import Answer
+from bench.server import RunningServer
+
+clock = time.perf_counter
+
+
+@dataclass(slots=True)
+class Sample:
+    """What one round of a measurement gave on one server."""
+
+    #: One value for each operation: seconds, or what `unit` says.
+    values: list[float] = field(default_factory=list)
+    #: From the first operation's start to the last one's end, over all clients; 0: no rate.
+    elapsed: float = 0.0
+    unit: str = "s"
+    #: Bytes of an answer.
+    answer_bytes: int = 0
+    #: Operations that the server refused with 409: another client was faster.
+    conflicts_count: int = 0
+    #: Operations that the server failed to do, by status; 0: it gave no answer.
+    failures: Counter[int] = field(default_factory=Counter)
+    #: Acknowledged and not on record, or the other way round; 0 is right.
+    lost_count: int = 0
+
+    def take(self, answer: Answer, seconds: float) -> bool:
+        """Count an operation by its last answer; whether it was done."""
+        if 200 <= answer.status < 300:
+            self.values.append(seconds)
+            self.answer_bytes = len(answer.body)
+            return True
+        if answer.status == 409:
+            self.conflicts_count += 1
+        else:
+            self.failures[answer.status] += 1
+        return False
+
+
+#: The samples of one round by what was measured; "" where there is one only.
+Samples = dict[str, Sample]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """How one round of a measurement is run."""
+
+    #: For about how long; what is under way then is finished.
+    seconds: float
+    #: Which round it is, from 0 on: what is drawn by chance, and what is new, differs.
+    number: int
+    #: How long one request may take before the measurement is given up.
+    request_seconds_max: float
+
+
+def ask(server: RunningServer, request: bytes, wanted: Round, *, clients_count: int = 1) -> Sample:
+    """Let some clients ask the same again and again, after a first time that is not counted.
+
+    A first answer that took longer than the whole round should is the only one.
+
+    Raises:
+        TimedOut: an answer took too long.
+    """
+    first, sample = Sample(), Sample()
+    first.elapsed = timed(server, [asking(request, first, 0.0)], wanted)
+    if first.elapsed > wanted.seconds:
+        return first
+    scripts = [asking(request, sample, wanted.seconds) for _ in range(clients_count)]
+    sample.elapsed = timed(server, scripts, wanted)
+    return sample
+
+
+def asking(request: bytes, sample: Sample, seconds: float) -> Script:
+    """A client that asks the same again and again for some seconds, and at least once."""
+    end = clock() + seconds
+    while True:
+        start = clock()
+        answer = yield request
+        now = clock()
+        sample.take(answer, now - start)
+        if now >= end:
+            return
+
+
+def timed(server: RunningServer, scripts: Sequence[Script], wanted: Round) -> float:
+    """Drive some clients until they end; how long they took together, in seconds."""
+    start = clock()
+    drive(server, scripts, seconds_max=wanted.request_seconds_max)
+    return clock() - start

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the bulk loader writes is what the API would have left behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.bulk import write_fleet
+from bench.claims import lost_claims
+from bench.client import Client
+from bench.flat import EVERY_HOST, FILTERED
+from bench.fleet import (
+    CROWDED,
+    LARGE_PROJECT,
+    SMALL_PROJECT,
+    Fleet,
+    Provider,
+    consumer_uuid,
+    flat,
+    full_flat,
+    host_uuid,
+    nested,
+    sharing,
+    wide,
+)
+from bench.loading import load
+from bench.nested import NESTED
+from bench.wide import wide_query
+from berth.store import schema
+from berth.store.database import open_database
+from tests.bench.serving import berth_on
+
+FLEETS = {
+    "flat": (flat(9), FILTERED),
+    "full flat": (full_flat(4, allocations_count=23, crowd=5), EVERY_HOST),
+    "nested": (nested(3), NESTED),
+    "sharing": (sharing(42), EVERY_HOST),
+    "wide": (wide(2, 3), wide_query(2, "isolate")),
+}
+
+
+@pytest.mark.parametrize("name", FLEETS)
+def test_a_fleet_in_bulk_is_the_fleet_loaded_through_the_api(name: str, tmp_path: Path) -> None:
+    """Every answer about it is the same, generations included, and the database has no fault."""
+    fleet, query = FLEETS[name]
+    bulk, loaded = tmp_path / "bulk.sqlite", tmp_path / "loaded.sqlite"
+    write_fleet(bulk, fleet)
+    assert faults(bulk) == []
+    with berth_on(loaded) as server:
+        load(server, fleet)
+        expected = list(answers(Client(server), fleet, query))
+    with berth_on(bulk) as server:
+        assert list(answers(Client(server), fleet, query)) == expected
+    assert len(json.loads(expected[0])["allocation_requests"]) > 0
+
+
+def test_uuids_of_a_large_fleet_are_distinct() -> None:
+    """Hosts, children, pools and consumers, which all come from small numbers."""
+    fleet = full_flat(1000, allocations_count=4000, crowd=1000)
+    uuids = [one.uuid for one in fleet.providers()] + [one.consumer for one in fleet.holdings()]
+    uuids += [one.uuid for one in nested(1000).providers() if one.parent is not None]
+    assert len(set(uuids)) == len(uuids)
+
+
+def test_claims_that_are_not_on_record_are_counted(tmp_path: Path) -> None:
+    """Those that are gone, and those that nobody was told of."""
+    database = tmp_path / "berth.sqlite"
+    write_fleet(database, full_flat(2, allocations_count=9, crowd=0))
+    held = [consumer_uuid(number) for number in range(3)]
+    with berth_on(database) as server, Client(server) as client:
+        assert lost_claims(server, held, SMALL_PROJECT, unknown_max=0) == 0
+        assert lost_claims(server, held[:2], SMALL_PROJECT, unknown_max=0) == 1
+        assert lost_claims(server, held[:2], SMALL_PROJECT, unknown_max=1) == 0
+        client.demand("DELETE", f"/allocations/{held[0]}")
+        assert lost_claims(server, held, SMALL_PROJECT, unknown_max=0) == 1
+
+
+def faults(database: Path) -> list[str]:
+    """What `berth db check` finds."""
+    db = open_database(f"sqlite:///{database}")
+    try:
+        return schema.check(db)
+    finally:
+        db.dispose()
+
+
+def answers(client: Client, fleet: Fleet, query: str) -> Iterator[bytes]:
+    """Everything that can be asked about a fleet."""
+    yield client.demand("GET", f"/allocation_candidates?{query}")
+    yield client.demand("GET", "/resource_providers")
+    for provider in fleet.providers():
+        yield from about(client, provider)
+    for holding in fleet.holdings():
+        yield client.demand("GET", f"/allocations/{holding.consumer}")
+    for project in (SMALL_PROJECT, LARGE_PROJECT):
+        yield client.demand("GET", f"/usages?project_id={project}&consumer_type=all")
+
+
+def about(client: Client, provider: Provider) -> Iterator[bytes]:
+    """Everything that can be asked about one provider."""
+    for part in ("", "/inventories", "/usages", "/aggregates", "/traits", "/allocations"):
+        yield client.demand("GET", f"/resource_providers/{provider.uuid}{part}")
+
+
+def test_the_crowded_provider_is_no_host() -> None:
+    """It stands apart, so that candidates queries do not see it."""
+    assert CROWDED not in {host_uuid(number) for number in range(1000)}
