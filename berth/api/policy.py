@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from oslo_config import cfg
 from oslo_context.context import RequestContext
@@ -32,8 +32,11 @@ ADMIN_OR_SERVICE = "rule:admin_or_service_api"
 ADMIN_OR_READER_OR_SERVICE = "rule:admin_or_project_reader_or_service_api"
 SERVICE = "rule:service_api"
 
-#: Known places of policy files are looked at with each request, others after so long a time.
-SEARCH_INTERVAL_S = 1.0
+#: Policy files, and the places where some may yet appear, are looked at again after so long a time.
+LOOK_INTERVAL_S = 0.5
+
+#: Decisions that are kept; one more, and all are forgotten.
+_KEPT_MAX = 1024
 
 _PROJECT_SCOPE = ["project"]
 _OLD_REASON = "Placement tells service users from administrators by roles of their own."
@@ -326,20 +329,34 @@ class Subject:
 Decision = Callable[[Subject], bool]
 
 
+class _Rule(NamedTuple):
+    """A rule in force."""
+
+    decide: Decision
+    #: Whether nothing but the caller's roles counts.
+    is_of_roles: bool
+
+
 class _Circular(Exception):
     """To decide a rule one would have to have decided it."""
 
 
 class Policy:
-    """The rules in force, read again when their files change, come or go."""
+    """The rules in force, read again when their files change, come or go.
+
+    PERF bench, flat: most rules ask for roles only, so what they decide is remembered; and to look
+    at the files with each request cost as much as all that.
+    """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
         self._lock = threading.Lock()
         self._watched = _policy_paths(conf)
         self._state = _state_of(self._watched)
-        self._decisions = _load(conf)
-        self._searched_at = time.monotonic()
+        self._rules = _load(conf)
+        self._looked_at = time.monotonic()
+        #: (rule, roles) -> whether it lets them in, where nothing else counts.
+        self._kept: dict[tuple[str, tuple[str, ...]], bool] = {}
 
     def check(
         self, rule: str, caller: RequestContext, target: Mapping[str, str | None] | None = None
@@ -349,21 +366,41 @@ class Policy:
         Every rule is for tokens of project scope: system and domain scope are refused whatever the
         files say. The target is the caller's own project and user unless given.
         """
-        if time.monotonic() - self._searched_at > SEARCH_INTERVAL_S:
-            self._searched_at = time.monotonic()
-            self._watched = _policy_paths(self._conf)
-        if _state_of(self._watched) != self._state:
-            self._reload()
+        if time.monotonic() - self._looked_at > LOOK_INTERVAL_S:
+            self._look_again()
         if caller.system_scope or caller.domain_id:
             raise Refused(403, rule)
+        # Taken before the question: what is decided by rules that go meanwhile is not remembered
+        # for those that come.
+        kept = self._kept
+        key = rule, tuple(caller.roles)
+        allowed = kept.get(key)
+        if allowed is None:
+            allowed, is_of_roles = self._decided(rule, caller, target)
+            if is_of_roles:
+                if len(kept) >= _KEPT_MAX:
+                    kept.clear()
+                kept[key] = allowed
+        if not allowed:
+            raise Refused(403, f"Policy does not allow {rule} to be performed.")
+
+    def _decided(
+        self, name: str, caller: RequestContext, target: Mapping[str, str | None] | None
+    ) -> tuple[bool, bool]:
+        """Whether a rule lets somebody in, and whether that holds for all who have these roles."""
+        rule = self._rules[name]
         if target is None:
             target = {"project_id": caller.project_id, "user_id": caller.user_id}
         try:
-            allowed = self._decisions[rule](Subject(caller, target))
+            return rule.decide(Subject(caller, target)), rule.is_of_roles
         except _Circular:
-            allowed = False
-        if not allowed:
-            raise Refused(403, f"Policy does not allow {rule} to be performed.")
+            return False, rule.is_of_roles
+
+    def _look_again(self) -> None:
+        self._looked_at = time.monotonic()
+        self._watched = _policy_paths(self._conf)
+        if _state_of(self._watched) != self._state:
+            self._reload()
 
     def _reload(self) -> None:
         """Read the files again; if one cannot be read, the rules stay as they were."""
@@ -372,7 +409,8 @@ class Policy:
         try:
             self._watched = _policy_paths(self._conf)
             self._state = _state_of(self._watched)
-            self._decisions = _load(self._conf)
+            self._rules = _load(self._conf)
+            self._kept = {}
         except Exception:
             LOG.exception("The policy files cannot be read; the rules read before stay.")
         finally:
@@ -413,7 +451,7 @@ def _stamp_of(path: str) -> tuple[int, int, int] | None:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def _load(conf: cfg.ConfigOpts) -> dict[str, Decision]:
+def _load(conf: cfg.ConfigOpts) -> dict[str, _Rule]:
     enforcer = create_enforcer(conf)
     enforcer.load_rules()
     return _compile(enforcer)
@@ -425,7 +463,7 @@ def _admin_only(name: str) -> policy.DeprecatedRule:
     )
 
 
-def _compile(enforcer: policy.Enforcer) -> dict[str, Decision]:
+def _compile(enforcer: policy.Enforcer) -> dict[str, _Rule]:
     """A closure for each registered rule, be its check from a file or the default."""
     return {
         name: _compile_check(enforcer.rules[name], enforcer, (name,))
@@ -433,31 +471,34 @@ def _compile(enforcer: policy.Enforcer) -> dict[str, Decision]:
     }
 
 
-def _compile_check(check: Any, enforcer: policy.Enforcer, within: tuple[str, ...]) -> Decision:
+def _compile_check(check: Any, enforcer: policy.Enforcer, within: tuple[str, ...]) -> _Rule:
     """A closure for one check; `within` names the rules that led here, to end circles."""
     if isinstance(check, checks.TrueCheck):
-        return lambda subject: True
+        return _Rule(lambda subject: True, is_of_roles=True)
     if isinstance(check, checks.OrCheck | checks.AndCheck):
         parts = [_compile_check(part, enforcer, within) for part in check.rules]
         gather = any if isinstance(check, checks.OrCheck) else all
-        return lambda subject: gather(part(subject) for part in parts)
+        return _Rule(
+            lambda subject: gather(part.decide(subject) for part in parts),
+            is_of_roles=all(part.is_of_roles for part in parts),
+        )
     if isinstance(check, checks.NotCheck):
         inner = _compile_check(check.rule, enforcer, within)
-        return lambda subject: not inner(subject)
+        return _Rule(lambda subject: not inner.decide(subject), inner.is_of_roles)
     if isinstance(check, checks.RuleCheck):
         name = check.match
         if name in within:
-            return _refuse_circle
+            return _Rule(_refuse_circle, is_of_roles=True)
         try:
             # A name that no rule has stands for [oslo_policy]policy_default_rule, if there is one.
             named = enforcer.rules[name]
         except KeyError:
-            return lambda subject: False
+            return _Rule(lambda subject: False, is_of_roles=True)
         return _compile_check(named, enforcer, (*within, name))
     if isinstance(check, checks.RoleCheck) and "%" not in check.match:
         role = check.match.lower()
-        return lambda subject: role in subject.roles
-    return _compile_other(check, enforcer, within[0])
+        return _Rule(lambda subject: role in subject.roles, is_of_roles=True)
+    return _Rule(_compile_other(check, enforcer, within[0]), is_of_roles=False)
 
 
 def _refuse_circle(subject: Subject) -> NoReturn:

@@ -88,6 +88,12 @@ CALLERS: dict[str, tuple[Mapping[str, str], set[str]]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def look_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Policy files are looked at with each request, not twice a second."""
+    monkeypatch.setattr("berth.api.policy.LOOK_INTERVAL_S", -1.0)
+
+
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Client:
     """A service with the new defaults."""

@@ -21,6 +21,12 @@ USAGES = "placement:usages"
 Build = Callable[[str], Policy]
 
 
+@pytest.fixture(autouse=True)
+def look_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Policy files are looked at with each request, not twice a second."""
+    monkeypatch.setattr("berth.api.policy.LOOK_INTERVAL_S", -1.0)
+
+
 @pytest.fixture
 def policy_file(tmp_path: Path) -> Path:
     """Where the policy file of the test lies, or will lie."""
@@ -157,7 +163,6 @@ def test_a_folder_that_goes_while_it_is_looked_into_is_no_fault(
     build: Build, policy_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor is one that is closed to us: the rules stay, and the request is judged by them."""
-    monkeypatch.setattr("berth.api.policy.SEARCH_INTERVAL_S", -1.0)
     (policy_file.parent / "policy.d").mkdir()
     conf = configuration(policy_file)
     conf.set_override("policy_dirs", [str(policy_file.parent / "policy.d")], group="oslo_policy")
