@@ -142,6 +142,11 @@ WORKAROUNDS_OPTS: tuple[cfg.Opt, ...] = (
 
 #: What the original does not have.
 BERTH_OPTS: tuple[cfg.Opt, ...] = (
+    cfg.BoolOpt(
+        "pin_workers",
+        default=True,
+        help="Hold each worker of `berth serve` to one processor, if there are enough of them.",
+    ),
     cfg.IntOpt(
         "reads_running_max",
         default=16,
@@ -290,6 +295,7 @@ class Settings:
     admission: AdmissionSettings
     candidates_time_budget: float
     candidates_answer_mib_max: int
+    pin_workers: bool
     #: For the libraries that read options themselves; berth's own code does not look into it.
     conf: cfg.ConfigOpts
 
@@ -392,6 +398,7 @@ def read_settings(conf: cfg.ConfigOpts) -> Settings:
             log_options=conf.log_options,
             candidates_time_budget=conf.berth.candidates_time_budget,
             candidates_answer_mib_max=conf.berth.candidates_answer_mib_max,
+            pin_workers=conf.berth.pin_workers,
             admission=AdmissionSettings(
                 reads_running_max=conf.berth.reads_running_max,
                 writes_running_max=conf.berth.writes_running_max,

@@ -38,6 +38,7 @@ DOCUMENTED = {
     ("placement_database", "connection_debug"): 0,
     ("placement_database", "connection_trace"): False,
     ("workarounds", "optimize_for_wide_provider_trees"): False,
+    ("berth", "pin_workers"): True,
     ("berth", "reads_running_max"): 16,
     ("berth", "writes_running_max"): 64,
     ("berth", "requests_waiting_max"): 256,

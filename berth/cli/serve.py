@@ -29,6 +29,7 @@ from granian.server.mp import MPServer
 
 import berth
 from berth import deploy
+from berth.cli import affinity
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed, naming_the_database
 from berth.cli.granian_environ import for_granian
@@ -135,6 +136,7 @@ def serve(source: ConfigurationSource, bind: str, workers: int, insecure_noauth:
                 source,
                 workers=workers,
                 threads=threads_for(settings.admission),
+                pinned=settings.pin_workers,
                 announce=lambda: click.echo(banner),
             )
         finally:
@@ -269,12 +271,14 @@ def run(
     *,
     workers: int,
     threads: int,
+    pinned: bool,
     announce: Callable[[], None],
 ) -> None:
     """Serve until told to stop, replacing workers that die.
 
     Args:
         threads: of each worker, for requests.
+        pinned: each worker stays on one processor.
 
     Raises:
         CommandFailed: the workers cannot start, or keep dying (WORKERS).
@@ -300,7 +304,10 @@ def run(
     os.register_at_fork(after_in_child=leave_signals_to_the_parent)
     try:
         server.serve(
-            target_loader=functools.partial(load_worker, source, os.getpid()), wrap_loader=False
+            target_loader=functools.partial(
+                load_worker, source, os.getpid(), workers if pinned else None
+            ),
+            wrap_loader=False,
         )
     except SystemExit as error:
         if server.interrupt_signal:
@@ -322,8 +329,18 @@ def leave_signals_to_the_parent() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
-def load_worker(source: ConfigurationSource, parent: int) -> WSGIApplication:
-    """In a worker: read the configuration and build its application, or end saying why."""
+def load_worker(
+    source: ConfigurationSource, parent: int, pinned: int | None, worker: int
+) -> WSGIApplication:
+    """In a worker: read the configuration and build its application, or end saying why.
+
+    Args:
+        pinned: how many workers there are to be spread over the processors; None: leave that to
+            the kernel.
+        worker: its number, from 0.
+    """
+    if pinned is not None:
+        affinity.pin(worker, pinned, parent)
     end_with_parent(parent)
     try:
         conf = source.load()
@@ -352,6 +369,11 @@ class Server(MPServer):
                 continue
             self._announce()
             return
+
+    def _spawn_worker(self, idx: int, target: Any, callback_loader: Any) -> Any:  # type: ignore[override]
+        """Start a worker, which is told its number."""
+        loader = functools.partial(callback_loader, idx)
+        return super()._spawn_worker(idx, target, loader)
 
     def _stop_workers(self) -> None:
         """Ask the workers to stop, again and again until they have.

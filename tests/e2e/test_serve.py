@@ -323,3 +323,22 @@ def test_keystone_guards_everything_but_the_version_document(tmp_path: Path) -> 
         refused = client.get("/resource_providers")
         assert refused.status == 401
         assert "http://keystone.invalid:5000" in refused.headers["WWW-Authenticate"]
+
+
+def test_each_worker_has_a_processor_of_its_own(service: Service) -> None:
+    """If there are enough; with all the threads that serve."""
+    workers = service.workers()
+    processors = [
+        {processor for task in tasks(pid) for processor in os.sched_getaffinity(task)}
+        for pid in workers
+    ]
+    if len(os.sched_getaffinity(0)) < len(workers):
+        assert processors == [os.sched_getaffinity(0)] * len(workers)
+    else:
+        assert [len(each) for each in processors] == [1] * len(workers)
+        assert len(set().union(*processors)) == len(workers)
+
+
+def tasks(pid: int) -> list[int]:
+    """The threads of a process."""
+    return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
