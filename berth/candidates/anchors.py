@@ -13,28 +13,31 @@ serve them are like, and, where the search needs it, by their options.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from berth.candidates.budget import Budget
 from berth.candidates.foreign import Amounts, Foreign, ForeignProviders, room_at
-from berth.candidates.plan import Allowed, Plan, Slot
+from berth.candidates.local import (
+    LocalTests,
+    Masks,
+    Rows,
+    any_of,
+    held_to,
+    local_masks,
+    local_tests,
+)
+from berth.candidates.plan import Plan, Slot
 from berth.index.aggregate_sets import Mask
-from berth.index.block import ROWS_MAX, Block, Columns
+from berth.index.block import ROWS_MAX, Block
 from berth.index.shape import Shape
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ClassId, ProviderId
-
-Rows = NDArray[np.int64]
-
-#: ask -> choice -> the rows in which the choice would do; None for all of them.
-Masks = Mapping[int, Mapping[int, Mask | None]]
 
 #: The rows that are looked at first when few candidates are wanted, and how many times as many
 #: are looked at each time that they were not enough.
@@ -194,7 +197,7 @@ class AnchorFinder:
         #: ask -> whether some sharing provider has the classes.
         self._shareable = {ask: _is_shareable(snapshot, slot) for ask, slot in plan.asks.items()}
         self._sharing = any(self._shareable.values())
-        self._allowed = plan.allowed.setdefault(
+        self._tests = plan.local_tests.setdefault(
             tuple(self._shareable.values()) if self._sharing else None, WeakKeyDictionary()
         )
         #: The root of the only tree that can be an anchor, None where any can.
@@ -212,16 +215,23 @@ class AnchorFinder:
 
         The first part is sought among few rows when few candidates are wanted.
         """
+        forbidden = self._plan.forbidden_at_root
         for slot, block in self._blocks():
-            allowed = self._allowed_nodes(block.shape)
-            if allowed is None:
+            tests = self._tests_of(block.shape)
+            if tests is None:
                 continue
             first, end = self._rows_of(block)
             while first < end:
                 if self._budget.is_spent():
                     return
                 window = slice(first, min(first + self._window, end))
-                yield from self._of_window(slot, block, allowed, window)
+                found = local_masks(tests, forbidden, slot, block, window)
+                if found is not None:
+                    masks, rows = found
+                    if self._sharing:
+                        yield from self._served_alike(slot, block, masks, rows)
+                    else:
+                        yield Prospects(slot, block, rows, (), None, self._foreign, masks)
                 first = window.stop
                 self._window = min(self._window * WINDOW_GROWTH, ROWS_MAX)
 
@@ -237,51 +247,22 @@ class AnchorFinder:
             return 0, block.rows
         return self._pinned.row, self._pinned.row + 1
 
-    def _allowed_nodes(self, shape: Shape) -> Allowed:
-        """ask -> the nodes that classes and traits allow; None if no tree of the shape will do."""
-        if shape not in self._allowed:
-            self._allowed[shape] = self._find_allowed_nodes(shape)
-        return self._allowed[shape]
+    def _tests_of(self, shape: Shape) -> LocalTests | None:
+        """What is to be asked of the trees of a shape; None if none of them will do."""
+        try:
+            return self._tests[shape]
+        except KeyError:
+            tests = self._tests[shape] = local_tests(self._plan, shape, self._shareable)
+            return tests
 
-    def _find_allowed_nodes(self, shape: Shape) -> Allowed:
-        plan = self._plan
-        if not plan.root_traits.passes(shape.kinds[0].traits):
-            return None
-        allowed = {ask: _nodes_allowed(shape, slot) for ask, slot in plan.asks.items()}
-        if not all(nodes or self._shareable[ask] for ask, nodes in allowed.items()):
-            return None
-        unsuffixed = [ask for ask, slot in plan.asks.items() if slot.unsuffixed]
-        if not any(self._shareable[ask] for ask in unsuffixed):
-            usable = {node for ask in unsuffixed for node in allowed[ask]}
-            traits = frozenset().union(*(shape.kinds[node].traits for node in usable))
-            if any(wanted.isdisjoint(traits) for wanted in plan.union_traits.required):
-                return None
-        return allowed
-
-    def _of_window(
-        self, slot: int, block: Block, allowed: Mapping[int, Sequence[int]], window: slice
+    def _served_alike(
+        self, slot: int, block: Block, local: Masks, rows: Rows
     ) -> Iterator[Prospects]:
-        """The prospects among some rows of a block."""
-        found = self._local_masks(slot, block, allowed, window)
-        if found is None:
-            return
-        masks, alive = found
-        rows = np.flatnonzero(alive)
-        if not len(rows):
-            return
-        if len(rows) < len(alive):
-            masks = {
-                ask: {node: mask[rows] for node, mask in here.items()}
-                for ask, here in masks.items()
-            }
-        rows += window.start
-        if not self._sharing:
-            yield Prospects(slot, block, rows, (), None, self._foreign, _certain(masks))
-            return
+        """The prospects among some rows, with the sharing providers that serve them."""
         for members, foreign, served_by in self._by_sharing(block, rows):
-            served = self._served(block.shape.size, members, foreign, masks)
+            served = self._served(block.shape.size, members, foreign, local)
             if served is not None:
-                kept, options = served
+                kept, masks = served
                 yield Prospects(
                     slot,
                     block,
@@ -289,31 +270,8 @@ class AnchorFinder:
                     foreign,
                     None if served_by is None else served_by[:, kept],
                     self._foreign,
-                    _certain(options),
+                    _certain(masks),
                 )
-
-    def _local_masks(
-        self, slot: int, block: Block, allowed: Mapping[int, Sequence[int]], window: slice
-    ) -> tuple[dict[int, dict[int, Mask]], Mask] | None:
-        """ask -> node -> the rows of a window in which the node would do, nodes that never do left
-        out; and the rows that are worth a look. None if there are none."""
-        tests = _Tests(slot, block, window)
-        masks: dict[int, dict[int, Mask]] = {}
-        alive: Mask | None = None
-        for ask, wanted in self._plan.asks.items():
-            here = masks[ask] = tests.of_slot(wanted, allowed[ask])
-            if self._shareable[ask]:
-                continue
-            if not here:
-                return None
-            any_node = _any_of(here.values())
-            alive = any_node if alive is None else alive & any_node
-        if alive is None:
-            alive = np.ones(window.stop - window.start, dtype=np.bool_)
-        forbidden = self._plan.forbidden_at_root
-        if forbidden is not None:
-            alive = alive & ~forbidden[block.aggregate_sets[0, window]]
-        return masks, alive
 
     def _by_sharing(
         self, block: Block, rows: Rows
@@ -360,105 +318,27 @@ class AnchorFinder:
         size: int,
         members: Rows,
         foreign: Sequence[Foreign],
-        local: Mapping[int, Mapping[int, Mask]],
+        local: Masks,
     ) -> tuple[Rows, dict[int, dict[int, Mask | None]]] | None:
         """What would do in rows that are served alike: the positions in `members` that have
         something for every slot, and their masks. None if there are none."""
-        alive: Mask = np.ones(len(members), dtype=np.bool_)
-        masks: dict[int, dict[int, Mask | None]] = {}
+        alive: Mask | None = None
+        masks = held_to(members, local)
         for ask, shareable in self._shareable.items():
-            here: dict[int, Mask] = {node: mask[members] for node, mask in local[ask].items()}
+            if not shareable:
+                continue
             there = [place for place, each in enumerate(foreign, size) if ask in each.serves]
-            if shareable and not there:
-                if not here:
+            if not there:
+                if not masks[ask]:
                     return None
-                alive &= _any_of(here.values())
-            masks[ask] = {**here, **dict.fromkeys(there)}
+                some = any_of(masks[ask].values())
+                if some is not None:
+                    alive = some if alive is None else alive & some
+            masks[ask] |= dict.fromkeys(there)
+        if alive is None:
+            return np.arange(len(members)), masks
         kept = np.flatnonzero(alive)
-        if not len(kept):
-            return None
-        if len(kept) < len(members):
-            for each in masks.values():
-                for choice, mask in each.items():
-                    each[choice] = None if mask is None else mask[kept]
-        return kept, masks
-
-
-class _Tests:
-    """What the numbers of some rows of a block say, each asked once."""
-
-    def __init__(self, slot: int, block: Block, window: slice) -> None:
-        self._slot = slot
-        self._block = block
-        self._window = window
-        self._whole = window.stop - window.start == block.rows
-        self._fitting: dict[tuple[ClassId, int], Mask] = {}
-        self._members: dict[tuple[int, int], Mask | None] = {}
-
-    def of_slot(self, wanted: Slot, nodes: Sequence[int]) -> dict[int, Mask]:
-        """node -> the rows in which it would do for a slot; nodes that never do are left out."""
-        masks: dict[int, Mask] = {}
-        if wanted.in_tree is not None and wanted.in_tree.slot != self._slot:
-            return masks
-        for node in nodes:
-            mask = self._membership(wanted, node)
-            for class_id, amount in wanted.amounts:
-                fit = self._fits(class_id, amount)[self._block.shape.row_of_node[class_id][node]]
-                mask = fit if mask is None else mask & fit
-            if mask is None:
-                mask = np.ones(self._window.stop - self._window.start, dtype=np.bool_)
-            if wanted.in_tree is not None:
-                mask = self._only(mask, wanted.in_tree.row)
-            if mask.any():
-                masks[node] = mask
-        return masks
-
-    def _fits(self, class_id: ClassId, amount: int) -> Mask:
-        fit = self._fitting.get((class_id, amount))
-        if fit is None:
-            columns = self._block.columns[class_id]
-            window = None if self._whole else self._window
-            fit = self._fitting[class_id, amount] = fits(columns, amount, window)
-        return fit
-
-    def _membership(self, wanted: Slot, node: int) -> Mask | None:
-        """The rows in which a node's aggregates will do; None for all."""
-        if not wanted.membership.asks:
-            return None
-        # The slots of the unsuffixed group have one test together.
-        key = id(wanted.membership), node
-        if key not in self._members:
-            self._members[key] = _membership(self._block, wanted, node, self._window)
-        return self._members[key]
-
-    def _only(self, mask: Mask, row: int) -> Mask:
-        """A mask held to one row of the block."""
-        only: Mask = np.zeros_like(mask)
-        at = row - self._window.start
-        if 0 <= at < len(mask):
-            only[at] = mask[at]
-        return only
-
-
-def fits(columns: Columns, amount: int, window: slice | None = None) -> Mask:
-    """Say which providers could give `amount` more of one class.
-
-    Args:
-        amount: 1 to 2147483647.
-        window: the rows of the block that are meant; None for all.
-
-    Returns:
-        A mask of shape (M, R): the nodes of the shape that have the class, and the rows.
-
-    Source: spec/allocation-candidates.md 5.1.
-    """
-    at = (slice(None), window if window is not None else slice(None))
-    fit: Mask = columns.used[at] + amount <= columns.capacity[at]
-    fit &= columns.min_unit[at] <= amount
-    fit &= columns.max_unit[at] >= amount
-    if columns.stepped:
-        fit &= amount % columns.step_size[at] == 0
-    return fit
+        return (kept, held_to(kept, masks)) if len(kept) else None
 
 
 def _is_shareable(snapshot: Snapshot, slot: Slot) -> bool:
@@ -468,17 +348,6 @@ def _is_shareable(snapshot: Snapshot, slot: Slot) -> bool:
         and bool(snapshot.sharing.by_aggregate)
         and snapshot.sharing.classes.issuperset(class_id for class_id, _ in slot.amounts)
     )
-
-
-def _nodes_allowed(shape: Shape, slot: Slot) -> tuple[int, ...]:
-    """The nodes that have a slot's classes and traits."""
-    if slot.amounts:
-        having = set(shape.nodes_of_class.get(slot.amounts[0][0], ()))
-        for class_id, _ in slot.amounts[1:]:
-            having.intersection_update(shape.nodes_of_class.get(class_id, ()))
-    else:
-        having = set(range(shape.size))
-    return tuple(node for node in sorted(having) if slot.traits.passes(shape.kinds[node].traits))
 
 
 def _certain(masks: Mapping[int, Mapping[int, Mask | None]]) -> Masks:
@@ -533,31 +402,7 @@ def _by_options(masks: Masks, rows: Rows) -> Iterator[tuple[Rows, dict[int, int]
 
 
 def _room(block: Block, node: int, rows: Rows, class_id: ClassId) -> Amounts:
-    """`Trees.room` of a node; negative where too much is taken already."""
-    columns = block.columns[class_id]
+    """`Trees.room` of a node."""
     line = block.shape.row_of_node[class_id][node]
-    room: Amounts = np.minimum(
-        columns.capacity[line, rows] - columns.used[line, rows], columns.max_unit[line, rows]
-    )
+    room: Amounts = block.columns[class_id].room[line, rows].astype(np.float64)
     return room
-
-
-def _any_of(masks: Iterable[Mask]) -> Mask:
-    """The union of some masks, at least one."""
-    return reduce(np.logical_or, masks)
-
-
-def _membership(block: Block, wanted: Slot, node: int, window: slice) -> Mask | None:
-    """The rows in which a node's aggregates will do; None for all."""
-    member, forbidden = wanted.membership.member, wanted.membership.forbidden
-    own = block.aggregate_sets[node, window]
-    mask: Mask | None = None
-    if member is not None:
-        mask = member[own]
-        if wanted.unsuffixed and node:
-            # An aggregate on the root spans the tree, for the unsuffixed group (5.3).
-            mask = mask | member[block.aggregate_sets[0, window]]
-    if forbidden is not None:
-        outside = ~forbidden[own]
-        mask = outside if mask is None else mask & outside
-    return mask

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from berth.candidates.anchors import Rows, Trees
+from berth.candidates.anchors import Trees
+from berth.candidates.local import Rows
 from berth.index.aggregate_sets import Mask
 
 

@@ -134,10 +134,8 @@ def uuid_texts(block: Block) -> Texts:
 
 
 def room_at(block: Block, node: int, row: int, class_id: ClassId) -> float:
-    """`Trees.room` of one provider; negative where too much is taken already."""
-    columns = block.columns[class_id]
-    at = block.shape.row_of_node[class_id][node], row
-    return min(columns.capacity.item(at) - columns.used.item(at), float(columns.max_unit.item(at)))
+    """`Trees.room` of one provider."""
+    return float(block.columns[class_id].room.item(block.shape.row_of_node[class_id][node], row))
 
 
 def _would_serve(block: Block, location: Location, wanted: Slot) -> bool:
@@ -159,7 +157,6 @@ def _fits_at(block: Block, location: Location, class_id: ClassId, amount: int) -
     columns = block.columns[class_id]
     at = block.shape.row_of_node[class_id][location.node], location.row
     return (
-        columns.used.item(at) + amount <= columns.capacity.item(at)
-        and columns.min_unit.item(at) <= amount <= columns.max_unit.item(at)
+        columns.min_unit.item(at) <= amount <= columns.room.item(at)
         and amount % columns.step_size.item(at) == 0
     )

@@ -24,12 +24,10 @@ from berth.model.inventory import MAX_INT
 
 if TYPE_CHECKING:
     from berth.candidates.candidate_texts import Template
+    from berth.candidates.local import LocalTests
     from berth.candidates.ways import Way
     from berth.index.shape import Shape
     from berth.index.snapshot import Names
-
-#: ask -> the nodes of a shape that would do but for amounts; None if no tree of the shape would.
-Allowed = Mapping[int, tuple[int, ...]] | None
 
 #: Plans that are kept; one more, and all are forgotten.
 KEPT_MAX: Final = 1024
@@ -162,7 +160,7 @@ class Plan:
         subtrees: for each `same_subtree`, the slots whose providers need one of them as their
             common ancestor.
         one_per_tree: below 1.29: at most one provider of any tree gives resources.
-        allowed, ways, templates: caches of the stages behind, of what follows from the plan
+        local_tests, ways, templates: caches of the stages behind, of what follows from the plan
             alone; a plan that is kept has them ready.
     """
 
@@ -172,7 +170,9 @@ class Plan:
     isolate: bool
     subtrees: tuple[tuple[int, ...], ...]
     one_per_tree: bool
-    allowed: dict[Hashable, WeakKeyDictionary[Shape, Allowed]] = field(default_factory=dict)
+    local_tests: dict[Hashable, WeakKeyDictionary[Shape, LocalTests | None]] = field(
+        default_factory=dict
+    )
     ways: WeakKeyDictionary[Shape, dict[Hashable, tuple[Way, ...]]] = field(
         default_factory=WeakKeyDictionary
     )

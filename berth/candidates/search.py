@@ -21,9 +21,10 @@ from typing import Final
 
 import numpy as np
 
-from berth.candidates.anchors import AnchorFinder, Anchors, Prospects, Rows, Trees
+from berth.candidates.anchors import AnchorFinder, Anchors, Prospects, Trees
 from berth.candidates.batch import Batch
 from berth.candidates.budget import Budget
+from berth.candidates.local import Rows
 from berth.candidates.path import Alive, Path
 from berth.candidates.plan import Plan
 from berth.candidates.request import SearchSettings

@@ -14,8 +14,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from berth.candidates.anchors import Rows
 from berth.candidates.batch import Batch
+from berth.candidates.local import Rows
 from berth.candidates.plan import Plan
 from berth.candidates.request import ResponseForm
 from berth.index.block import UUID_LENGTH, Block

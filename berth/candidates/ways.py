@@ -15,7 +15,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from berth.candidates.anchors import Prospects, Rows
+from berth.candidates.anchors import Prospects
+from berth.candidates.local import Rows
 from berth.candidates.plan import Plan
 from berth.candidates.structure import Structure
 from berth.index.aggregate_sets import Mask

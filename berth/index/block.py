@@ -63,13 +63,65 @@ class Columns:
     min_unit: SmallInts
     max_unit: SmallInts
     step_size: SmallInts
-    #: Whether some step_size is not 1: whether the remainder has to be computed at all.
+    #: `room_of` the three: what a search compares with, so that it need not touch them.
+    room: SmallInts
+    #: No min_unit is above this: an amount of at least so much need not be compared with them.
+    min_unit_max: int
+    #: Whether a step_size may be other than 1: whether the remainder has to be computed at all.
     stepped: bool
 
-    def with_used(self, used: Floats) -> Columns:
-        """The same inventories, with other amounts used of them."""
+    @classmethod
+    def of(
+        cls,
+        *,
+        capacity: Floats,
+        used: Floats,
+        min_unit: SmallInts,
+        max_unit: SmallInts,
+        step_size: SmallInts,
+    ) -> Columns:
+        """The columns with what follows from them."""
+        return cls(
+            capacity,
+            used,
+            min_unit,
+            max_unit,
+            step_size,
+            room=room_of(capacity, used, max_unit),
+            min_unit_max=int(min_unit.max()),
+            stepped=bool((step_size != 1).any()),
+        )
+
+    def with_rows(self, rows: Sequence[int], new: Columns) -> Columns:
+        """The columns with other values in some rows; arrays in which nothing changes are the same
+        objects."""
         return Columns(
-            self.capacity, used, self.min_unit, self.max_unit, self.step_size, self.stepped
+            capacity=_put(self.capacity, rows, new.capacity),
+            used=_put(self.used, rows, new.used),
+            min_unit=_put(self.min_unit, rows, new.min_unit),
+            max_unit=_put(self.max_unit, rows, new.max_unit),
+            step_size=_put(self.step_size, rows, new.step_size),
+            room=_put(self.room, rows, new.room),
+            min_unit_max=max(self.min_unit_max, new.min_unit_max),
+            stepped=self.stepped or new.stepped,
+        )
+
+    def with_used(self, changes: Iterable[tuple[int, int, int]]) -> Columns:
+        """The same inventories with other amounts used: (place along M, row, amount)."""
+        used, room = self.used.copy(), self.room.copy()
+        for line, row, amount in changes:
+            used[line, row] = amount
+            free = self.capacity.item(line, row) - amount
+            room[line, row] = min(max(free, 0), self.max_unit.item(line, row))
+        return Columns(
+            self.capacity,
+            used,
+            self.min_unit,
+            self.max_unit,
+            self.step_size,
+            room,
+            self.min_unit_max,
+            self.stepped,
         )
 
     def only(self, index: Ints) -> Columns:
@@ -80,6 +132,8 @@ class Columns:
             self.min_unit.take(index, axis=1),
             self.max_unit.take(index, axis=1),
             self.step_size.take(index, axis=1),
+            self.room.take(index, axis=1),
+            self.min_unit_max,
             self.stepped,
         )
 
@@ -92,8 +146,17 @@ class Columns:
             _side_by_side([part.min_unit for part in parts]),
             _side_by_side([part.max_unit for part in parts]),
             _side_by_side([part.step_size for part in parts]),
+            _side_by_side([part.room for part in parts]),
+            max(part.min_unit_max for part in parts),
             any(part.stepped for part in parts),
         )
+
+
+def room_of(capacity: Floats, used: Floats, max_unit: SmallInts) -> SmallInts:
+    """The most that one claim, or all groups of a candidate together, may take now: what is free,
+    up to max_unit; 0 where too much is taken already."""
+    room: SmallInts = np.clip(capacity - used, 0, max_unit).astype(np.int32)
+    return room
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +166,8 @@ class Block:
     Attributes:
         provider_ids: (K, R).
         uuid_bytes: (K, R, 36), each provider's uuid as ASCII.
-        aggregate_sets: (K, R), ids of `AggregateSets`: what each provider itself is in.
+        aggregate_sets: (K, R), ids of `AggregateSets`: what each provider itself is in; int64,
+            because tables are indexed with them.
         tree_aggregate_sets: (R,), ids of `AggregateSets`: what any provider of the tree is in.
         columns: one entry for each class of the shape.
         summaries: (R,) the rendered provider summaries of whole trees, None where nobody asked yet;
@@ -114,8 +178,8 @@ class Block:
     shape: Shape
     provider_ids: Ints
     uuid_bytes: Bytes
-    aggregate_sets: SmallInts
-    tree_aggregate_sets: SmallInts
+    aggregate_sets: Ints
+    tree_aggregate_sets: Ints
     columns: Mapping[ClassId, Columns]
     summaries: list[bytes | None]
 
@@ -133,15 +197,15 @@ class Block:
     def of(cls, shape: Shape, trees: Sequence[Tree]) -> Block:
         """A block of some trees of one shape; a row for each, in the order given."""
         assert 0 < len(trees) <= ROWS_MAX
-        nodes = [[tree.nodes[node] for tree in trees] for node in range(shape.size)]
+        nodes = _nodes_of(shape, trees)
         return cls(
             shape=shape,
             provider_ids=np.array([[n.provider_id for n in row] for row in nodes], dtype=np.int64),
             uuid_bytes=bytes_of([n.uuid for row in nodes for n in row]).reshape(
                 shape.size, len(trees), UUID_LENGTH
             ),
-            aggregate_sets=np.array([[n.aggregate_set for n in row] for row in nodes], np.int32),
-            tree_aggregate_sets=np.array([tree.aggregate_set for tree in trees], dtype=np.int32),
+            aggregate_sets=np.array([[n.aggregate_set for n in row] for row in nodes], np.int64),
+            tree_aggregate_sets=np.array([tree.aggregate_set for tree in trees], dtype=np.int64),
             columns=_columns_of(shape, nodes),
             summaries=[None] * len(trees),
         )
@@ -171,12 +235,15 @@ class Block:
                     tree_aggregate_sets = tree_aggregate_sets.copy()
                 aggregate_sets[:, row] = sets
                 tree_aggregate_sets[row] = tree.aggregate_set
+        rows = list(changed)
+        new = _columns_of(self.shape, _nodes_of(self.shape, list(changed.values())))
         return replace(
             self,
             aggregate_sets=aggregate_sets,
             tree_aggregate_sets=tree_aggregate_sets,
             columns={
-                class_id: self._changed_columns(class_id, changed) for class_id in self.columns
+                class_id: columns.with_rows(rows, new[class_id])
+                for class_id, columns in self.columns.items()
             },
             summaries=summaries,
         )
@@ -185,34 +252,26 @@ class Block:
         """The block with other amounts used.
 
         Args:
-            changes: (row, node, class -> amount used); a class that the node does not have is
-                passed over.
+            changes: (row, node, class -> amount used), each node once; a class that it does not
+                have is passed over.
 
-        Cost: a copy of one array for each class of which an amount is another one now.
+        Cost: a copy of two arrays for each class of which an amount is another one now.
         """
-        changed: dict[ClassId, Floats] = {}
-        summaries = self.summaries
+        changed: dict[ClassId, dict[tuple[int, int], int]] = {}
         for row, node, amounts in changes:
             for class_id, amount in amounts.items():
                 line = self.shape.row_of_node.get(class_id, {}).get(node)
-                if line is None:
-                    continue
-                used = changed.get(class_id)
-                if used is None:
-                    used = self.columns[class_id].used
-                if used.item(line, row) == amount:
-                    continue
-                if class_id not in changed:
-                    used = changed[class_id] = used.copy()
-                used[line, row] = amount
-                if summaries is self.summaries:
-                    summaries = summaries.copy()
-                summaries[row] = None
+                if line is not None and self.columns[class_id].used.item(line, row) != amount:
+                    changed.setdefault(class_id, {})[line, row] = amount
         if not changed:
             return self
-        columns = dict(self.columns)
-        for class_id, used in changed.items():
-            columns[class_id] = columns[class_id].with_used(used)
+        columns, summaries = dict(self.columns), self.summaries.copy()
+        for class_id, new in changed.items():
+            columns[class_id] = columns[class_id].with_used(
+                (line, row, amount) for (line, row), amount in new.items()
+            )
+            for _, row in new:
+                summaries[row] = None
         return Block(
             shape=self.shape,
             provider_ids=self.provider_ids,
@@ -313,33 +372,16 @@ class Block:
             int(columns.step_size[at]),
         )
 
-    def _changed_columns(self, class_id: ClassId, changed: Mapping[int, Tree]) -> Columns:
-        """One class's columns after a change; arrays in which nothing changed are the same
-        objects."""
-        old = self.columns[class_id]
-        place = {
-            node: self.shape.kinds[node].classes.index(class_id)
-            for node in self.shape.nodes_of_class[class_id]
-        }
-        rows = list(changed)
-        new = [
-            [changed[row].nodes[node].inventories[at] for row in rows] for node, at in place.items()
-        ]
-        step_size = _put(old.step_size, rows, [[i.step_size for i in line] for line in new])
-        return Columns(
-            capacity=_put(old.capacity, rows, [[i.capacity for i in line] for line in new]),
-            used=_put(old.used, rows, [[i.used for i in line] for line in new]),
-            min_unit=_put(old.min_unit, rows, [[i.min_unit for i in line] for line in new]),
-            max_unit=_put(old.max_unit, rows, [[i.max_unit for i in line] for line in new]),
-            step_size=step_size,
-            stepped=old.stepped if step_size is old.step_size else bool((step_size != 1).any()),
-        )
-
 
 def bytes_of(uuids: Sequence[str]) -> Bytes:
     """Uuids as ASCII, of shape (N, 36); what is shorter is filled up with zeros."""
     texts = np.array(uuids, dtype=f"S{UUID_LENGTH}")
     return texts.view(np.uint8).reshape(len(uuids), UUID_LENGTH)
+
+
+def _nodes_of(shape: Shape, trees: Sequence[Tree]) -> list[list[NodeRecord]]:
+    """For each node of a shape the providers that some trees have there."""
+    return [[tree.nodes[node] for tree in trees] for node in range(shape.size)]
 
 
 def _columns_of(shape: Shape, nodes: Sequence[Sequence[NodeRecord]]) -> dict[ClassId, Columns]:
@@ -349,14 +391,12 @@ def _columns_of(shape: Shape, nodes: Sequence[Sequence[NodeRecord]]) -> dict[Cla
         for node in having:
             at = shape.kinds[node].classes.index(class_id)
             lines.append([record.inventories[at] for record in nodes[node]])
-        step_size = np.array([[i.step_size for i in line] for line in lines], dtype=np.int32)
-        columns[class_id] = Columns(
+        columns[class_id] = Columns.of(
             capacity=np.array([[i.capacity for i in line] for line in lines], dtype=np.float64),
             used=np.array([[i.used for i in line] for line in lines], dtype=np.float64),
             min_unit=np.array([[i.min_unit for i in line] for line in lines], dtype=np.int32),
             max_unit=np.array([[i.max_unit for i in line] for line in lines], dtype=np.int32),
-            step_size=step_size,
-            stepped=bool((step_size != 1).any()),
+            step_size=np.array([[i.step_size for i in line] for line in lines], dtype=np.int32),
         )
     return columns
 
@@ -365,9 +405,8 @@ def _side_by_side(arrays: Sequence[NDArray[S]]) -> NDArray[S]:
     return np.concatenate(arrays, axis=1)
 
 
-def _put(array: Values, rows: Sequence[int], values: Sequence[Sequence[float]]) -> Values:
-    """The array with other values in some columns: itself when they are the values it has."""
-    new: Values = np.array(values, dtype=array.dtype)
+def _put(array: Values, rows: Sequence[int], new: Values) -> Values:
+    """The array with other values in some rows: itself when they are the values it has."""
     if np.array_equal(array[:, rows], new):
         return array
     changed = array.copy()

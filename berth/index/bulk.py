@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.index.aggregate_sets import NO_AGGREGATES, AggregateSets
-from berth.index.block import ROWS_MAX, UUID_LENGTH, Block, Columns, SmallInts
+from berth.index.block import ROWS_MAX, UUID_LENGTH, Block, Columns
 from berth.index.records import InventoryRecord, NodeRecord
 from berth.index.shape import NO_PARENT, Shape, ShapeRegistry
 from berth.model.ids import AggregateId, ProviderId, TraitId
@@ -98,20 +98,20 @@ class BlockBuilder:
         """The blocks that did not get full."""
         return (Block.joined(pending) for pending in self._pending.values() if pending)
 
-    def _sets_of(self, part: _Part) -> SmallInts:
+    def _sets_of(self, part: _Part) -> Ints:
         """What each position is in: ids of `AggregateSets`."""
         numbers = self._aggregates.numbers(part.aggregates, part.aggregate_bounds)
         for members in self._aggregates.since(len(self._aggregate_sets)):
             self._aggregate_sets.append(self._sets.id_of(frozenset(map(AggregateId, members))))
         return _looked_up(self._aggregate_sets, numbers)
 
-    def _sets_of_trees(self, sets: SmallInts) -> SmallInts:
+    def _sets_of_trees(self, sets: Ints) -> Ints:
         """What any provider of each tree is in, from what each one is in, of shape (K, R)."""
         size, rows = sets.shape
         if size == 1:
             return sets.ravel()
         bounds = np.arange(rows + 1, dtype=np.int64) * size
-        numbers = self._trees_aggregates.numbers(sets.T.ravel().astype(np.int64), bounds)
+        numbers = self._trees_aggregates.numbers(sets.T.ravel(), bounds)
         for each in self._trees_aggregates.since(len(self._tree_aggregate_sets)):
             self._tree_aggregate_sets.append(self._sets.union(each))
         return _looked_up(self._tree_aggregate_sets, numbers)
@@ -138,7 +138,7 @@ class BlockBuilder:
         places = {record.provider_id: place for place, record in enumerate(records)}
         return Layout(shape, np.array([places[each.provider_id] for each in ordered]))
 
-    def _block(self, part: _Part, layout: Layout, positions: Ints, sets: SmallInts) -> Block:
+    def _block(self, part: _Part, layout: Layout, positions: Ints, sets: Ints) -> Block:
         """A block of trees of one layout, of any number of rows.
 
         Args:
@@ -203,14 +203,12 @@ class _Part:
     def columns(self, at: Ints) -> Columns:
         """One class's columns; `at` says which inventories, of shape (M, R)."""
         found = self.inventories
-        step_size = found["step_size"][at]
-        return Columns(
+        return Columns.of(
             capacity=self._capacity[at],
             used=found["used"][at],
             min_unit=found["min_unit"][at],
             max_unit=found["max_unit"][at],
-            step_size=step_size,
-            stepped=bool((step_size != 1).any()),
+            step_size=found["step_size"][at],
         )
 
     def records(self, tree: int) -> list[NodeRecord]:
@@ -290,6 +288,6 @@ class _Lists:
             yield np.frombuffer(text, dtype=np.int64).tolist()
 
 
-def _looked_up(table: list[int], numbers: Ints) -> SmallInts:
-    found: SmallInts = np.array(table, dtype=np.int32)[numbers]
+def _looked_up(table: list[int], numbers: Ints) -> Ints:
+    found: Ints = np.array(table, dtype=np.int64)[numbers]
     return found

@@ -16,17 +16,19 @@ from berth.index.fleet import SHARING_TRAIT, Fleet
 from berth.index.snapshot import Snapshot
 from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
 from berth.store.index_feed import FleetRows
+from tests.index.derived import derived_faults
 
 CLASSES = {"VCPU": ClassId(0), "DISK_GB": ClassId(2), "CUSTOM_X": ClassId(10_000)}
 TRAITS = {SHARING_TRAIT: TraitId(1), "CUSTOM_T": TraitId(2)}
 AGGREGATES = {"a": AggregateId(1), "b": AggregateId(2)}
 
-Inventories = dict[ClassId, tuple[float, int]]
+#: Class -> capacity, used, (min_unit, max_unit, step_size).
+Inventories = dict[ClassId, tuple[float, int, tuple[int, int, int]]]
 
 
 @dataclass(frozen=True)
 class Provider:
-    """What the truth says of a provider: amounts are (capacity, used)."""
+    """What the truth says of a provider."""
 
     uuid: str
     parent: ProviderId | None
@@ -57,7 +59,11 @@ class FleetHistory(RuleBasedStateMachine):
         pick=st.randoms(use_true_random=False),
         amounts=st.dictionaries(
             st.sampled_from(sorted(CLASSES.values())),
-            st.tuples(st.integers(0, 9).map(float), st.integers(0, 9)),
+            st.tuples(
+                st.integers(-2, 9).map(float),
+                st.integers(0, 9),
+                st.sampled_from([(1, 9, 1), (1, 4, 1), (2, 9, 1), (1, 9, 3), (1, 2**31 - 1, 1)]),
+            ),
         ),
     )
     def stock(self, pick: random.Random, amounts: Inventories) -> None:
@@ -115,13 +121,15 @@ class FleetHistory(RuleBasedStateMachine):
         used = {
             (number, class_id): used
             for number, provider in self.truth.items()
-            for class_id, (_, used) in provider.inventories.items()
+            for class_id, (_, used, _) in provider.inventories.items()
         }
         fresh = Fleet(class_ids=CLASSES, trait_ids=TRAITS)
         fresh.add_aggregates(AGGREGATES)
         roots = sorted(set(map(self.root, self.truth)))
         fresh.load(self.rows(part) for part in (set(roots[::2]), set(roots[1::2])))
         assert faults_of(self.fleet.snapshot(), fresh.snapshot(), used) == []
+        assert list(derived_faults(self.fleet.snapshot())) == []
+        assert list(derived_faults(fresh.snapshot())) == []
 
     def teardown(self) -> None:
         for snapshot, seen in getattr(self, "held", []):
@@ -161,8 +169,8 @@ class FleetHistory(RuleBasedStateMachine):
             if root in roots:
                 rows.providers.append((number, provider.uuid, provider.parent, root))
                 rows.inventories.extend(
-                    (number, class_id, 2, capacity / 2, used, 1, 9, 1)
-                    for class_id, (capacity, used) in provider.inventories.items()
+                    (number, class_id, 2, capacity / 2, used, *units)
+                    for class_id, (capacity, used, units) in provider.inventories.items()
                 )
                 rows.traits.extend((number, trait) for trait in provider.traits)
                 rows.aggregates.extend((number, aggregate) for aggregate in provider.aggregates)

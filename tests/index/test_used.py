@@ -15,6 +15,7 @@ from berth.index.fleet import Fleet
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ClassId, ProviderId
 from berth.store.index_feed import FleetRows
+from tests.index.derived import derived_faults
 
 VCPU, DISK = ClassId(0), ClassId(2)
 CLASSES = {"VCPU": VCPU, "DISK_GB": DISK}
@@ -80,7 +81,7 @@ def arrays_of(of: Block) -> dict[str, object]:
         "summaries": of.summaries,
     }
     for class_id, columns in of.columns.items():
-        for name in ("capacity", "used", "min_unit", "max_unit", "step_size"):
+        for name in ("capacity", "used", "room", "min_unit", "max_unit", "step_size"):
             arrays[f"{class_id} {name}"] = getattr(columns, name)
     return arrays
 
@@ -106,6 +107,7 @@ def test_amounts_used_are_taken_over_as_with_whole_trees(steps: list[Used], rows
             for provider, amounts in step.items():
                 truth.setdefault(provider, {}).update(amounts)
             assert contents(live.snapshot()) == contents(fleet_with(truth).snapshot())
+            assert list(derived_faults(live.snapshot())) == []
         for snapshot, seen in held:
             assert contents(snapshot) == seen
 
@@ -125,14 +127,18 @@ def flat() -> Fleet:
 
 
 def test_only_what_changes_is_copied() -> None:
-    """One class's amounts, and the texts: that of the touched host is dropped."""
+    """One class's amounts and room, and the texts: that of the touched host is dropped."""
     hosts = flat()
     before = hosts.snapshot()
     ((_, old),) = before.occupied()
     hosts.set_used({ProviderId(2): {VCPU: 5, DISK: 0}})
     after = hosts.snapshot()
     ((_, new),) = after.occupied()
-    assert set(arrays_of(old)) - shared(before, after) == {f"{VCPU} used", "summaries"}
+    assert set(arrays_of(old)) - shared(before, after) == {
+        f"{VCPU} used",
+        f"{VCPU} room",
+        "summaries",
+    }
     assert new.summaries == [b"one", None, b"three"]
     assert old.summaries == [b"one", b"two", b"three"]
     assert new.columns[VCPU].used.tolist() == [[0, 5, 0]]
