@@ -17,7 +17,6 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from berth.candidates.local import (
     held_to,
     local_masks,
     local_tests,
+    reach_of,
 )
 from berth.candidates.plan import Plan, Slot
 from berth.index.aggregate_sets import Mask
@@ -45,7 +45,8 @@ WINDOW_MIN: Final = 256
 WINDOW_GROWTH: Final = 4
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+# PERF bench, flat: not frozen, for a frozen one of many attributes takes 2 us to make.
+@dataclass(slots=True, eq=False)
 class Trees:
     """Some trees of one block that are served by sharing providers of the same structure.
 
@@ -97,7 +98,7 @@ class Trees:
         return None if self.served_by is None else self.served_by[:, positions]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Anchors(Trees):
     """Trees that have the same options.
 
@@ -118,14 +119,16 @@ class Anchors(Trees):
         return Anchors(self.slot, self.block, rows, foreign, None, self.known, self.options)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Prospects(Trees):
     """Trees each of which has options for every slot, each its own.
 
     Attributes:
+        tests: what the trees themselves were asked.
         masks: what would do in which of the rows; no mask is empty.
     """
 
+    tests: LocalTests
     masks: Masks
 
     def alike(self, plan: Plan) -> Iterator[Anchors]:
@@ -194,21 +197,7 @@ class AnchorFinder:
         self._budget = budget
         self._window = ROWS_MAX if wanted is None else max(WINDOW_MIN, min(4 * wanted, ROWS_MAX))
         self._foreign = ForeignProviders(snapshot, plan)
-        #: ask -> whether some sharing provider has the classes.
-        self._shareable = {ask: _is_shareable(snapshot, slot) for ask, slot in plan.asks.items()}
-        self._sharing = any(self._shareable.values())
-        self._tests = plan.local_tests.setdefault(
-            tuple(self._shareable.values()) if self._sharing else None, WeakKeyDictionary()
-        )
-        #: The root of the only tree that can be an anchor, None where any can.
-        self._pinned = next(
-            (
-                slot.in_tree
-                for ask, slot in plan.asks.items()
-                if slot.in_tree is not None and not self._shareable[ask]
-            ),
-            None,
-        )
+        self._reach = reach_of(plan, snapshot.sharing)
 
     def prospects(self) -> Iterator[Prospects]:
         """The trees that may anchor candidates, lazily, in few parts; ends with the budget.
@@ -228,35 +217,36 @@ class AnchorFinder:
                 found = local_masks(tests, forbidden, slot, block, window)
                 if found is not None:
                     masks, rows = found
-                    if self._sharing:
-                        yield from self._served_alike(slot, block, masks, rows)
+                    if self._reach.is_shared:
+                        yield from self._served_alike(tests, slot, block, masks, rows)
                     else:
-                        yield Prospects(slot, block, rows, (), None, self._foreign, masks)
+                        yield Prospects(slot, block, rows, (), None, self._foreign, tests, masks)
                 first = window.stop
                 self._window = min(self._window * WINDOW_GROWTH, ROWS_MAX)
 
     def _blocks(self) -> Iterator[tuple[int, Block]]:
         """The blocks that are worth a look."""
-        if self._pinned is None:
+        pinned = self._reach.pinned
+        if pinned is None:
             return self._snapshot.occupied()
-        return iter([(self._pinned.slot, self._snapshot.block(self._pinned.slot))])
+        return iter([(pinned.slot, self._snapshot.block(pinned.slot))])
 
     def _rows_of(self, block: Block) -> tuple[int, int]:
         """The rows of a block that are worth a look: from one up to another."""
-        if self._pinned is None:
-            return 0, block.rows
-        return self._pinned.row, self._pinned.row + 1
+        pinned = self._reach.pinned
+        return (0, block.rows) if pinned is None else (pinned.row, pinned.row + 1)
 
     def _tests_of(self, shape: Shape) -> LocalTests | None:
         """What is to be asked of the trees of a shape; None if none of them will do."""
+        known = self._reach.tests
         try:
-            return self._tests[shape]
+            return known[shape]
         except KeyError:
-            tests = self._tests[shape] = local_tests(self._plan, shape, self._shareable)
+            tests = known[shape] = local_tests(self._plan, shape, self._reach.shareable)
             return tests
 
     def _served_alike(
-        self, slot: int, block: Block, local: Masks, rows: Rows
+        self, tests: LocalTests, slot: int, block: Block, local: Masks, rows: Rows
     ) -> Iterator[Prospects]:
         """The prospects among some rows, with the sharing providers that serve them."""
         for members, foreign, served_by in self._by_sharing(block, rows):
@@ -270,6 +260,7 @@ class AnchorFinder:
                     foreign,
                     None if served_by is None else served_by[:, kept],
                     self._foreign,
+                    tests,
                     _certain(masks),
                 )
 
@@ -324,7 +315,7 @@ class AnchorFinder:
         something for every slot, and their masks. None if there are none."""
         alive: Mask | None = None
         masks = held_to(members, local)
-        for ask, shareable in self._shareable.items():
+        for ask, shareable in self._reach.shareable.items():
             if not shareable:
                 continue
             there = [place for place, each in enumerate(foreign, size) if ask in each.serves]
@@ -339,15 +330,6 @@ class AnchorFinder:
             return np.arange(len(members)), masks
         kept = np.flatnonzero(alive)
         return (kept, held_to(kept, masks)) if len(kept) else None
-
-
-def _is_shareable(snapshot: Snapshot, slot: Slot) -> bool:
-    """Whether some sharing provider has the classes that a slot asks."""
-    return (
-        not (slot.unsuffixed and slot.in_tree is not None)
-        and bool(snapshot.sharing.by_aggregate)
-        and snapshot.sharing.classes.issuperset(class_id for class_id, _ in slot.amounts)
-    )
 
 
 def _certain(masks: Mapping[int, Mapping[int, Mask | None]]) -> Masks:

@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from berth.candidates.anchors import Trees
 from berth.candidates.local import Rows
 from berth.index.aggregate_sets import Mask
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Batch:
     """Candidates that differ in their hosts only.
 
@@ -19,15 +16,21 @@ class Batch:
         positions: places in `trees.rows`, one candidate for each.
     """
 
-    trees: Trees
-    choices: tuple[int, ...]
-    positions: Rows
+    __slots__ = ("_rows", "choices", "positions", "trees")
+
+    def __init__(self, trees: Trees, choices: tuple[int, ...], positions: Rows) -> None:
+        self.trees = trees
+        self.choices = choices
+        self.positions = positions
+        self._rows: Rows | None = None
 
     @property
     def rows(self) -> Rows:
-        """The rows of `trees.block`, one candidate for each."""
-        rows: Rows = self.trees.rows
-        return rows if len(rows) == 1 else rows[self.positions]
+        """The rows of `trees.block`, one candidate for each; always the same array."""
+        if self._rows is None:
+            rows = self.trees.rows
+            self._rows = rows if len(rows) == 1 else rows[self.positions]
+        return self._rows
 
     def first(self, count: int) -> Batch:
         """The batch without what goes beyond `count`."""

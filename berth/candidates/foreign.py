@@ -42,7 +42,7 @@ class ForeignProviders:
 
     def __init__(self, snapshot: Snapshot, plan: Plan) -> None:
         self._snapshot = snapshot
-        self._asked = {slot.ask: slot for slot in plan.slots}
+        self._asked = plan.asks
         self._met: list[Foreign] = []
         self._numbers: dict[ProviderId, int] = {}
         #: serving providers -> what `useful` says of them.

@@ -8,8 +8,10 @@ comparisons of whole arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +20,19 @@ from berth.candidates.plan import Plan, Slot
 from berth.index.aggregate_sets import Mask
 from berth.index.block import Block, Columns
 from berth.index.shape import Shape
+from berth.index.snapshot import Location, Sharing
 from berth.model.ids import ClassId
+
+if TYPE_CHECKING:
+    from berth.candidates.ways import Way
 
 Rows = NDArray[np.int64]
 
 #: ask -> choice -> the rows in which the choice would do; None for all of them.
 Masks = Mapping[int, Mapping[int, Mask | None]]
+
+#: Different sets of shared classes for which a plan is kept ready; one more, and all are forgotten.
+REACHES_MAX: Final = 16
 
 _ALL_NODES: Final = slice(None)
 
@@ -49,7 +58,8 @@ class Open(NamedTuple):
     is_needed: bool
 
 
-class LocalTests(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalTests:
     """What a plan asks of the trees of one shape.
 
     Attributes:
@@ -57,12 +67,49 @@ class LocalTests(NamedTuple):
         fits, members: what is asked of those nodes: amounts, and the slots by whose membership
             tests the nodes go.
         opens: all other asks.
+        ways: a cache of `berth.candidates.ways`, for trees that need nobody who shares.
     """
 
     settled: Masks
     fits: tuple[Fit, ...]
     members: tuple[tuple[Slot, int], ...]
     opens: tuple[Open, ...]
+    ways: dict[Hashable, tuple[Way, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reach:
+    """Which parts of a plan sharing providers could serve, and what follows from that.
+
+    Attributes:
+        shareable: ask -> whether some sharing provider has the classes.
+        is_shared: whether there is any such ask.
+        pinned: the root of the only tree that can be an anchor, None where any can.
+        tests: for each shape that was met, `local_tests`.
+    """
+
+    shareable: Mapping[int, bool]
+    is_shared: bool
+    pinned: Location | None
+    tests: WeakKeyDictionary[Shape, LocalTests | None] = field(default_factory=WeakKeyDictionary)
+
+
+def reach_of(plan: Plan, sharing: Sharing) -> Reach:
+    """What sharing providers can do for a plan; kept with it."""
+    key = sharing.classes if sharing.by_aggregate else None
+    reach = plan.reaches.get(key)
+    if reach is None:
+        shareable = {ask: _is_shareable(sharing, slot) for ask, slot in plan.asks.items()}
+        own = (
+            slot.in_tree
+            for ask, slot in plan.asks.items()
+            if slot.in_tree is not None and not shareable[ask]
+        )
+        reach = Reach(shareable, any(shareable.values()), next(own, None))
+        if len(plan.reaches) >= REACHES_MAX:
+            plan.reaches.clear()
+        plan.reaches[key] = reach
+    return reach
 
 
 def local_tests(plan: Plan, shape: Shape, shareable: Mapping[int, bool]) -> LocalTests | None:
@@ -185,6 +232,15 @@ def held_to(rows: Rows, masks: Masks) -> dict[int, dict[int, Mask | None]]:
         ask: {choice: None if mask is None else mask[rows] for choice, mask in choices.items()}
         for ask, choices in masks.items()
     }
+
+
+def _is_shareable(sharing: Sharing, slot: Slot) -> bool:
+    """Whether some sharing provider has the classes that a slot asks."""
+    return (
+        not (slot.unsuffixed and slot.in_tree is not None)
+        and bool(sharing.by_aggregate)
+        and sharing.classes.issuperset(class_id for class_id, _ in slot.amounts)
+    )
 
 
 def _nodes_allowed(shape: Shape, slot: Slot) -> tuple[int, ...]:

@@ -13,7 +13,6 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
 from berth.candidates.request import CandidatesRequest, RequestGroup
 from berth.index.aggregate_sets import Mask
@@ -24,9 +23,7 @@ from berth.model.inventory import MAX_INT
 
 if TYPE_CHECKING:
     from berth.candidates.candidate_texts import Template
-    from berth.candidates.local import LocalTests
-    from berth.candidates.ways import Way
-    from berth.index.shape import Shape
+    from berth.candidates.local import Reach
     from berth.index.snapshot import Names
 
 #: Plans that are kept; one more, and all are forgotten.
@@ -160,7 +157,7 @@ class Plan:
         subtrees: for each `same_subtree`, the slots whose providers need one of them as their
             common ancestor.
         one_per_tree: below 1.29: at most one provider of any tree gives resources.
-        local_tests, ways, templates: caches of the stages behind, of what follows from the plan
+        reaches, templates: caches of the stages behind, of what follows from the plan
             alone; a plan that is kept has them ready.
     """
 
@@ -170,12 +167,7 @@ class Plan:
     isolate: bool
     subtrees: tuple[tuple[int, ...], ...]
     one_per_tree: bool
-    local_tests: dict[Hashable, WeakKeyDictionary[Shape, LocalTests | None]] = field(
-        default_factory=dict
-    )
-    ways: WeakKeyDictionary[Shape, dict[Hashable, tuple[Way, ...]]] = field(
-        default_factory=WeakKeyDictionary
-    )
+    reaches: dict[frozenset[ClassId] | None, Reach] = field(default_factory=dict)
     templates: dict[Hashable, Template] = field(default_factory=dict)
 
     @cached_property

@@ -56,7 +56,7 @@ def search(
     snapshot gives the same ones.
     """
     cap = None if settings.candidates_max < 0 else max(settings.candidates_max, 1)
-    wanted = min((bound for bound in (limit, cap) if bound is not None), default=None)
+    wanted = limit if cap is None else cap if limit is None else min(limit, cap)
     parts = AnchorFinder(snapshot, plan, budget, wanted).prospects()
     walk = _Walk(snapshot, plan, budget)
     if settings.randomize:
@@ -124,18 +124,21 @@ def _in_turn(parts: Iterable[Prospects], walk: _Walk) -> Iterator[Batch]:
 
 def _first_of_each(batches: Iterable[Batch], rows: int, more: list[Batch]) -> Iterator[Batch]:
     """Of some batches the first candidate of each row; what is left of them goes to `more`."""
-    open_rows: Mask | None = None
+    served: Mask | None = None
+    before: Batch | None = None
     for batch in batches:
-        if open_rows is None:
-            open_rows = np.ones(rows, dtype=np.bool_)
-            first = batch
-        else:
-            is_first = open_rows[batch.positions]
+        first = batch
+        if before is not None:
+            if served is None:
+                # PERF bench, flat: not before a second batch is asked for, which is seldom.
+                served = np.zeros(rows, dtype=np.bool_)
+            served[before.positions] = True
+            is_first = ~served[batch.positions]
             first = batch.at(is_first)
             more.append(batch.at(~is_first))
         if len(first.positions):
             yield first
-            open_rows[first.positions] = False
+        before = first
 
 
 def _others_than(served: dict[tuple[int, ...], Rows], batches: Iterable[Batch]) -> Iterator[Batch]:

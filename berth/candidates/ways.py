@@ -72,25 +72,27 @@ class Ways:
 
     def of(self, prospects: Prospects) -> tuple[Way, ...] | None:
         """All ways of some trees, None if there are too many to try them all."""
-        masks = prospects.masks
-        if prod(len(masks[slot.ask]) for slot in self._plan.slots) > WAYS_MAX:
-            return None
-        shape, foreign = prospects.block.shape, prospects.foreign
-        key: Hashable = tuple([tuple(choices) for choices in masks.values()])
+        key: Hashable = tuple([tuple(choices) for choices in prospects.masks.values()])
+        foreign = prospects.foreign
         if foreign:
-            known, key = self._shared, (key, shape, prospects.known.structure(foreign))
+            structure = prospects.known.structure(foreign)
+            known, key = self._shared, (key, prospects.block.shape, structure)
         else:
-            known = self._plan.ways.setdefault(shape, {})
+            known = prospects.tests.ways
         ways = known.get(key)
         if ways is None:
+            options = [prospects.masks[slot.ask] for slot in self._plan.slots]
+            if prod(map(len, options)) > WAYS_MAX:
+                return None
             if len(known) >= KEPT_MAX:
                 known.clear()
-            ways = known[key] = self._find(prospects)
+            ways = known[key] = self._find(prospects, product(*options))
         return ways
 
-    def _find(self, prospects: Prospects) -> tuple[Way, ...]:
+    def _find(
+        self, prospects: Prospects, combinations: Iterable[tuple[int, ...]]
+    ) -> tuple[Way, ...]:
         structure = Structure(self._snapshot, prospects)
-        combinations = product(*(prospects.masks[slot.ask] for slot in self._plan.slots))
         return tuple(
             self._way(choices) for choices in combinations if self._is_allowed(structure, choices)
         )
