@@ -180,9 +180,10 @@ class _Check:
         """Remember what each write of a consumer found and left, and which unknown ones are."""
         latest = list(_latest(order.order))
         past: list[tuple[int | None, Held, int, int]] = []
-        before, since, earliest = ConsumerState(), 0, 0
-        for event, after, until in zip(order.order, order.states, latest, strict=True):
-            earliest = max(earliest, event.begin)
+        before, since = ConsumerState(), 0
+        for place, (event, after, until) in enumerate(
+            zip(order.order, order.states, latest, strict=True)
+        ):
             if not event.changes:
                 continue
             operation = event.what.operation
@@ -191,7 +192,7 @@ class _Check:
                 known = self.happened.get(id(operation), NEVER)
                 self.happened[id(operation)] = min(known, until)
                 known = self.earliest.get(id(operation), 0)
-                self.earliest[id(operation)] = max(known, earliest)
+                self.earliest[id(operation)] = max(known, _earliest(order, place))
             past.append((before.generation, before.held, since, until))
             before, since = after, event.begin
         past.append((before.generation, before.held, since, NEVER))
@@ -376,6 +377,18 @@ def _effects(one: Operation, change: _Change) -> dict[str, Effect]:
         )
         for provider in {*delta, *writes}
     }
+
+
+def _earliest(order: Found[S, _Part], place: int) -> int:
+    """Before when an event cannot have happened: not before the changes that precede it, nor before
+    what was only right until then. What is right afterwards too may have come afterwards."""
+    before = order.order[:place]
+    since = max(event.begin for event in (*before, order.order[place]) if event.changes)
+    for event in before:
+        if not event.changes and event.begin > since:
+            if all(event.apply(state) is None for state in order.states[place:]):
+                since = event.begin
+    return since
 
 
 def _latest(order: Sequence[Event[S, _Part]]) -> Iterable[int]:

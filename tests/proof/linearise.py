@@ -5,13 +5,14 @@ with Lowe's memory of where it has been.)
 An event has a begin and an end, and takes effect at one moment in between. `apply` says what the
 state is after it, or None where it cannot happen. An optional event may also never happen.
 
-Events that change nothing are taken as soon as they are right: whatever follows could not care. So
-the search branches over changes only, and it is quick where few of them overlap.
+Events that change nothing are taken as soon as they are right: whatever follows could not care,
+unless it is an optional event that must come before them or never. So the search branches over
+little more than changes, and it is quick where few of them overlap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Generic, TypeVar
@@ -82,7 +83,18 @@ def orders(
     events: Sequence[Event[S, T]], state: S, *, most: int, steps_max: int = 20_000
 ) -> list[Found[S, T]]:
     """Different orders of the changes, as many as `most`, in each of which everything is right."""
-    return list(islice(_Search(events, steps_max, every=True).found(state), most))
+    found = _Search(events, steps_max, every=True).found(state)
+    return list(islice(_told_apart(found), most))
+
+
+def _told_apart(found: Iterable[Found[S, T]]) -> Iterator[Found[S, T]]:
+    """Without those that differ only in where they put what changes nothing."""
+    known: set[tuple[int, ...]] = set()
+    for one in found:
+        changes = tuple(id(event) for event in one.order if event.changes)
+        if changes not in known:
+            known.add(changes)
+            yield one
 
 
 class _Search(Generic[S, T]):
@@ -164,7 +176,11 @@ class _Search(Generic[S, T]):
             more = False
             for place in self._open(base, done):
                 event = self.events[place]
-                if not event.changes and event.apply(state) is not None:
+                if (
+                    not event.changes
+                    and event.apply(state) is not None
+                    and not self._cuts_off(event, base, done, optional_done)
+                ):
                     done |= 1 << (place - base)
                     seen.append(event)
                     at.append(state)
@@ -174,6 +190,14 @@ class _Search(Generic[S, T]):
                 base += 1
         branches = self._branches(base, done, optional_done, state)
         return _Node(tuple(seen), tuple(at), base, done, optional_done, branches), state
+
+    def _cuts_off(self, event: Event[S, T], base: int, done: int, optional_done: int) -> bool:
+        """Whether something optional is still possible that would not be after this event."""
+        last_begin = self._last_begin(base, done, optional_done)
+        return any(
+            last_begin <= other.end < event.begin and not optional_done >> place & 1
+            for place, other in enumerate(self.optional)
+        )
 
     def _open(self, base: int, done: int) -> list[int]:
         """The events that may be next: none that is left has ended before they begin."""
@@ -193,12 +217,12 @@ class _Search(Generic[S, T]):
     def _branches(
         self, base: int, done: int, optional_done: int, state: S
     ) -> Iterator[tuple[int, bool, S]]:
-        """The changes that may be next, the most pressing ones first."""
+        """What may be next and has not been taken yet, the most pressing first."""
         places = self._open(base, done)
         first_end = min((self.events[place].end for place in places), default=None)
         for place in sorted(places, key=lambda place: self.events[place].end):
             event = self.events[place]
-            if event.changes and (after := event.apply(state)) is not None:
+            if (after := event.apply(state)) is not None:
                 yield place, False, after
         last_begin = self._last_begin(base, done, optional_done)
         for place, event in enumerate(self.optional):

@@ -75,6 +75,14 @@ RIGHT = {
         sees_consumer((4, 5), "c1", 1, "a1:5"),
         sees_provider((4, 5), "a1", 2, used=5),
     ),
+    "no answer, and a refusal that was right before it and is right after it": history(
+        claim((0, 1), {"c2": (None, "a2:1")}),
+        claim((0, 1), {"c1": (None, "a1:1")}),
+        claim((2, None), {"c1": (1, "a2:1"), "c2": (1, "a1:1")}),
+        claim((3, 4), {"c1": (2, "a1:2")}),
+        claim((5, 6), {"c2": (9, "a1:1")}, consumer_moved("c2")),
+        sees_consumer((7, 8), "c2", 2, "a1:1"),
+    ),
     "an inventory without an answer that shows in what fits": history(
         claim((0, 1), {"c1": (None, "a1:4")}),
         stock((2, None), "a1", 2, capacity=4),
@@ -182,6 +190,14 @@ WRONG = {
         sees_provider((4, 5), "a1", 2, used=2),
         sees_provider((4, 5), "a2", 1, used=0),
     ),
+    "one half of a claim without an answer, and the other later": history(
+        claim((0, 1), {"c1": (None, "a1:1")}),
+        claim((0, 1), {"c2": (None, "a2:1")}),
+        claim((2, None), {"c1": (1, "a2:1"), "c2": (1, "a1:1")}),
+        sees_consumer((3, 4), "c1", 2, "a2:1"),
+        sees_consumer((5, 6), "c2", 1, "a2:1"),
+        sees_consumer((7, 8), "c2", 2, "a1:1"),
+    ),
     "half of what one consumer asked for": history(
         claim((0, 1), {"c1": (None, "a1:2 a2:2")}),
         sees_consumer((2, 3), "c1", 1, "a1:2"),
@@ -274,24 +290,26 @@ def look_back(rng: random.Random, simulation: Simulation) -> list[Operation]:
     return [*simulation.operations, *simulation.end(), late]
 
 
-MUTATIONS: list[Callable[[random.Random, Simulation], list[Operation]]] = [
-    lose,
-    miscount,
-    double,
-    overdraw,
-    refuse,
-    look_back,
+#: Each with how many answers may be lost: a write without an answer, which may come true at the very
+#: end, explains some of them, but never the last ones.
+MUTATIONS: list[tuple[Callable[[random.Random, Simulation], list[Operation]], float]] = [
+    (lose, 0.0),
+    (miscount, 0.0),
+    (refuse, 0.0),
+    (double, 0.1),
+    (overdraw, 0.1),
+    (look_back, 0.1),
 ]
 
 
-@pytest.mark.parametrize("mutate", MUTATIONS)
+@pytest.mark.parametrize(("mutate", "lost"), MUTATIONS)
 @given(seed=SEEDS)
 @settings(max_examples=40, deadline=None)
 def test_what_a_plain_model_did_not_do_is_found_out(
-    mutate: Callable[[random.Random, Simulation], list[Operation]], seed: int
+    mutate: Callable[[random.Random, Simulation], list[Operation]], lost: float, seed: int
 ) -> None:
     """Each history of the model with one thing in it that was not so."""
     rng = random.Random(seed)
-    simulation = Simulation(rng, steps=40, lost=0.0)
+    simulation = Simulation(rng, steps=40, lost=lost)
     assume(simulation.model.consumers and simulation.model.generation["a1"] > 1)
     assert check(history(*mutate(rng, simulation))).faults
