@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, Engine, Executable, exc, text
+from sqlalchemy import Engine, Executable, exc, text
 from sqlalchemy.engine import make_url
 
 from berth.model.errors import DatabaseUnavailable, LostRace, UnsupportedDatabase
@@ -86,7 +86,7 @@ class Tx:
     """A transaction under way, handed to the functions that are a part of it."""
 
     __slots__ = (
-        "_runner",
+        "_run",
         "_statements",
         "connection",
         "dialect",
@@ -98,13 +98,13 @@ class Tx:
 
     def __init__(
         self,
-        connection: Connection,
+        run: Runner,
         dialect: SqliteDialect,
         statements: Statements,
         *,
         now: datetime,
     ) -> None:
-        self.connection: Final = connection
+        self.connection: Final = run.connection
         self.dialect: Final = dialect
         #: The transaction's own time, naive UTC: one for everything that it writes.
         self.now: Final = now
@@ -115,15 +115,15 @@ class Tx:
         #: Whether definitions of traits or resource classes changed.
         self.names_touched = False
         self._statements = statements
-        self._runner = Runner(connection)
+        self._run = run
 
     def rows(self, query: Executable, parameters: Parameters) -> list[Any]:
         """What a query finds, as tuples. For queries that are made once: see `store.prepared`."""
-        return self._statements.prepared(query).rows(self._runner, parameters)
+        return self._statements.prepared(query).rows(self._run, parameters)
 
     def change(self, statement: Executable, parameters: Parameters | Sequence[Parameters]) -> int:
         """Run a write once, or for each of several sets of parameters; how many rows it wrote."""
-        return self._statements.prepared(statement).change(self._runner, parameters)
+        return self._statements.prepared(statement).change(self._run, parameters)
 
 
 def utc_now() -> datetime:
@@ -157,7 +157,7 @@ class Database:
         self._writer: journal.Writer | None = None
         self._writing = StandingConnection(engine, dialect.for_writing)
         #: Never writes, or it would not be told of all commits.
-        self._watching = StandingConnection(engine, lambda connection: connection)
+        self._watching = StandingConnection(engine, dialect.for_reading)
 
     @contextmanager
     def read(self) -> Iterator[Tx]:
@@ -168,7 +168,7 @@ class Database:
         """
         with _translated(), self.engine.connect() as connection:
             connection.begin()
-            yield self._begun(connection)
+            yield self._begun(Runner(connection))
 
     def write(self, unit: Callable[[Tx], T], *, attempts: int = ATTEMPTS) -> T:
         """Run a unit of work and commit it, or leave nothing of it.
@@ -210,8 +210,8 @@ class Database:
         Raises:
             DatabaseUnavailable: the database cannot be asked.
         """
-        with _translated(), self._watching.use() as connection:
-            stamp = self.dialect.commit_stamp(connection)
+        with _translated(), self._watching.use() as run:
+            stamp = self.dialect.commit_stamp(run)
             return None if stamp is None else CommitStamp(self._watching.opened, stamp)
 
     @contextmanager
@@ -221,9 +221,10 @@ class Database:
         Raises:
             DatabaseUnavailable: the database cannot be read.
         """
-        with _translated(), self._watching.use() as connection:
-            connection.begin()
-            yield self._begun(connection)
+        with _translated(), self._watching.use() as run:
+            run.listen_anew()
+            self.dialect.begin_reading(run)
+            yield self._begun(run)
 
     def dispose(self) -> None:
         """Close all connections. A database that is used again simply opens new ones."""
@@ -255,10 +256,10 @@ class Database:
         """
         began = False
         try:
-            with self._begun_to_write() as connection:
+            with self._begun_to_write() as run:
                 began = True
-                done = [self._run_in_savepoint(write, connection) for write in writes]
-                self._commit(connection, [tx for tx, _, error in done if error is None])
+                done = [self._run_in_savepoint(write, run) for write in writes]
+                self._commit(run, [tx for tx, _, error in done if error is None])
         except (exc.SQLAlchemyError, journal.NoWriter):
             if not began:
                 raise
@@ -283,22 +284,20 @@ class Database:
             write.succeed(result)
 
     def _run(self, unit: Callable[[Tx], T]) -> T:
-        with self._begun_to_write() as connection:
-            tx = self._begun(connection)
+        with self._begun_to_write() as run:
+            tx = self._begun(run)
             result = unit(tx)
-            self._commit(connection, [tx])
+            self._commit(run, [tx])
         # Reached too when the COMMIT failed and yet took place.
         return result
 
-    def _run_in_savepoint(
-        self, write: Write, connection: Connection
-    ) -> tuple[Tx, Any, BaseException | None]:
+    def _run_in_savepoint(self, write: Write, run: Runner) -> tuple[Tx, Any, BaseException | None]:
         """What a unit gave, or raised: then nothing of it is left.
 
         Raises:
             DBAPIError: the database failed, and nobody knows what it left.
         """
-        tx = self._begun(connection)
+        tx = self._begun(run)
         tx.change(_SAVEPOINT, {})
         try:
             result = write.unit(tx)
@@ -311,22 +310,23 @@ class Database:
         return tx, result, None
 
     @contextmanager
-    def _begun_to_write(self) -> Iterator[Connection]:
-        """A connection in a transaction that may write; rolled back unless it is committed.
+    def _begun_to_write(self) -> Iterator[Runner]:
+        """A standing connection in a transaction that may write; rolled back unless committed.
 
         Raises:
             _OutcomeUnknown: it may have been committed.
         """
         try:
-            with self._writing.use() as connection:
-                connection.begin()
-                yield connection
+            with self._writing.use() as run:
+                run.listen_anew()
+                self.dialect.begin_writing(run)
+                yield run
         except _CommitFailed as failure:
             if not self._has_committed(failure.writer):
                 raise failure.error from failure
             self._writer = failure.writer
 
-    def _commit(self, connection: Connection, parts: Sequence[Tx]) -> None:
+    def _commit(self, run: Runner, parts: Sequence[Tx]) -> None:
         """Commit what some units have written, with its note in the journal.
 
         Raises:
@@ -336,14 +336,14 @@ class Database:
         """
         touched = journal.Touched.of(parts)
         if not touched:
-            connection.commit()
+            run.commit()
             return
         now = self._clock()
-        writer = journal.record(self._begun(connection), self._writer, touched, now)
+        writer = journal.record(self._begun(run), self._writer, touched, now)
         if writer.seq % _COMMITS_BETWEEN_TRIMS == 0:
-            journal.trim(connection, now - JOURNAL_KEPT)
+            journal.trim(run.connection, now - JOURNAL_KEPT)
         try:
-            connection.commit()
+            run.commit()
         except exc.DBAPIError as error:
             raise _CommitFailed(writer, error) from error
         self._writer = writer
@@ -368,13 +368,13 @@ class Database:
     def _enrolled(self) -> journal.Writer:
         """A row of the clock for this process, committed before it is used: whose seq has moved
         then tells what has been committed."""
-        with self._begun_to_write() as connection:
-            writer = journal.enrol(connection, self._clock())
-            connection.commit()
+        with self._begun_to_write() as run:
+            writer = journal.enrol(run.connection, self._clock())
+            run.commit()
         return writer
 
-    def _begun(self, connection: Connection) -> Tx:
-        return Tx(connection, self.dialect, self._statements, now=self._clock())
+    def _begun(self, run: Runner) -> Tx:
+        return Tx(run, self.dialect, self._statements, now=self._clock())
 
     def _reason_to_retry(self, error: LostRace | exc.OperationalError) -> str | None:
         if isinstance(error, LostRace):

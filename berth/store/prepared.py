@@ -52,11 +52,16 @@ class Prepared:
         self._lists: Final = frozenset(_LIST.findall(self._text))
         #: The text for each combination of the lists' lengths.
         self._texts: Final[dict[tuple[int, ...], str]] = {}
-        self._constants: Final = {
+        constants = {
             name: bind.value
             for name, bind in compiled.binds.items()
             if name in names and not bind.required
         }
+        #: The constants of the statement at their places, and who stands at the others.
+        self._constants: Final[list[Any]] = [constants.get(name) for name in names]
+        self._variables: Final = [
+            (place, name) for place, name in enumerate(names) if name not in constants
+        ]
         #: (place, conversion) of the parameters that the driver does not take as they are.
         self._converted: Final = [
             (place, lru_cache(maxsize=8)(convert))
@@ -96,9 +101,9 @@ class Prepared:
         return text
 
     def _values(self, parameters: Parameters) -> list[Any]:
-        if self._constants:
-            parameters = {**self._constants, **parameters}
-        values = [parameters[name] for name in self._names]
+        values = self._constants.copy()
+        for place, name in self._variables:
+            values[place] = parameters[name]
         for place, convert in self._converted:
             values[place] = convert(values[place])
         if not self._lists:
@@ -135,17 +140,22 @@ class Runner:
     """
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        self.connection: Final = connection
         self._driver: Any = connection.connection.dbapi_connection
         self._error: type[Exception] = connection.dialect.loaded_dbapi.Error
         self._listeners = tuple(connection.dispatch.before_cursor_execute)
+
+    def listen_anew(self) -> None:
+        """Take note of who listens by now."""
+        self._listeners = tuple(self.connection.dispatch.before_cursor_execute)
 
     def fetch(self, text: str, values: Sequence[Any]) -> list[Any]:
         """All rows of a query."""
         cursor = None
         try:
             cursor = self._driver.cursor()
-            self._announce(cursor, text, values, many=False)
+            if self._listeners:
+                self._announce(cursor, text, values, many=False)
             cursor.execute(text, values)
             rows: list[Any] = cursor.fetchall()
         except self._error as error:
@@ -159,7 +169,8 @@ class Runner:
         cursor = None
         try:
             cursor = self._driver.cursor()
-            self._announce(cursor, text, values, many=False)
+            if self._listeners:
+                self._announce(cursor, text, values, many=False)
             cursor.execute(text, values)
             return int(cursor.rowcount)
         except self._error as error:
@@ -172,7 +183,8 @@ class Runner:
         cursor = None
         try:
             cursor = self._driver.cursor()
-            self._announce(cursor, text, values, many=True)
+            if self._listeners:
+                self._announce(cursor, text, values, many=True)
             cursor.executemany(text, values)
             return int(cursor.rowcount)
         except self._error as error:
@@ -180,15 +192,47 @@ class Runner:
         finally:
             _close(cursor)
 
+    def ask(self, text: str) -> Any:
+        """The one value that the engine says of itself; nobody who listens is told."""
+        try:
+            (value,) = self._driver.cursor().execute(text).fetchone()
+        except self._error as error:
+            raise self._wrapped(error, text, ()) from error
+        return value
+
+    def commit(self) -> None:
+        """End a transaction that was begun at the driver: what it did stays.
+
+        Raises:
+            DBAPIError: the database failed; it may have been committed.
+        """
+        if self.connection.in_transaction():
+            self.connection.commit()
+        else:
+            self._end(self._driver.commit)
+
+    def rollback(self) -> None:
+        """End a transaction that was begun at the driver, if there is one: nothing of it stays."""
+        if self.connection.in_transaction():
+            self.connection.rollback()
+        else:
+            self._end(self._driver.rollback)
+
+    def _end(self, end: Callable[[], None]) -> None:
+        try:
+            end()
+        except self._error as error:
+            raise self._wrapped(error, end.__name__, ()) from error
+
     def _announce(self, cursor: Any, text: str, values: Any, *, many: bool) -> None:
         for listener in self._listeners:
-            listener(self._connection, cursor, text, values, None, many)
+            listener(self.connection, cursor, text, values, None, many)
 
     def _wrapped(self, error: Exception, text: str, values: Any) -> BaseException:
-        dialect = self._connection.dialect
+        dialect = self.connection.dialect
         is_lost = dialect.is_disconnect(error, self._driver, None)  # type: ignore[arg-type]
         if is_lost:
-            self._connection.invalidate(error)
+            self.connection.invalidate(error)
         return exc.DBAPIError.instance(
             text,
             values,

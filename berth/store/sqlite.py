@@ -8,7 +8,7 @@ takes the write lock up front (`BEGIN IMMEDIATE`), so that it can fail to begin 
 import sqlite3
 import time
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import Connection, Engine, QueuePool, Table, create_engine, event
 from sqlalchemy.dialects.sqlite import insert
@@ -16,16 +16,16 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.sql.dml import Insert
 
-from berth.model.errors import DatabaseUnavailable, UnsupportedDatabase
+from berth.model.errors import UnsupportedDatabase
 from berth.store.prepared import Runner
 
-#: Execution option of a connection: how its next transaction begins.
-_BEGIN: Final = "berth_begin"
+#: Execution option of a standing connection: SQLAlchemy does not begin its transactions.
+_BEGUN_AT_DRIVER: Final = "berth_begun_at_driver"
 
 #: How long another process's lock is waited for before it is an error.
 _BUSY_TIMEOUT_S: Final = 5
 
-#: How long SQLite itself may wait between two attempts to take the write lock: see `_begin`.
+#: How long SQLite itself may wait between two attempts to take the write lock.
 _POLL_MS: Final = 1
 
 
@@ -78,10 +78,38 @@ class SqliteDialect:
         event.listen(engine, "begin", _begin)
         return engine
 
+    def for_reading(self, connection: Connection) -> Connection:
+        """Make a standing connection ready for `begin_reading`."""
+        return connection.execution_options(**{_BEGUN_AT_DRIVER: True})
+
     def for_writing(self, connection: Connection) -> Connection:
-        """Let the connection's transactions take the write lock as they begin."""
+        """Make a standing connection ready for `begin_writing`."""
         Runner(connection).change(f"PRAGMA busy_timeout = {_POLL_MS}", ())
-        return connection.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
+        return connection.execution_options(**{_BEGUN_AT_DRIVER: True})
+
+    def begin_reading(self, run: Runner) -> None:
+        """Begin a transaction on a standing connection: it sees one state of the database."""
+        run.change("BEGIN", ())
+
+    def begin_writing(self, run: Runner) -> None:
+        """Begin a transaction on a standing connection: it takes the write lock, and waits for it.
+
+        SQLite's own waiting sleeps ever longer, while others slip in: with two busy processes a
+        claim of two milliseconds waited half a second for its turn. Asking often costs next to
+        nothing, because of each process only the thread that leads a group commit asks.
+
+        Raises:
+            OperationalError: somebody else had it all the time.
+        """
+        deadline = time.monotonic() + _BUSY_TIMEOUT_S
+        while True:
+            try:
+                run.change("BEGIN IMMEDIATE", ())
+            except OperationalError as error:
+                if not _is_busy(error.orig) or time.monotonic() > deadline:
+                    raise
+            else:
+                return
 
     def is_transient(self, error: BaseException | None) -> bool:
         """Whether the whole transaction may succeed when it is simply run again."""
@@ -91,18 +119,13 @@ class SqliteDialect:
         """An INSERT that passes over rows whose key is there already."""
         return insert(table).on_conflict_do_nothing()
 
-    def commit_stamp(self, connection: Connection) -> int | None:
+    def commit_stamp(self, run: Runner) -> int | None:
         """A number that changes when any *other* connection has committed.
 
         The connection must be one that never writes. It is asked without a transaction, because in
         one the number stands still. On an engine without such a number this would be None.
         """
-        driver: Any = connection.connection.dbapi_connection
-        try:
-            (stamp,) = driver.execute("PRAGMA data_version").fetchone()
-        except sqlite3.Error as error:
-            raise DatabaseUnavailable(f"The database file cannot be read: {error}") from error
-        return int(stamp)
+        return int(run.ask("PRAGMA data_version"))
 
     def _set_up(self, connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # the driver begins no transactions of its own
@@ -115,23 +138,9 @@ class SqliteDialect:
 
 
 def _begin(connection: Connection) -> None:
-    """Begin the kind of transaction that the connection is for; a write lock is waited for here.
-
-    SQLite's own waiting sleeps ever longer, while others slip in: with two busy processes a claim
-    of two milliseconds waited half a second for its turn. Asking often costs next to nothing,
-    because of each process only the thread that leads a group commit asks.
-    """
-    kind = connection.get_execution_options().get(_BEGIN, "BEGIN")
-    run = Runner(connection)
-    deadline = time.monotonic() + _BUSY_TIMEOUT_S
-    while True:
-        try:
-            run.change(kind, ())
-        except OperationalError as error:
-            if kind == "BEGIN" or not _is_busy(error.orig) or time.monotonic() > deadline:
-                raise
-        else:
-            return
+    """Begin what SQLAlchemy takes to have begun: the driver does not do it."""
+    if not connection.get_execution_options().get(_BEGUN_AT_DRIVER):
+        Runner(connection).change("BEGIN", ())
 
 
 def _is_busy(error: BaseException | None) -> bool:
