@@ -8,6 +8,7 @@ connections over them. On SIGTERM a worker stops listening, finishes what it has
 """
 
 import functools
+import gc
 import ipaddress
 import logging
 import os
@@ -54,6 +55,9 @@ CONNECTIONS_MAX = 2048
 
 #: Files that a worker may need besides its connections.
 FILES_BESIDES = 256
+
+#: Objects made and not gone again, after which the collector of cycles looks at the youngest.
+COLLECTION_THRESHOLD = 20_000
 
 #: Seconds between two looks whether the workers answer yet.
 READY_POLL = 0.02
@@ -346,10 +350,23 @@ def load_worker(
         conf = source.load()
         deploy.set_up_logging(conf)
         # The parent has compared the sums of usage, for all workers and those that replace them.
-        return for_granian(deploy.load_application(conf, recount=False))
+        application = for_granian(deploy.load_application(conf, recount=False))
     except (BerthError, ConfigurationError) as error:
         LOG.error("A worker cannot start: %s", error)
         sys.exit(ExitCode.WORKERS)
+    spare_collections()
+    return application
+
+
+def spare_collections() -> None:
+    """Let the collector of cycles look less often, and never at what stands by now.
+
+    A request leaves no cycles, and makes some hundred objects: with Python's own threshold of 700
+    each third of them paid for a look. PERF bench, flat: a tenth of a small answer's time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(COLLECTION_THRESHOLD)
 
 
 class Server(MPServer):
