@@ -382,12 +382,12 @@ def _effects(one: Operation, change: _Change) -> dict[str, Effect]:
 def _earliest(order: Found[S, _Part], place: int) -> int:
     """Before when an event cannot have happened: not before the changes that precede it, nor before
     what was only right until then. What is right afterwards too may have come afterwards."""
-    before = order.order[:place]
-    since = max(event.begin for event in (*before, order.order[place]) if event.changes)
-    for event in before:
-        if not event.changes and event.begin > since:
-            if all(event.apply(state) is None for state in order.states[place:]):
-                since = event.begin
+    since = max(event.begin for event in order.order[: place + 1] if event.changes)
+    for event in order.order[:place]:
+        if event.changes or event.begin <= since:
+            continue
+        if all(event.apply(state) is None for state in order.states[place:]):
+            since = event.begin
     return since
 
 

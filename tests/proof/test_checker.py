@@ -290,8 +290,8 @@ def look_back(rng: random.Random, simulation: Simulation) -> list[Operation]:
     return [*simulation.operations, *simulation.end(), late]
 
 
-#: Each with how many answers may be lost: a write without an answer, which may come true at the very
-#: end, explains some of them, but never the last ones.
+#: Each with how many answers may be lost: a write without an answer, which may come true at the
+#: very end, explains some of them, but never the last ones.
 MUTATIONS: list[tuple[Callable[[random.Random, Simulation], list[Operation]], float]] = [
     (lose, 0.0),
     (miscount, 0.0),

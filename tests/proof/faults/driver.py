@@ -83,7 +83,6 @@ def engine_error(kind: type[sqlite3.Error], message: str, code: int) -> Callable
 OPEN: Final = "open"
 FETCH: Final = "fetch"
 
-#: As much of a statement as tells it from others.
 _WORDS_MAX: Final = 70
 
 _CONTROL: Final = {"BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"}
@@ -160,7 +159,7 @@ class Saboteur:
             self.calls.append(what)
             if fault is None or len(self.calls) != self._nth:
                 return None
-            self.struck = " ".join(what.split())[:_WORDS_MAX]
+            self.struck = in_short(what)
             self._outage = fault.reach is Reach.DATABASE
             return fault
 
@@ -174,6 +173,11 @@ class Saboteur:
         if fault.reach is Reach.CONNECTION:
             on.really_close()
         raise fault.error()
+
+
+def in_short(what: str) -> str:
+    """As much of a call as tells it from others."""
+    return " ".join(what.split())[:_WORDS_MAX]
 
 
 class SabotagedCursor(sqlite3.Cursor):

@@ -23,7 +23,7 @@ from berth.store import index_feed
 from berth.store.database import Database, DatabaseOptions, open_database
 from tests.client import Client
 from tests.proof.faults.contents import Contents, contents, wrong_sums
-from tests.proof.faults.driver import Saboteur, sabotage
+from tests.proof.faults.driver import Fault, Saboteur, sabotage
 from tests.proof.faults.requests import Request
 
 #: What a worker writes first, where nothing else is said.
@@ -111,6 +111,14 @@ def send(request: Request, worker: Worker) -> Answer:
     if response.status >= 400:
         body = body["errors"][0].get("code")
     return Answer(response.status, body, response.headers.get("location"))
+
+
+def broken(stage: Stage, request: Request, nth: int, fault: Fault) -> tuple[Answer, str | None]:
+    """The answer to a request whose n-th call fails, and that call; None if it made fewer."""
+    stage.saboteur.arm(nth, fault)
+    answer = send(request, stage.sabotaged)
+    stage.saboteur.disarm()
+    return answer, stage.saboteur.struck
 
 
 @contextmanager

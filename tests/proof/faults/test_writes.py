@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import pytest
 
 from tests.proof.faults.contents import Contents, difference
-from tests.proof.faults.driver import FAULTS, OPEN, Fault, Happens, Reach
+from tests.proof.faults.driver import FAULTS, OPEN, Fault, Happens, Reach, in_short
 from tests.proof.faults.requests import WRITES, Request
-from tests.proof.faults.stage import Answer, Play, Stage, send, staged
+from tests.proof.faults.stage import Answer, Play, Stage, broken, send, staged
 
 #: More calls than any request makes: a loop that gets there would never end.
 CALLS_MAX = 300
@@ -25,11 +25,13 @@ LATER = Request("define another trait", "PUT", "/traits/CUSTOM_LATER")
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What is there before a request and after it, and its answer when nothing fails."""
+    """What is there before a request and after it, its answer when nothing fails, and the calls
+    that it makes."""
 
     before: Contents
     after: Contents
     answer: Answer
+    calls: tuple[str, ...]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
@@ -37,7 +39,7 @@ class Truth:
 def test_a_write_happens_wholly_or_not_at_all(play: Play, request_: Request, fault: Fault) -> None:
     """The n-th call fails, for every n, in a worker that has written before."""
     truth = undisturbed(play, request_)
-    wrong = list(_wrong_outcomes(play, request_, fault, truth, cold=False))
+    wrong = list(wrong_outcomes(play, request_, fault, truth))
     if wrong:
         pytest.fail("\n".join(wrong), pytrace=False)
 
@@ -47,7 +49,7 @@ def test_the_first_write_of_a_worker_too(play: Play, fault: Fault) -> None:
     """Before it, the worker must get a row of the clock, in a commit of its own."""
     (request,) = (request for request in WRITES if request.name == "move a consumer")
     truth = undisturbed(play, request, cold=True)
-    wrong = list(_wrong_outcomes(play, request, fault, truth, cold=True))
+    wrong = list(wrong_outcomes(play, request, fault, truth, cold=True))
     if wrong:
         pytest.fail("\n".join(wrong), pytrace=False)
 
@@ -56,38 +58,56 @@ def undisturbed(play: Play, request: Request, *, cold: bool = False) -> Truth:
     """What becomes of a request when nothing fails."""
     with staged(play, cold=cold) as stage:
         before = stage.contents()
+        stage.saboteur.arm(0, None)
         answer = send(request, stage.sabotaged)
+        calls = tuple(stage.saboteur.calls)
         assert answer.status < 500
         assert stage.faults() == []
-        return Truth(before, stage.contents(), answer)
+        return Truth(before, stage.contents(), answer, calls)
 
 
-def _wrong_outcomes(
-    play: Play, request: Request, fault: Fault, truth: Truth, *, cold: bool
+def wrong_outcomes(
+    play: Play, request: Request, fault: Fault, truth: Truth, *, cold: bool = False
 ) -> Iterator[str]:
     """What is wrong, call by call. A worker goes on to the next call until something is committed;
     that it then still does what it should is what the last request shows."""
-    nth = 1
-    while nth < CALLS_MAX:
+    struck: set[str] = set()
+    nth, is_over = 1, False
+    while not is_over:
         with staged(play, cold=cold) as stage:
             seal = stage.seal()
-            while stage.seal() == seal:
-                stage.saboteur.arm(nth, fault)
-                answer = send(request, stage.sabotaged)
-                stage.saboteur.disarm()
-                if (struck := stage.saboteur.struck) is None:
-                    break
-                verdict = _judge(stage, truth, answer, fault)
-                yield from [f"call {nth}, {struck!r}: {verdict}"] if verdict else []
-                nth += 1
-            if struck is None and answer != truth.answer:
-                yield f"in the end, after {nth - 1} faults: {answer} instead of {truth.answer}"
+            while stage.seal() == seal and not is_over:
+                answer, call = broken(stage, request, nth, fault)
+                is_over = call is None or nth > CALLS_MAX
+                if call is not None:
+                    struck.add(call)
+                    if verdict := _judge(stage, truth, answer, fault):
+                        yield f"call {nth}, {call!r}: {verdict}"
+                    nth += 1
+                elif answer != truth.answer:
+                    yield f"in the end, after {nth - 1} faults: {answer} instead of {truth.answer}"
             if verdict := _sequel(stage):
                 yield f"after call {nth - 1}: {verdict}"
-            if struck is None:
-                assert nth > 1, "no call was made to fail"
-                return
-    yield "no end"
+    if nth > CALLS_MAX:
+        yield "no end"
+    assert struck, "no call was made to fail"
+    yield from _wrong_in_what_is_left(play, request, fault, truth, struck, cold=cold)
+
+
+def _wrong_in_what_is_left(
+    play: Play, request: Request, fault: Fault, truth: Truth, struck: set[str], *, cold: bool
+) -> Iterator[str]:
+    """As before, for the calls that were passed over: a worker that has just met a fault opens a
+    connection again, so its n-th call is not that of a worker that is well."""
+    calls = [in_short(call) for call in truth.calls if fault.strikes.admits(call)]
+    for place, call in enumerate(calls, start=1):
+        if call not in struck:
+            with staged(play, cold=cold) as stage:
+                answer, hit = broken(stage, request, place, fault)
+                assert hit == call
+                struck.add(call)
+                if verdict := _judge(stage, truth, answer, fault) or _sequel(stage):
+                    yield f"call {place}, {call!r}: {verdict}"
 
 
 def _judge(stage: Stage, truth: Truth, answer: Answer, fault: Fault) -> str | None:

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A service that does not keep the rules is found out: each of them is broken on purpose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from berth.store import claims
+from berth.store.database import Database
+from tests.proof.faults import test_shared, test_writes
+from tests.proof.faults.driver import FAULTS
+from tests.proof.faults.requests import WRITES
+from tests.proof.faults.stage import Play
+
+(CLAIM,) = (request for request in WRITES if request.name == "claim for a new consumer")
+DISK_ERROR, ANSWER_LOST = (
+    next(fault for fault in FAULTS if fault.name == name) for name in ("disk error", "answer lost")
+)
+
+
+def answers(value: bool) -> Any:
+    """A method that always says so."""
+    return lambda *_: value
+
+
+def test_a_lost_answer_that_nobody_looks_up(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service takes for undone what was committed."""
+    truth = test_writes.undisturbed(play, CLAIM)
+    monkeypatch.setattr(Database, "_has_committed", answers(False))
+    assert "503, and it happened" in "".join(
+        test_writes.wrong_outcomes(play, CLAIM, ANSWER_LOST, truth)
+    )
+
+
+def test_a_failed_commit_that_is_taken_for_done(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service acknowledges what was never committed."""
+    truth = test_writes.undisturbed(play, CLAIM)
+    monkeypatch.setattr(Database, "_has_committed", answers(True))
+    assert "and it did not happen" in "".join(
+        test_writes.wrong_outcomes(play, CLAIM, DISK_ERROR, truth)
+    )
+
+
+def test_a_write_in_two_halves(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service commits the usage first, and the allocations after it."""
+    insert = claims._insert_allocations
+
+    def in_a_second_transaction(tx: Any, wanted: Any) -> None:
+        tx.connection.exec_driver_sql("COMMIT")
+        tx.connection.exec_driver_sql("BEGIN IMMEDIATE")
+        insert(tx, wanted)
+
+    truth = test_writes.undisturbed(play, CLAIM)
+    monkeypatch.setattr(claims, "_insert_allocations", in_a_second_transaction)
+    assert "left something between" in "".join(
+        test_writes.wrong_outcomes(play, CLAIM, DISK_ERROR, truth)
+    )
+
+
+def test_a_shared_commit_that_nobody_looks_up(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service does again, one by one, what has been done."""
+    monkeypatch.setattr(Database, "_has_committed", answers(False))
+    assert "COMMIT" in "".join(test_shared.wrong_outcomes(play, ANSWER_LOST))

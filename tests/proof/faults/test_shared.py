@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes that share a transaction: whatever call fails, each happened wholly or not at all, and
+each answer is true.
+
+Source: commit-rules.md, rules 6 and 7, and "What batching is worth".
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+
+from tests.e2e.serving import PATIENCE
+from tests.proof.faults.driver import FAULTS, Fault, Happens, Reach, Strikes
+from tests.proof.faults.requests import (
+    FIRST,
+    NEW_CONSUMER,
+    SECOND,
+    SPARE,
+    THIRD,
+    Request,
+    claim,
+)
+from tests.proof.faults.stage import Answer, Play, Stage, Worker, send, staged
+
+#: More calls than they make together: a loop that gets there would never end.
+CALLS_MAX = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of the writes, and where to look whether it has happened."""
+
+    write: Request
+    look: Request
+
+
+def at(consumer: str) -> Request:
+    """A look at what a consumer holds."""
+    return Request("look", "GET", f"/allocations/{consumer}")
+
+
+#: In the order in which they come; none of them touches what another is looked at by.
+PARTS = [
+    Part(
+        Request(
+            "claim",
+            "PUT",
+            f"/allocations/{NEW_CONSUMER}",
+            claim({SPARE: {"VCPU": 2}}, seen=None),
+        ),
+        at(NEW_CONSUMER),
+    ),
+    Part(
+        Request(
+            "a claim that does not fit",
+            "PUT",
+            f"/allocations/{FIRST}",
+            claim({SPARE: {"VCPU": 9}}, seen=1),
+        ),
+        at(FIRST),
+    ),
+    Part(Request("release", "DELETE", f"/allocations/{SECOND}"), at(SECOND)),
+    Part(
+        Request("move", "PUT", f"/allocations/{THIRD}", claim({SPARE: {"VCPU": 6}}, seen=1)),
+        at(THIRD),
+    ),
+]
+
+#: Every statement in the two ways that end the transaction of all; what else can happen, where a
+#: transaction begins, ends and is divided.
+TRIED = [
+    fault
+    for fault in FAULTS
+    if fault.strikes is Strikes.CONTROL
+    or fault.name in ("disk full, rolled back", "connection closed")
+]
+
+
+def test_they_do_share_one(play: Play) -> None:
+    """Otherwise all this would show nothing."""
+    with staged(play) as stage:
+        stage.saboteur.arm(0, None)
+        answers = send_together(stage.sabotaged, [part.write for part in PARTS])
+        calls = [call.split()[0] for call in stage.saboteur.calls]
+        assert [answer.status for answer in answers] == [204, 409, 204, 204]
+        assert (calls.count("BEGIN"), calls.count("SAVEPOINT"), calls.count("COMMIT")) == (1, 4, 1)
+
+
+@pytest.mark.parametrize("fault", TRIED, ids=str)
+def test_each_of_them_happens_wholly_or_not_at_all(play: Play, fault: Fault) -> None:
+    """The n-th call fails, for every n."""
+    wrong = list(wrong_outcomes(play, fault))
+    if wrong:
+        pytest.fail("\n".join(wrong), pytrace=False)
+
+
+def wrong_outcomes(play: Play, fault: Fault) -> Iterator[str]:
+    """What is wrong, call by call."""
+    due, before, after = undisturbed(play)
+    for nth in range(1, CALLS_MAX):
+        with staged(play) as stage:
+            stage.saboteur.arm(nth, fault)
+            answers = send_together(stage.sabotaged, [part.write for part in PARTS])
+            stage.saboteur.disarm()
+            struck = stage.saboteur.struck
+            found = sights(stage)
+            for place, part in enumerate(PARTS):
+                verdict = _judge(
+                    fault, answers[place], due[place], found[place], before[place], after[place]
+                )
+                if verdict:
+                    yield f"call {nth}, {struck!r}: {part.write}: {verdict}"
+            if faults := stage.faults():
+                yield f"call {nth}, {struck!r}: {faults}"
+            if struck is None:
+                assert nth > len(PARTS), "no call was made to fail"
+                if answers != due:
+                    yield f"in the end: {answers} instead of {due}"
+                return
+    yield "no end"
+
+
+def _judge(
+    fault: Fault, answer: Answer, due: Answer, found: object, before: object, after: object
+) -> str | None:
+    """What is wrong with this answer and with what is there, or None."""
+    if found not in (before, after):
+        return f"{answer}, and left something between: {found}"
+    if not answer.unavailable:
+        return None if (answer, found) == (due, after) else f"{answer}, and there is {found}"
+    if fault.transient:
+        return "503 where once more would have done"
+    stays_unknown = fault.reach is Reach.DATABASE and fault.happens is Happens.FULLY
+    return None if found == before or stays_unknown else "503, and it happened"
+
+
+def undisturbed(play: Play) -> tuple[list[Answer], list[object], list[object]]:
+    """The answers when nothing fails, and what is seen of each before and after."""
+    with staged(play) as stage:
+        before = sights(stage)
+        return send_together(stage.sabotaged, [part.write for part in PARTS]), before, sights(stage)
+
+
+def sights(stage: Stage) -> list[object]:
+    """What another worker sees of each part; generations of providers are no part's own."""
+    return [_without_generations(send(part.look, stage.other).body) for part in PARTS]
+
+
+def _without_generations(body: object) -> object:
+    if isinstance(body, dict):
+        return {
+            key: _without_generations(value) for key, value in body.items() if key != "generation"
+        }
+    return body
+
+
+def send_together(worker: Worker, requests: Sequence[Request]) -> list[Answer]:
+    """Send requests that all wait for the same transaction, in this order."""
+    queue = worker.database._writes
+    # As if somebody were about to commit, and then handed over to the first of them.
+    queue._is_led = True
+    with ThreadPoolExecutor(len(requests)) as pool:
+        asked: list[Future[Answer]] = []
+        for request in requests:
+            asked.append(pool.submit(send, request, worker))
+            deadline = time.monotonic() + PATIENCE
+            while len(queue._waiting) < sum(not one.done() for one in asked):
+                assert time.monotonic() < deadline, f"{request} neither waits nor ends"
+                time.sleep(0)
+        if queue._waiting:
+            queue._waiting[0].wake()
+        return [one.result() for one in asked]
