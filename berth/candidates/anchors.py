@@ -39,9 +39,11 @@ from berth.index.shape import Shape
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ClassId, ProviderId
 
-#: The rows that are looked at first when few candidates are wanted, and how many times as many
-#: are looked at each time that they were not enough.
+#: The rows that are looked at first when few candidates are wanted: fewer where sharing providers
+#: may serve, for each that is met costs as much as hundreds of rows; and how many times as many are
+#: looked at each time that they were not enough.
 WINDOW_MIN: Final = 256
+SHARED_WINDOW_MIN: Final = 64
 WINDOW_GROWTH: Final = 4
 
 
@@ -195,9 +197,10 @@ class AnchorFinder:
         self._snapshot = snapshot
         self._plan = plan
         self._budget = budget
-        self._window = ROWS_MAX if wanted is None else max(WINDOW_MIN, min(4 * wanted, ROWS_MAX))
         self._foreign = ForeignProviders(snapshot, plan)
         self._reach = reach_of(plan, snapshot.sharing)
+        least = SHARED_WINDOW_MIN if self._reach.is_shared else WINDOW_MIN
+        self._window = ROWS_MAX if wanted is None else max(least, min(4 * wanted, ROWS_MAX))
 
     def prospects(self) -> Iterator[Prospects]:
         """The trees that may anchor candidates, lazily, in few parts; ends with the budget.
@@ -292,7 +295,7 @@ class AnchorFinder:
         """The sharing providers of other trees that serve some rows, each combination once; and
         which of these it is for each row."""
         sharing, sets = self._snapshot.sharing, self._snapshot.aggregate_sets
-        distinct, which = np.unique(block.tree_aggregate_sets[rows], return_inverse=True)
+        distinct, which = _numbered(block.tree_aggregate_sets[rows], len(sets))
         serving = [sharing.serving(tree_set, sets) for tree_set in distinct.tolist()]
         if sharing.trait not in block.shape.traits:
             return serving, which
@@ -330,6 +333,18 @@ class AnchorFinder:
             return np.arange(len(members)), masks
         kept = np.flatnonzero(alive)
         return (kept, held_to(kept, masks)) if len(kept) else None
+
+
+def _numbered(values: Rows, values_count: int) -> tuple[Rows, Rows]:
+    """The distinct ones of some values, all below `values_count`, ascending; and which of them each
+    one is."""
+    # PERF bench, sharing: `np.unique` would sort.
+    marked = np.zeros(values_count, dtype=np.bool_)
+    marked[values] = True
+    distinct = marked.nonzero()[0]
+    numbers = np.empty(values_count, dtype=np.int64)
+    numbers[distinct] = np.arange(len(distinct))
+    return distinct, numbers[values]
 
 
 def _certain(masks: Mapping[int, Mapping[int, Mask | None]]) -> Masks:

@@ -3,8 +3,8 @@
 
 Candidates whose slots meet on providers in the same *pattern* have texts that differ in uuids only,
 and a uuid has always the same length. So the text of a pattern is made once, with places for the
-uuids, repeated for all candidates of that pattern in a block, and the uuids are copied into it,
-column by column.
+uuids. A few candidates are formatted one by one; for more, the text is repeated for all of that
+pattern in a block, and the uuids are copied into it, column by column.
 
 All that is put together here is made of uuids and of names in `[A-Za-z0-9_-]`, so nothing needs
 escaping.
@@ -12,11 +12,12 @@ escaping.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from berth.candidates.batch import Batch
 from berth.candidates.foreign import Texts, uuid_texts
@@ -35,6 +36,11 @@ _SEPARATOR: Final = b", "
 #: Stands where a uuid will be copied to.
 _BLANK: Final = b"-" * UUID_LENGTH
 
+#: Up to so many candidates of a pattern are formatted one by one.
+FEW_MAX: Final = 24
+#: From so many candidates to a batch on, on average, each batch is copied by itself.
+LARGE_BATCH_MIN: Final = 16
+
 
 @dataclass(frozen=True, slots=True)
 class Template:
@@ -43,11 +49,14 @@ class Template:
     Attributes:
         places: the array type of the text with one field for each place.
         fields: slot -> the fields for the uuid of its provider.
+        to_format: the text again, to be formatted with the uuids of `slots`.
     """
 
     text: bytes
     places: np.dtype[np.void]
     fields: Mapping[int, tuple[str, ...]]
+    to_format: bytes
+    slots: tuple[int, ...]
 
 
 def template_of(
@@ -57,15 +66,20 @@ def template_of(
 
     Source: spec/allocation-candidates.md 7.
     """
-    text = bytearray()
+    text, to_format = bytearray(), bytearray()
+    slots: list[int] = []
     offsets: dict[int, list[int]] = {}
     for piece in _pieces(plan, form, class_names, pattern):
         if isinstance(piece, int):
             offsets.setdefault(piece, []).append(len(text))
             text += _BLANK
+            to_format += b"%b"
+            slots.append(piece)
         else:
             text += piece.encode()
+            to_format += piece.encode()
     text += _SEPARATOR
+    to_format += _SEPARATOR
     names = {slot: tuple(f"u{offset}" for offset in each) for slot, each in offsets.items()}
     flat = [offset for each in offsets.values() for offset in each]
     places = np.dtype(
@@ -76,7 +90,7 @@ def template_of(
             "itemsize": len(text),
         }
     )
-    return Template(bytes(text), places, names)
+    return Template(bytes(text), places, names, bytes(to_format), tuple(slots))
 
 
 def _pieces(
@@ -158,25 +172,28 @@ class CandidateTexts:
             sheet = self._sheets[pattern, batch.trees.slot] = _Sheet(self._template(pattern))
         count = len(batch.positions)
         sheet.batches.append(batch)
-        self._order.append((sheet, sheet.count, sheet.count + count))
-        sheet.count += count
+        start, end = sheet.count, sheet.count + count
+        if self._order and self._order[-1][0] is sheet:
+            _, start, _ = self._order.pop()
+        self._order.append((sheet, start, end))
+        sheet.count = end
         self.size += count * len(sheet.template.text)
 
-    def written(self) -> list[bytearray]:
+    def written(self) -> Sequence[bytes | memoryview]:
         """The texts of all candidates, with separators between them, in pieces to be joined."""
         if not self._order:
             return []
-        if len(self._sheets) == 1:
-            (sheet,) = self._sheets.values()
-            pieces = [_filled(sheet)]
-        else:
-            texts = {id(sheet): _filled(sheet) for sheet in self._sheets.values()}
-            pieces = []
-            for sheet, start, end in self._order:
-                length = len(sheet.template.text)
-                pieces.append(texts[id(sheet)][start * length : end * length])
-        del pieces[-1][-len(_SEPARATOR) :]
-        return [_without_gaps(piece) for piece in pieces]
+        texts = {id(sheet): _text(sheet) for sheet in self._sheets.values()}
+        pieces: list[bytes | memoryview] = []
+        for sheet, start, end in self._order:
+            length = len(sheet.template.text)
+            pieces.append(memoryview(texts[id(sheet)])[start * length : end * length])
+        pieces[-1] = pieces[-1][: -len(_SEPARATOR)]
+        if any(b"\0" in text for text in texts.values()):
+            # What fills up the uuids that are no uuids: an old database may have any name of up to
+            # 36 letters.
+            pieces = [bytes(piece).replace(b"\0", b"") for piece in pieces]
+        return pieces
 
     def _template(self, pattern: Pattern) -> Template:
         templates = self._plan.templates
@@ -189,32 +206,61 @@ class CandidateTexts:
         return template
 
 
-def _filled(sheet: _Sheet) -> bytearray:
-    """The texts of all candidates of a sheet."""
-    template = sheet.template
-    # PERF bench, flat: filling one buffer by columns is twenty times as fast as formatting texts.
-    text = bytearray(template.text) * sheet.count
-    places = np.frombuffer(text, dtype=template.places)
-    for slot, uuids in _columns(sheet.batches, template.fields):
-        for name in template.fields[slot]:
-            places[name] = uuids
+def _text(sheet: _Sheet) -> bytes | bytearray:
+    """The texts of all candidates of a sheet, a separator behind each."""
+    # PERF bench, flat: filling one buffer by columns is ten times as fast as formatting texts, but
+    # begins with several microseconds of preparation.
+    if sheet.count <= FEW_MAX:
+        return b"".join([text for batch in sheet.batches for text in _formatted(sheet, batch)])
+    text = bytearray(sheet.template.text) * sheet.count
+    places = np.frombuffer(text, dtype=sheet.template.places)
+    if sheet.count >= LARGE_BATCH_MIN * len(sheet.batches):
+        end = 0
+        for batch in sheet.batches:
+            start, end = end, end + len(batch.positions)
+            _fill(places[start:end], sheet.template, _columns(batch, sheet.template.fields))
+    else:
+        _fill(places, sheet.template, _columns_of_many(sheet.batches, sheet.template.fields))
     return text
 
 
-def _columns(batches: list[Batch], slots: Iterable[int]) -> Iterator[tuple[int, Texts | np.void]]:
-    """For each of some slots the uuids of its providers, candidate by candidate."""
-    trees = batches[0].trees
-    uuids, size = uuid_texts(trees.block), trees.block.shape.size
-    if len(batches) == 1:
-        batch = batches[0]
-        rows = batch.rows
-        for slot in slots:
-            choice = batch.choices[slot]
-            yield (
-                slot,
-                (uuids[choice].take(rows) if choice < size else _foreign(batch, choice - size)),
-            )
-        return
+def _formatted(sheet: _Sheet, batch: Batch) -> list[bytes]:
+    """The texts of the candidates of a batch, one by one."""
+    columns = {
+        slot: texts.tolist() if texts.ndim else [texts.item()] * len(batch.positions)
+        for slot, texts in _columns(batch, sheet.template.fields)
+    }
+    form = sheet.template.to_format
+    uuids = zip(*[columns[slot] for slot in sheet.template.slots], strict=True)
+    return [form % each for each in uuids]
+
+
+def _fill(
+    places: NDArray[np.void], template: Template, columns: Iterable[tuple[int, Texts | np.void]]
+) -> None:
+    for slot, uuids in columns:
+        for name in template.fields[slot]:
+            places[name] = uuids
+
+
+def _columns(batch: Batch, slots: Iterable[int]) -> Iterator[tuple[int, Texts | np.void]]:
+    """For each of some slots the uuids of its providers: one for each candidate, or one for
+    all."""
+    uuids, size = uuid_texts(batch.trees.block), batch.trees.block.shape.size
+    for slot in slots:
+        choice = batch.choices[slot]
+        yield (
+            slot,
+            uuids[choice].take(batch.rows) if choice < size else _foreign(batch, choice - size),
+        )
+
+
+def _columns_of_many(
+    batches: Sequence[Batch], slots: Iterable[int]
+) -> Iterator[tuple[int, Texts | np.void]]:
+    """`_columns` of several batches of one block, one behind the other."""
+    block = batches[0].trees.block
+    uuids, size = uuid_texts(block), block.shape.size
     rows = np.concatenate([batch.rows for batch in batches])
     counts = [len(batch.positions) for batch in batches]
     table = np.repeat(np.array([batch.choices for batch in batches]), counts, axis=0)
@@ -239,9 +285,3 @@ def _foreign(batch: Batch, place: int) -> Texts | np.void:
     if trees.served_by is None:
         return trees.known.text(trees.foreign[place])
     return trees.known.texts(trees.served_by[place, batch.positions])
-
-
-def _without_gaps(text: bytearray) -> bytearray:
-    """A text without what fills up the uuids that are no uuids (an old database may have any name
-    of up to 36 letters)."""
-    return text.replace(b"\0", b"") if b"\0" in text else text

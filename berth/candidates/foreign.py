@@ -7,13 +7,15 @@ structure can be searched, and written, together.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.candidates.plan import Plan, Slot
+from berth.candidates.local import fits
+from berth.candidates.plan import Plan
+from berth.index.aggregate_sets import Mask
 from berth.index.block import UUID_LENGTH, Block
 from berth.index.snapshot import Location, Snapshot
 from berth.model.ids import ClassId, ProviderId
@@ -22,9 +24,10 @@ Amounts = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 Texts = NDArray[np.void]
 
+_UUID: Final = np.dtype(f"V{UUID_LENGTH}")
 
-@dataclass(frozen=True, slots=True)
-class Foreign:
+
+class Foreign(NamedTuple):
     """A sharing provider, seen from other trees.
 
     Attributes:
@@ -42,13 +45,18 @@ class ForeignProviders:
 
     def __init__(self, snapshot: Snapshot, plan: Plan) -> None:
         self._snapshot = snapshot
-        self._asked = plan.asks
+        self._plan = plan
         self._met: list[Foreign] = []
         self._numbers: dict[ProviderId, int] = {}
         #: serving providers -> what `useful` says of them.
         self._useful: dict[tuple[ProviderId, ...], tuple[Foreign, ...]] = {}
+        #: (slot of a block, node) -> for each ask for which that node would do in some rows, these.
+        self._serving: dict[tuple[int, int], list[tuple[int, Mask]]] = {}
         self._texts: Texts | None = None
         self._rooms: dict[ClassId, Amounts] = {}
+
+    def __len__(self) -> int:
+        return len(self._met)
 
     def __getitem__(self, number: int) -> Foreign:
         return self._met[number]
@@ -58,10 +66,10 @@ class ForeignProviders:
         their children."""
         useful = self._useful.get(serving)
         if useful is None:
-            met = (self._meet(provider) for provider in serving)
-            useful = self._useful[serving] = tuple(
-                sorted((each for each in met if each.serves), key=lambda each: each.location)
-            )
+            met = [each for each in map(self._meet, serving) if each.serves]
+            if len(met) > 1:
+                met.sort(key=lambda each: each.location)
+            useful = self._useful[serving] = tuple(met)
         return useful
 
     def structure(self, foreign: Iterable[Foreign]) -> Hashable:
@@ -69,19 +77,26 @@ class ForeignProviders:
         do for, of which shape they are, and which of them are of one tree."""
         trees: dict[tuple[int, int], int] = {}
         return tuple(
-            (
-                each.serves,
-                self._snapshot.block(each.location.slot).shape,
-                each.location.node,
-                trees.setdefault(each.location[:2], len(trees)),
-            )
-            for each in foreign
+            [
+                (
+                    each.serves,
+                    self._snapshot.block(each.location.slot).shape.number,
+                    each.location.node,
+                    trees.setdefault(each.location[:2], len(trees)),
+                )
+                for each in foreign
+            ]
         )
 
     def texts(self, numbers: Numbers) -> Texts:
         """The uuids of some of them, as in `Block.uuid_bytes`: void elements of 36 bytes."""
         if self._texts is None or len(self._texts) < len(self._met):
-            self._texts = np.array([self.text(each) for each in self._met])
+            self._texts = np.empty(len(self._met), dtype=_UUID)
+            locations = np.array([each.location for each in self._met], dtype=np.int64)
+            for slot in set(locations[:, 0].tolist()):
+                here = np.flatnonzero(locations[:, 0] == slot)
+                _, rows, nodes = locations[here].T
+                self._texts[here] = uuid_texts(self._snapshot.block(slot))[nodes, rows]
         return self._texts[numbers]
 
     def text(self, foreign: Foreign) -> np.void:
@@ -117,10 +132,15 @@ class ForeignProviders:
             return self._met[number]
         location = self._snapshot.locate(provider)
         assert location is not None, "a sharing provider stands in the snapshot that names it"
-        block = self._snapshot.block(location.slot)
-        serves = frozenset(
-            ask for ask, slot in self._asked.items() if _would_serve(block, location, slot)
-        )
+        slot, row, node = location
+        serving = self._serving.get((slot, node))
+        if serving is None:
+            # PERF bench, sharing: the trees of a block are asked together, for most sharing
+            # providers look alike.
+            block = self._snapshot.block(slot)
+            serving = list(_serving(self._plan, slot, block, node))
+            self._serving[slot, node] = serving
+        serves = frozenset([ask for ask, mask in serving if mask.item(row)])
         foreign = Foreign(len(self._met), provider, location, serves)
         self._numbers[provider] = foreign.number
         self._met.append(foreign)
@@ -129,7 +149,7 @@ class ForeignProviders:
 
 def uuid_texts(block: Block) -> Texts:
     """The uuids of a block as elements of an array of shape (K, R), to be copied whole."""
-    texts: Texts = block.uuid_bytes.view(f"V{UUID_LENGTH}")[:, :, 0]
+    texts: Texts = block.uuid_bytes.view(_UUID)[:, :, 0]
     return texts
 
 
@@ -138,25 +158,25 @@ def room_at(block: Block, node: int, row: int, class_id: ClassId) -> float:
     return float(block.columns[class_id].room.item(block.shape.row_of_node[class_id][node], row))
 
 
-def _would_serve(block: Block, location: Location, wanted: Slot) -> bool:
-    """Whether a sharing provider would do for a slot of other trees."""
-    kind = block.shape.kinds[location.node]
-    if not all(class_id in kind.classes for class_id, _ in wanted.amounts):
-        return False
-    if wanted.in_tree is not None and (wanted.unsuffixed or wanted.in_tree[:2] != location[:2]):
-        return False
-    return (
-        wanted.traits.passes(kind.traits)
-        and wanted.membership.passes(int(block.aggregate_sets[location.node, location.row]))
-        and all(_fits_at(block, location, class_id, amount) for class_id, amount in wanted.amounts)
-    )
-
-
-def _fits_at(block: Block, location: Location, class_id: ClassId, amount: int) -> bool:
-    """`fits` for one provider."""
-    columns = block.columns[class_id]
-    at = block.shape.row_of_node[class_id][location.node], location.row
-    return (
-        columns.min_unit.item(at) <= amount <= columns.room.item(at)
-        and amount % columns.step_size.item(at) == 0
-    )
+def _serving(plan: Plan, slot: int, block: Block, node: int) -> Iterator[tuple[int, Mask]]:
+    """The asks of other trees for which a node of a block's trees would do: and in which rows."""
+    kind = block.shape.kinds[node]
+    for ask, wanted in plan.asks.items():
+        in_tree = wanted.in_tree
+        if in_tree is not None and (wanted.unsuffixed or in_tree.slot != slot):
+            continue
+        if not wanted.traits.passes(kind.traits) or not all(
+            class_id in kind.classes for class_id, _ in wanted.amounts
+        ):
+            continue
+        mask: Mask = np.ones(block.rows, dtype=np.bool_)
+        for class_id, amount in wanted.amounts:
+            line = block.shape.row_of_node[class_id][node]
+            mask &= fits(block.columns[class_id], amount, (line, slice(None)))
+        if wanted.membership.member is not None:
+            mask &= wanted.membership.member[block.aggregate_sets[node]]
+        if wanted.membership.forbidden is not None:
+            mask &= ~wanted.membership.forbidden[block.aggregate_sets[node]]
+        if in_tree is not None:
+            mask &= np.arange(block.rows) == in_tree.row
+        yield ask, mask

@@ -67,7 +67,7 @@ class LocalTests:
         fits, members: what is asked of those nodes: amounts, and the slots by whose membership
             tests the nodes go.
         opens: all other asks.
-        ways: a cache of `berth.candidates.ways`, for trees that need nobody who shares.
+        ways: a cache of `berth.candidates.ways`.
     """
 
     settled: Masks

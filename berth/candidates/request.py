@@ -75,9 +75,10 @@ class SearchSettings:
     answer_bytes_max: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ResponseForm:
-    """How the answer looks at a microversion, and what of it the search itself must know."""
+    """How the answer looks at a microversion, and what of it the search itself must know; one
+    object for each form, compared by identity."""
 
     #: Below 1.12: `allocations` is a list of objects instead of an object keyed by provider.
     allocations_as_list: bool

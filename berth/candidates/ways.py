@@ -61,24 +61,18 @@ class Way(NamedTuple):
 
 
 class Ways:
-    """The ways of one plan, found once for each structure of trees."""
+    """The ways of one plan, found once for each structure of trees, and kept with it."""
 
     def __init__(self, snapshot: Snapshot, plan: Plan) -> None:
         self._snapshot = snapshot
         self._plan = plan
-        #: Those that need sharing providers: of what structure these are, other searches do not
-        #: know.
-        self._shared: dict[Hashable, tuple[Way, ...]] = {}
 
     def of(self, prospects: Prospects) -> tuple[Way, ...] | None:
         """All ways of some trees, None if there are too many to try them all."""
         key: Hashable = tuple([tuple(choices) for choices in prospects.masks.values()])
-        foreign = prospects.foreign
-        if foreign:
-            structure = prospects.known.structure(foreign)
-            known, key = self._shared, (key, prospects.block.shape, structure)
-        else:
-            known = prospects.tests.ways
+        known = prospects.tests.ways
+        if prospects.foreign:
+            key = key, prospects.known.structure(prospects.foreign)
         ways = known.get(key)
         if ways is None:
             options = [prospects.masks[slot.ask] for slot in self._plan.slots]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -26,6 +25,8 @@ Ints = NDArray[np.int64]
 SmallInts = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Bytes = NDArray[np.uint8]
+#: Elements are bytes or None.
+Texts = NDArray[np.object_]
 
 Values = TypeVar("Values", Floats, SmallInts)
 S = TypeVar("S", bound=np.generic)
@@ -171,8 +172,8 @@ class Block:
         tree_aggregate_sets: (R,), ids of `AggregateSets`: what any provider of the tree is in.
         columns: one entry for each class of the shape.
         summaries: (R,) the rendered provider summaries of whole trees, None where nobody asked yet;
-            a cache, filled by `berth.candidates.render`, dropped for a row by whatever changes the
-            row.
+            a cache, filled and bounded by `berth.candidates.summaries`, dropped for a row by
+            whatever changes the row.
     """
 
     shape: Shape
@@ -181,7 +182,7 @@ class Block:
     aggregate_sets: Ints
     tree_aggregate_sets: Ints
     columns: Mapping[ClassId, Columns]
-    summaries: list[bytes | None]
+    summaries: Texts
 
     @property
     def rows(self) -> int:
@@ -207,7 +208,7 @@ class Block:
             aggregate_sets=np.array([[n.aggregate_set for n in row] for row in nodes], np.int64),
             tree_aggregate_sets=np.array([tree.aggregate_set for tree in trees], dtype=np.int64),
             columns=_columns_of(shape, nodes),
-            summaries=[None] * len(trees),
+            summaries=no_texts(len(trees)),
         )
 
     def holds(self, row: int, tree: Tree) -> bool:
@@ -296,12 +297,12 @@ class Block:
                 class_id: Columns.joined([block.columns[class_id] for block in blocks])
                 for class_id in first.columns
             },
-            summaries=list(chain.from_iterable(block.summaries for block in blocks)),
+            summaries=np.concatenate([block.summaries for block in blocks]),
         )
 
     def part(self, begin: int, end: int) -> Block:
         """A block of some consecutive rows."""
-        return self._only(np.arange(begin, end), self.summaries[begin:end])
+        return self._only(np.arange(begin, end))
 
     def without_rows(self, gone: Collection[int]) -> tuple[Block, list[int]]:
         """The block without some rows; others must stay.
@@ -317,10 +318,7 @@ class Block:
         moved = [row for row in range(rows, self.rows) if row not in gone]
         index = np.arange(rows)
         index[holes] = moved
-        summaries = self.summaries[:rows]
-        for hole, row in zip(holes, moved, strict=True):
-            summaries[hole] = self.summaries[row]
-        return self._only(index, summaries), holes
+        return self._only(index), holes
 
     def with_rows(self, trees: Sequence[Tree]) -> Block:
         """The block with more trees behind its own."""
@@ -335,8 +333,8 @@ class Block:
             int(self.tree_aggregate_sets[row]),
         )
 
-    def _only(self, index: Ints, summaries: list[bytes | None]) -> Block:
-        """Some rows, in the order given, with their summaries."""
+    def _only(self, index: Ints) -> Block:
+        """Some rows, in the order given."""
         return Block(
             shape=self.shape,
             provider_ids=self.provider_ids.take(index, axis=1),
@@ -344,7 +342,7 @@ class Block:
             aggregate_sets=self.aggregate_sets.take(index, axis=1),
             tree_aggregate_sets=self.tree_aggregate_sets.take(index),
             columns={class_id: columns.only(index) for class_id, columns in self.columns.items()},
-            summaries=summaries,
+            summaries=self.summaries.take(index),
         )
 
     def _node(self, node: int, row: int, ids: Sequence[ProviderId]) -> NodeRecord:
@@ -371,6 +369,12 @@ class Block:
             int(columns.max_unit[at]),
             int(columns.step_size[at]),
         )
+
+
+def no_texts(count: int) -> Texts:
+    """The summaries of rows for which nobody has asked."""
+    texts: Texts = np.full(count, None, dtype=np.object_)
+    return texts
 
 
 def bytes_of(uuids: Sequence[str]) -> Bytes:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.index.aggregate_sets import NO_AGGREGATES, AggregateSets
-from berth.index.block import ROWS_MAX, UUID_LENGTH, Block, Columns
+from berth.index.block import ROWS_MAX, UUID_LENGTH, Block, Columns, no_texts
 from berth.index.records import InventoryRecord, NodeRecord
 from berth.index.shape import NO_PARENT, Shape, ShapeRegistry
 from berth.model.ids import AggregateId, ProviderId, TraitId
@@ -164,7 +164,7 @@ class BlockBuilder:
                 )
                 for class_id, nodes in layout.shape.nodes_of_class.items()
             },
-            summaries=[None] * positions.shape[1],
+            summaries=no_texts(positions.shape[1]),
         )
 
 

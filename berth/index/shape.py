@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import count
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -23,6 +24,8 @@ from berth.model.ids import ClassId, TraitId
 
 #: The parent of a root.
 NO_PARENT: Final = -1
+
+_numbers: Final = count()
 
 
 class Kind(NamedTuple):
@@ -38,6 +41,7 @@ class Shape:
     Attributes:
         parents: per node, the parent's number, `NO_PARENT` for the root.
         kinds: per node, its classes and traits.
+        number: no other shape of the process has or had it.
     """
 
     def __init__(self, parents: tuple[int, ...], kinds: tuple[Kind, ...]) -> None:
@@ -45,6 +49,7 @@ class Shape:
         assert parents[0] == NO_PARENT
         self.parents = parents
         self.kinds = kinds
+        self.number = next(_numbers)
         #: class -> the nodes that have inventory of it, ascending: the rows of the class's arrays
         #: in a block.
         self.nodes_of_class: dict[ClassId, tuple[int, ...]] = _nodes_of_class(kinds)
