@@ -14,6 +14,7 @@ from tests.proof.model import plain_reads, wire
 from tests.proof.model.names import OFF_BY
 from tests.proof.model.plain_model import Claim, PlainModel, Refusal
 from tests.proof.model.server import Server
+from tests.routes import route_of
 from tests.worlds import consumer_uuid, provider_uuid
 
 
@@ -25,11 +26,14 @@ class Asking(RuleBasedStateMachine):
 
     #: Where each history begins: gives an empty service.
     fresh_server: ClassVar[Callable[[], Server]]
+    fresh_model: ClassVar[Callable[[], PlainModel]] = PlainModel
+    #: (path template, method) of each request that was accepted, in all histories of a run.
+    accepted: ClassVar[set[tuple[str, str]]]
 
     def __init__(self) -> None:
         super().__init__()
         self.server = type(self).fresh_server()
-        self.model = PlainModel()
+        self.model = type(self).fresh_model()
         #: Whether the last answer was the one that the model gives.
         self.agrees = True
         #: Whether anything has been changed since that was last looked at.
@@ -101,6 +105,10 @@ class Asking(RuleBasedStateMachine):
         response = self.server.client.request(method, path, json=body, version=f"1.{minor}")
         note(wire.script_line(minor, method, path, body, response.status))
         self.has_written |= method != "GET" and response.status < 300
+        if response.status < 300:
+            route = route_of(path.partition("?")[0])
+            assert route is not None
+            self.accepted.add((route.template, method))
         return response
 
     def list_by(self, minor: int, query: plain_reads.ProviderQuery) -> None:

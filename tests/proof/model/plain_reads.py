@@ -151,6 +151,19 @@ def class_body(name: str) -> Body:
     return {"name": name, "links": [{"rel": "self", "href": f"/resource_classes/{name}"}]}
 
 
+def class_body_of(model: PlainModel, name: str) -> Body:
+    """8, GET."""
+    if name not in model.classes:
+        raise Refusal(404)
+    return class_body(name)
+
+
+def trait_body(model: PlainModel, name: str) -> None:
+    """7.2: it is there, and there is nothing to be said of it."""
+    if name not in model.traits:
+        raise Refusal(404)
+
+
 def custom_traits_body(model: PlainModel, associated: bool | None) -> Body:
     """7.1, of the custom ones."""
     used = {name for provider in model.providers.values() for name in provider.traits}

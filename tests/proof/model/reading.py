@@ -21,7 +21,10 @@ from tests.proof.model.names import (
     PROVIDERS,
     aggregates,
     amounts,
+    classes,
     consumers,
+    custom_classes,
+    custom_traits,
     minors,
     names,
     projects,
@@ -136,6 +139,30 @@ class Reading(Asking):
             200,
             lambda: plain_reads.custom_traits_body(self.model, associated),
             since=6,
+        )
+
+    @rule(minor=minors(6), name=custom_traits | traits)
+    def read_trait(self, minor: int, name: str) -> None:
+        self.send(
+            minor,
+            "GET",
+            f"/traits/{name}",
+            NOTHING,
+            204,
+            lambda: plain_reads.trait_body(self.model, name),
+            since=6,
+        )
+
+    @rule(minor=minors(2), name=custom_classes | classes)
+    def read_class(self, minor: int, name: str) -> None:
+        self.send(
+            minor,
+            "GET",
+            f"/resource_classes/{name}",
+            NOTHING,
+            200,
+            lambda: plain_reads.class_body_of(self.model, name),
+            since=2,
         )
 
     @rule(minor=minors(2))
