@@ -179,20 +179,23 @@ class CandidateTexts:
         sheet.count = end
         self.size += count * len(sheet.template.text)
 
-    def written(self) -> Sequence[bytes | memoryview]:
+    def written(self) -> Sequence[bytes | bytearray | memoryview]:
         """The texts of all candidates, with separators between them, in pieces to be joined."""
         if not self._order:
             return []
         texts = {id(sheet): _text(sheet) for sheet in self._sheets.values()}
-        pieces: list[bytes | memoryview] = []
+        pieces: list[bytes | bytearray | memoryview] = []
         for sheet, start, end in self._order:
+            text = texts[id(sheet)]
             length = len(sheet.template.text)
-            pieces.append(memoryview(texts[id(sheet)])[start * length : end * length])
-        pieces[-1] = pieces[-1][: -len(_SEPARATOR)]
-        if any(b"\0" in text for text in texts.values()):
-            # What fills up the uuids that are no uuids: an old database may have any name of up to
-            # 36 letters.
-            pieces = [bytes(piece).replace(b"\0", b"") for piece in pieces]
+            is_all = end - start == sheet.count
+            pieces.append(text if is_all else memoryview(text)[start * length : end * length])
+        pieces[-1] = memoryview(pieces[-1])[: -len(_SEPARATOR)]
+        for text in texts.values():
+            if b"\0" in text:
+                # What fills up the uuids that are no uuids: an old database may have any name of up
+                # to 36 letters.
+                return [bytes(piece).replace(b"\0", b"") for piece in pieces]
         return pieces
 
     def _template(self, pattern: Pattern) -> Template:
@@ -226,13 +229,16 @@ def _text(sheet: _Sheet) -> bytes | bytearray:
 
 def _formatted(sheet: _Sheet, batch: Batch) -> list[bytes]:
     """The texts of the candidates of a batch, one by one."""
-    columns = {
-        slot: texts.tolist() if texts.ndim else [texts.item()] * len(batch.positions)
-        for slot, texts in _columns(batch, sheet.template.fields)
-    }
-    form = sheet.template.to_format
-    uuids = zip(*[columns[slot] for slot in sheet.template.slots], strict=True)
-    return [form % each for each in uuids]
+    template = sheet.template
+    columns: dict[int, list[bytes]] = {}
+    for slot, texts in _columns(batch, template.fields):
+        columns[slot] = (
+            texts.tolist()
+            if isinstance(texts, np.ndarray)
+            else [texts.tobytes()] * len(batch.positions)
+        )
+    form = template.to_format
+    return [form % uuids for uuids in zip(*map(columns.__getitem__, template.slots), strict=True)]
 
 
 def _fill(
@@ -243,16 +249,19 @@ def _fill(
             places[name] = uuids
 
 
-def _columns(batch: Batch, slots: Iterable[int]) -> Iterator[tuple[int, Texts | np.void]]:
+def _columns(batch: Batch, slots: Iterable[int]) -> list[tuple[int, Texts | np.void]]:
     """For each of some slots the uuids of its providers: one for each candidate, or one for
     all."""
-    uuids, size = uuid_texts(batch.trees.block), batch.trees.block.shape.size
+    block, rows = batch.trees.block, batch.rows
+    uuids, size = uuid_texts(block), block.shape.size
+    columns: list[tuple[int, Texts | np.void]] = []
     for slot in slots:
         choice = batch.choices[slot]
-        yield (
-            slot,
-            uuids[choice].take(batch.rows) if choice < size else _foreign(batch, choice - size),
+        local = choice < size
+        columns.append(
+            (slot, uuids[choice].take(rows) if local else _foreign(batch, choice - size))
         )
+    return columns
 
 
 def _columns_of_many(

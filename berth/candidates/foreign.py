@@ -52,6 +52,7 @@ class ForeignProviders:
         self._useful: dict[tuple[ProviderId, ...], tuple[Foreign, ...]] = {}
         #: (slot of a block, node) -> for each ask for which that node would do in some rows, these.
         self._serving: dict[tuple[int, int], list[tuple[int, Mask]]] = {}
+        self._uuid_texts: dict[int, Texts] = {}
         self._texts: Texts | None = None
         self._rooms: dict[ClassId, Amounts] = {}
 
@@ -92,17 +93,17 @@ class ForeignProviders:
         """The uuids of some of them, as in `Block.uuid_bytes`: void elements of 36 bytes."""
         if self._texts is None or len(self._texts) < len(self._met):
             self._texts = np.empty(len(self._met), dtype=_UUID)
-            locations = np.array([each.location for each in self._met], dtype=np.int64)
-            for slot in set(locations[:, 0].tolist()):
-                here = np.flatnonzero(locations[:, 0] == slot)
-                _, rows, nodes = locations[here].T
-                self._texts[here] = uuid_texts(self._snapshot.block(slot))[nodes, rows]
+            for each in self._met:
+                self._texts[each.number] = self.text(each)
         return self._texts[numbers]
 
     def text(self, foreign: Foreign) -> np.void:
         """The uuid of one of them."""
         slot, row, node = foreign.location
-        text: np.void = uuid_texts(self._snapshot.block(slot))[node, row]
+        texts = self._uuid_texts.get(slot)
+        if texts is None:
+            texts = self._uuid_texts[slot] = uuid_texts(self._snapshot.block(slot))
+        text: np.void = texts[node, row]
         return text
 
     def room(self, foreign: Foreign, class_id: ClassId) -> float:

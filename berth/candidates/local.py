@@ -95,7 +95,10 @@ class Reach:
 
 
 def reach_of(plan: Plan, sharing: Sharing) -> Reach:
-    """What sharing providers can do for a plan; kept with it."""
+    """What sharing providers can do for a plan; kept with it.
+
+    It follows from the classes that they have, and these seldom change.
+    """
     key = sharing.classes if sharing.by_aggregate else None
     reach = plan.reaches.get(key)
     if reach is None:
@@ -130,7 +133,7 @@ def local_tests(plan: Plan, shape: Shape, shareable: Mapping[int, bool]) -> Loca
         if any(wanted.isdisjoint(traits) for wanted in plan.union_traits.required):
             return None
     settled: dict[int, dict[int, None]] = {}
-    fits: dict[Fit, None] = {}
+    amounts: dict[Fit, None] = {}
     members: dict[tuple[int, int], tuple[Slot, int]] = {}
     opens = []
     for ask, slot in plan.asks.items():
@@ -141,11 +144,11 @@ def local_tests(plan: Plan, shape: Shape, shareable: Mapping[int, bool]) -> Loca
         (node,) = nodes
         settled[ask] = {node: None}
         for class_id, amount in slot.amounts:
-            fits[Fit(class_id, shape.row_of_node[class_id][node], amount)] = None
+            amounts[Fit(class_id, shape.row_of_node[class_id][node], amount)] = None
         if slot.membership.asks:
             # The slots of the unsuffixed group have one test together.
             members[id(slot.membership), node] = slot, node
-    return LocalTests(settled, tuple(fits), tuple(members.values()), tuple(opens))
+    return LocalTests(settled, tuple(amounts), tuple(members.values()), tuple(opens))
 
 
 def local_masks(

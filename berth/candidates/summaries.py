@@ -76,18 +76,15 @@ class SummaryTexts:
         """Note the providers of some candidates that give resources."""
         trees = batch.trees
         size = trees.block.shape.size
-        givers = {batch.choices[number] for number in self._giving}
-        for choice in givers:
+        is_tree_noted = False
+        for choice in {batch.choices[number] for number in self._giving}:
             if choice >= size:
                 self._add_foreign(batch, choice - size)
             elif not self._form.trees:
                 self._providers.setdefault((trees.slot, choice), []).append(batch.rows)
-        if self._form.trees and any(choice < size for choice in givers):
-            noted = self._trees.setdefault(trees.slot, [])
-            rows = batch.rows
-            # A tree that is searched alone has one array for all of its candidates.
-            if not noted or noted[-1] is not rows:
-                noted.append(rows)
+            elif not is_tree_noted:
+                is_tree_noted = True
+                self._add_trees(trees.slot, batch.rows)
 
     def written(self) -> list[bytes]:
         """The entries of `provider_summaries` with separators between them, to be joined."""
@@ -102,6 +99,12 @@ class SummaryTexts:
         if texts:
             texts[0] = texts[0].removeprefix(_SEPARATOR)
         return texts
+
+    def _add_trees(self, slot: int, rows: Rows) -> None:
+        noted = self._trees.setdefault(slot, [])
+        # A tree that is searched alone has one array for all of its candidates.
+        if not noted or noted[-1] is not rows:
+            noted.append(rows)
 
     def _add_foreign(self, batch: Batch, place: int) -> None:
         trees = batch.trees
@@ -125,8 +128,8 @@ class SummaryTexts:
     def _of_trees(self, block: Block, rows: Rows) -> list[bytes]:
         """The texts of whole trees, kept or made now."""
         texts: list[bytes | None] = block.summaries.take(rows).tolist()
-        missing = [place for place, text in enumerate(texts) if text is None]
-        if missing:
+        if not all(texts):
+            missing = [place for place, text in enumerate(texts) if text is None]
             absent = rows[missing]
             made = _filled(self._tree_template(block.shape), block, absent)
             _keep(self._snapshot, block, absent, made)

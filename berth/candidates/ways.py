@@ -20,6 +20,7 @@ from berth.candidates.local import Rows
 from berth.candidates.plan import Plan
 from berth.candidates.structure import Structure
 from berth.index.aggregate_sets import Mask
+from berth.index.block import ROWS_MAX
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ClassId
 
@@ -28,6 +29,9 @@ KEPT_MAX: Final = 64
 
 #: More combinations than this are searched step by step instead.
 WAYS_MAX: Final = 64
+
+#: The positions of all rows of a block.
+_ALL: Final[Rows] = np.arange(ROWS_MAX)
 
 
 class Way(NamedTuple):
@@ -57,7 +61,7 @@ class Way(NamedTuple):
                 prospects.room(choice, class_id) >= amount, len(prospects.rows)
             )
             alive = enough if alive is None else alive & enough
-        return np.arange(len(prospects.rows)) if alive is None else np.flatnonzero(alive)
+        return _ALL[: len(prospects.rows)] if alive is None else alive.nonzero()[0]
 
 
 class Ways:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, note, seed, settings
 
+from berth.candidates import candidate_texts
 from berth.index import Index
 from berth.model.errors import UnknownResourceClass
 from berth.store.database import Database
@@ -29,19 +30,27 @@ from tests.worlds import World, world
 
 Asked = tuple[World, list[Question]]
 
+#: `FEW_MAX` and `LARGE_BATCH_MIN`: formatted one by one, copied batch by batch, copied together.
+WAYS_TO_WRITE = ((1000, 1), (0, 1), (0, 1000))
+
 
 @seed(SEED)
 @settings(max_examples=worlds_to_draw(200), deadline=None, print_blob=True)
 @given(worlds_with_questions())
 def test_the_search_finds_what_brute_force_finds(prepared: Path, asked: Asked) -> None:
-    """No candidate lost, none invented, none twice; and every number of the summaries."""
+    """No candidate lost, none invented, none twice; and every number of the summaries. However few
+    or many there are: each answer is written in every way."""
     fleet, questions = asked
     tell(fleet)
     with snapshot_of(fleet, prepared) as snapshot:
         for question in questions:
             note(f"1.{question.minor} {query_text(question.query)}")
             due = answer(fleet, question.query, question.minor)
-            assert ask(snapshot, fleet, question.query, question.minor) == due
+            for few_max, large_min in WAYS_TO_WRITE:
+                with pytest.MonkeyPatch.context() as patched:
+                    patched.setattr(candidate_texts, "FEW_MAX", few_max)
+                    patched.setattr(candidate_texts, "LARGE_BATCH_MIN", large_min)
+                    assert ask(snapshot, fleet, question.query, question.minor) == due
 
 
 @seed(SEED)
