@@ -127,3 +127,11 @@ def of_candidates(body: Any) -> Sights:
         )
         for provider, one in body["provider_summaries"].items()
     )
+
+
+def of_offers(provider: str, name: str, amount: int, body: Any) -> Sights:
+    """`GET /allocation_candidates` for so much of one class in the tree of a provider: who is
+    offered has it, and the provider itself, if it is not, has not."""
+    offered = {uuid for one in body["allocation_requests"] for uuid in one["allocations"]}
+    room = tuple(ProviderSight(uuid, room=(name, amount)) for uuid in sorted(offered))
+    return room if provider in offered else (*room, ProviderSight(provider, no_room=(name, amount)))

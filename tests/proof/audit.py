@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -38,30 +39,34 @@ QUERIES: Final = (
     "b0000000-0000-4000-8000-000000000002,b0000000-0000-4000-8000-000000000003",
 )
 
-_OVER_CAPACITY: Final = text("""
-    SELECT rp.uuid, rc.name, SUM(a.used), (i.total - i.reserved) * i.allocation_ratio
-    FROM allocations a
-    JOIN inventories i ON i.resource_provider_id = a.resource_provider_id
-                      AND i.resource_class_id = a.resource_class_id
-    JOIN resource_providers rp ON rp.id = a.resource_provider_id
-    JOIN resource_classes rc ON rc.id = a.resource_class_id
-    GROUP BY rp.uuid, rc.name, i.total, i.reserved, i.allocation_ratio
-    HAVING SUM(a.used) > (i.total - i.reserved) * i.allocation_ratio
+_STOCK: Final = text("""
+    SELECT rp.uuid, rc.name, (i.total - i.reserved) * i.allocation_ratio
+    FROM inventories i
+    JOIN resource_providers rp ON rp.id = i.resource_provider_id
+    JOIN resource_classes rc ON rc.id = i.resource_class_id
 """)
 
-_WRONG_SUMS: Final = text("""
-    SELECT rp.uuid, u.resource_class_id, u.used, COALESCE(SUM(a.used), 0)
+_REMEMBERED: Final = text("""
+    SELECT rp.uuid, rc.name, u.used
     FROM berth_usages u
     JOIN resource_providers rp ON rp.id = u.resource_provider_id
-    LEFT JOIN allocations a ON a.resource_provider_id = u.resource_provider_id
-                           AND a.resource_class_id = u.resource_class_id
-    GROUP BY rp.uuid, u.resource_class_id, u.used
-    HAVING u.used <> COALESCE(SUM(a.used), 0)
+    JOIN resource_classes rc ON rc.id = u.resource_class_id
 """)
+
+_HELD: Final = text("""
+    SELECT a.consumer_id, c.generation, rp.uuid, rc.name, a.used
+    FROM allocations a
+    LEFT JOIN consumers c ON c.uuid = a.consumer_id
+    JOIN resource_providers rp ON rp.id = a.resource_provider_id
+    JOIN resource_classes rc ON rc.id = a.resource_class_id
+""")
+
+#: (provider, resource class)
+_Place = tuple[str, str]
 
 
 def database_faults(url: str, history: History) -> list[str]:
-    """What is wrong in the database, whatever any index says."""
+    """What is wrong in the database at the end of a history, whatever any index says."""
     db = open_database(url)
     try:
         faults = schema.check(db)
@@ -70,30 +75,88 @@ def database_faults(url: str, history: History) -> list[str]:
     engine = create_engine(url)
     try:
         with engine.connect() as connection:
-            faults += _sum_faults(connection)
-            faults += _capacity_faults(connection, history)
+            faults += _faults(connection, history)
     finally:
         engine.dispose()
     return faults
 
 
-def _sum_faults(connection: Connection) -> Iterator[str]:
-    for provider, resource_class, used, counted in connection.execute(_WRONG_SUMS):
-        yield f"{provider}, class {resource_class}: {used} remembered, {counted} allocated"
+def _faults(connection: Connection, history: History) -> Iterator[str]:
+    capacities: dict[_Place, float] = {
+        (provider, name): capacity for provider, name, capacity in connection.execute(_STOCK)
+    }
+    remembered: dict[_Place, int] = {
+        (provider, name): used for provider, name, used in connection.execute(_REMEMBERED)
+    }
+    used: Counter[_Place] = Counter()
+    consumers: dict[str, tuple[int | None, set[tuple[str, str, int]]]] = {}
+    for consumer, generation, provider, name, amount in connection.execute(_HELD):
+        used[provider, name] += amount
+        consumers.setdefault(consumer, (generation, set()))[1].add((provider, name, amount))
+    yield from _sum_faults(used, remembered, capacities)
+    yield from _capacity_faults(used, capacities, history)
+    yield from _consumer_faults(consumers, history)
 
 
-def _capacity_faults(connection: Connection, history: History) -> Iterator[str]:
-    """More may be used than there is only where an inventory was written after the first claim."""
-    written = {
-        write.provider
+def _sum_faults(
+    used: Mapping[_Place, int],
+    remembered: Mapping[_Place, int],
+    capacities: Mapping[_Place, float],
+) -> Iterator[str]:
+    """Usage equals the sum of allocations, wherever there is an inventory, and only there."""
+    for place in sorted(used.keys() | remembered.keys() | capacities.keys()):
+        if place not in capacities:
+            yield f"{place}: {used.get(place, 0)} used, and there is no inventory"
+        elif remembered.get(place) != used.get(place, 0):
+            yield f"{place}: {remembered.get(place)} remembered, {used.get(place, 0)} allocated"
+
+
+def _capacity_faults(
+    used: Mapping[_Place, int], capacities: Mapping[_Place, float], history: History
+) -> Iterator[str]:
+    """Over capacity is only what was shrunk, and never by more than there ever was."""
+    most: dict[_Place, float] = {}
+    written = [
+        (write.provider, write.capacities)
         for one in history.operations
         if one.outcome is not Outcome.REFUSED
         for write in one.providers
         if write.capacities is not None
+    ]
+    begun = [(provider, begin.capacities) for provider, begin in history.begin.items()]
+    for provider, stock in (*begun, *written):
+        for name, capacity in stock:
+            most[provider, name] = max(most.get((provider, name), 0), capacity)
+    for place, amount in used.items():
+        if capacities.get(place, 0) < amount > most.get(place, 0):
+            yield f"{place}: {amount} used, and there never was more than {most.get(place, 0)}"
+
+
+def _consumer_faults(
+    consumers: Mapping[str, tuple[int | None, set[tuple[str, str, int]]]], history: History
+) -> Iterator[str]:
+    """What is there is what the end of the history shows, and of nobody else."""
+    shown = {
+        sight.consumer: (sight.generation, set(sight.held))
+        for sight in history.operations[-1].sights
+        if isinstance(sight, ConsumerSight) and sight.held
     }
-    for provider, name, used, capacity in connection.execute(_OVER_CAPACITY):
-        if provider not in written:
-            yield f"{provider}: {used} of {capacity} {name} used, and it was never shrunk"
+    for consumer in sorted(consumers.keys() | shown.keys()):
+        if consumers.get(consumer) != shown.get(consumer):
+            yield (
+                f"{consumer}: the database has {consumers.get(consumer)}, "
+                f"and {shown.get(consumer)} was shown"
+            )
+
+
+def commits_by_writer(url: str) -> list[int]:
+    """How much each process that has written has committed."""
+    engine = create_engine(url)
+    try:
+        with engine.connect() as connection:
+            return list(connection.scalars(text("SELECT seq FROM berth_writer")))
+    finally:
+        engine.dispose()
 
 
 @contextmanager

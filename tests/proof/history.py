@@ -105,7 +105,8 @@ class ConsumerSight(NamedTuple):
 class ProviderSight(NamedTuple):
     """What an answer showed of a provider; None for what it did not tell. `gone`: it is unknown.
 
-    `used` and `capacities` are by resource class; `whole` says that no other class has any.
+    `used` and `capacities` are by resource class; `whole` says that no other class has any. `room`
+    is what it was offered for as a candidate, `no_room` what it was not offered for.
     """
 
     provider: str
@@ -117,6 +118,8 @@ class ProviderSight(NamedTuple):
     aggregates: frozenset[str] | None = None
     parent: str | None = None
     gone: bool = False
+    room: tuple[str, int] | None = None
+    no_room: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 """Clients that do everything at once, at random but for the seed, and write down what they saw.
 
 Each client holds two connections, one to write and one to look, which most likely belong to two
-workers: what it has just written it looks at through the other. It has consumers of its own and
-shares some rivals with all others; a child provider of its own comes, moves and goes.
+workers: what it has just written it looks at through the other, in the database and in the index.
+It has consumers of its own and shares some rivals with all others; a child provider of its own
+comes, moves and goes.
 """
 
 from __future__ import annotations
@@ -251,6 +252,10 @@ class Client:
         found = self._read(path, lambda body: answers.of_inventories(provider, body))
         if not found:
             return
+        if provider == self._child and self._rng.random() < 0.2:
+            write = ProviderWrite(provider, ANY, capacities=frozenset())
+            self._send("DELETE", path, providers=(write,))
+            return
         name, most = STOCK.get(provider, ("VCPU", 4))
         reserved = self._rng.choice((0, 0, 0, 1))
         total = reserved + self._rng.randint(most // 2, most)
@@ -439,6 +444,22 @@ class Client:
             Operation(
                 f"client{self._number}", text, begin, end, outcome, consumers, providers, refusal
             )
+        )
+        touched = [one.provider for one in providers]
+        touched += [provider for one in consumers for provider, _, _ in one.held]
+        if touched:
+            self._look_for_room(self._rng.choice(touched))
+
+    def _look_for_room(self, provider: str) -> None:
+        """What another worker's index says of a provider."""
+        name, _ = STOCK.get(provider, ("VCPU", 0))
+        amount = self._rng.randint(1, 4)
+        self._read(
+            f"/allocation_candidates?resources={name}:{amount}&in_tree={provider}",
+            lambda body: (
+                *answers.of_candidates(body),
+                *answers.of_offers(provider, name, amount, body),
+            ),
         )
 
     def _read(self, path: str, sights: Callable[[Any], Sights], missing: Sights = ()) -> Any:

@@ -239,6 +239,8 @@ class ProviderSeen:
     def judge(self, state: ProviderState) -> ProviderState | str:
         """It must be so."""
         sight = self.sight
+        if sight.no_room is not None:
+            return f"it showed {_told(sight)}" if _has_room(state, *sight.no_room) else state
         if sight.gone or not state.exists:
             return state if sight.gone and not state.exists else f"it showed {_told(sight)}"
         pairs = (
@@ -251,6 +253,7 @@ class ProviderSeen:
             all(told is None or told == so for told, so in pairs)
             and _agree(sight.used, state.used, whole=sight.whole)
             and _agree(sight.capacities, state.capacities, whole=sight.whole)
+            and (sight.room is None or _has_room(state, *sight.room))
         )
         return state if agrees else f"it showed {_told(sight)}"
 
@@ -280,6 +283,12 @@ def _agree(
     return told is None or (told == so if whole else told <= so)
 
 
+def _has_room(state: ProviderState, name: str, amount: int) -> bool:
+    """Whether a claim for so much would fit."""
+    capacity = dict(state.capacities).get(name, 0)
+    return state.exists and dict(state.used).get(name, 0) + amount <= capacity
+
+
 def _sum(amounts: frozenset[tuple[str, int]]) -> int:
     return sum(amount for _, amount in amounts)
 
@@ -294,5 +303,7 @@ def _told(sight: ProviderSight) -> str:
         "traits": None if sight.traits is None else sorted(sight.traits),
         "aggregates": None if sight.aggregates is None else sorted(sight.aggregates),
         "parent": sight.parent,
+        "room for": sight.room,
+        "no room for": sight.no_room,
     }
     return ", ".join(f"{name} {value}" for name, value in told.items() if value is not None)

@@ -22,6 +22,7 @@ from tests.proof.told import (
     provider_moved,
     release,
     sees_consumer,
+    sees_offer,
     sees_provider,
     stock,
 )
@@ -50,6 +51,12 @@ RIGHT = {
         stock((2, 3), "a1", 2, capacity=4, answered=3),
         claim((4, 5), {"c1": (1, "a1:3")}),
         sees_provider((6, 7), "a1", 4, used=7, capacity=4),
+    ),
+    "offered for what is free, and not for more": history(
+        claim((0, 1), {"c1": (None, "a1:5")}),
+        sees_offer((2, 3), "a1", 3, offered=True),
+        sees_offer((2, 3), "a1", 4, offered=False),
+        sees_offer((2, 3), "a9", 1, offered=False),
     ),
     "two consumers that swap": history(
         claim((0, 1), {"c1": (None, "a1:8")}),
@@ -130,6 +137,15 @@ WRONG = {
     "a stale read of usage": history(
         claim((0, 1), {"c1": (None, "a1:2")}),
         sees_provider((2, 3), "a1", used=0),
+    ),
+    "an offer of what has been taken": history(
+        claim((0, 1), {"c1": (None, "a1:5")}),
+        sees_offer((2, 3), "a1", 4, offered=True),
+    ),
+    "what has come free is not offered": history(
+        claim((0, 1), {"c1": (None, "a1:5")}),
+        release((2, 3), "c1"),
+        sees_offer((4, 5), "a1", 4, offered=False),
     ),
     "a generation that went backwards": history(
         claim((0, 5), {"c1": (None, "a1:2")}),

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tests.e2e.serving import Service, serving
 from tests.e2e.test_serve import inodes_of_connections, link_target
@@ -13,12 +14,15 @@ from tests.proof import audit, fleet
 from tests.proof.checker import check
 from tests.proof.history import History
 from tests.proof.load import under_load
-from tests.proof.summary import summary
+from tests.proof.summary import never_happened, summary
 from tests.proof.wire import Connection
 
 if TYPE_CHECKING:
     from tests.proof.bounds import Bounds
     from tests.proof.conftest import Ground
+
+#: Seconds after which everything that clients may do has been done.
+LONG_ENOUGH: Final = 10
 
 
 def test_nothing_is_lost_or_doubled_by_several_workers(ground: Ground, bounds: Bounds) -> None:
@@ -45,11 +49,19 @@ def test_nothing_is_lost_or_doubled_by_several_workers(ground: Ground, bounds: B
     history.keep(ground.home / "history.pickle")
     print(summary(load.operations))
     assert not load.surprises, "\n".join([f"seed {bounds.seed}", *load.surprises[:5]])
+    assert not never_happened(load.operations) or bounds.seconds < LONG_ENOUGH
+    assert took_part(audit.commits_by_writer(ground.database_url)) == bounds.workers
     assert audit.database_faults(ground.database_url, history) == [], f"seed {bounds.seed}"
     before = time.monotonic()
     verdict = check(history)
     print(f"checked in {time.monotonic() - before:.1f} s, undecided: {verdict.undecided}")
     assert not verdict.faults, f"seed {bounds.seed}, {ground.home}/history.pickle\n{verdict}"
+    assert not verdict.undecided
+
+
+def took_part(commits: Sequence[int]) -> int:
+    """How many processes made more than a twentieth of the commits."""
+    return sum(20 * one > sum(commits) for one in commits)
 
 
 def connections_to_all_workers(service: Service) -> list[Connection]:

@@ -123,6 +123,15 @@ def sees_provider(
     return _operation(span, text, None, sights=(sight,))
 
 
+def sees_offer(span: Span, provider: str, amount: int, *, offered: bool) -> Operation:
+    """A look at candidates, for so much: whether a provider is among them."""
+    wanted = ("VCPU", amount)
+    sight = ProviderSight(
+        uuid(provider), room=wanted if offered else None, no_room=None if offered else wanted
+    )
+    return _operation(span, f"offered {provider}:{amount} {offered}", None, sights=(sight,))
+
+
 def _operation(
     span: Span,
     text: str,
