@@ -25,6 +25,7 @@ from tests.proof.history import (
     Operation,
     Outcome,
     ProviderSight,
+    aggregate_uuid,
 )
 
 #: What every worker and a fresh application are asked, to see whether their indexes agree.
@@ -35,8 +36,10 @@ QUERIES: Final = (
     "resources1=VCPU:1&resources2=VCPU:1&group_policy=isolate",
     *(f"resources=VCPU:1&required={trait}" for trait in TRAITS),
     *(f"resources=VCPU:1&required=!{trait}" for trait in TRAITS),
-    "resources=VCPU:1&member_of=in:"
-    "b0000000-0000-4000-8000-000000000002,b0000000-0000-4000-8000-000000000003",
+    *(f"resources=VCPU:1&root_required={trait}" for trait in TRAITS),
+    *(f"resources=VCPU:1&member_of={aggregate_uuid(number)}" for number in (1, 2, 3)),
+    *(f"resources=MEMORY_MB:1&member_of=!{aggregate_uuid(number)}" for number in (1, 2, 3)),
+    f"resources=VCPU:1&member_of=in:{aggregate_uuid(2)},{aggregate_uuid(3)}",
 )
 
 _STOCK: Final = text("""

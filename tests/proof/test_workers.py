@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tests.e2e.serving import Service, serving
-from tests.e2e.test_serve import inodes_of_connections, link_target
+from tests.e2e.serving import serving
 from tests.proof import audit, fleet
 from tests.proof.checker import check
 from tests.proof.history import History
 from tests.proof.load import under_load
+from tests.proof.reach import connections_to_all_workers
 from tests.proof.summary import never_happened, summary
 from tests.proof.wire import Connection
 
@@ -62,26 +61,3 @@ def test_nothing_is_lost_or_doubled_by_several_workers(ground: Ground, bounds: B
 def took_part(commits: Sequence[int]) -> int:
     """How many processes made more than a twentieth of the commits."""
     return sum(20 * one > sum(commits) for one in commits)
-
-
-def connections_to_all_workers(service: Service) -> list[Connection]:
-    """Connections among which is one to each worker."""
-    connections: list[Connection] = []
-    reached: set[int] = set()
-    while reached != service.workers():
-        assert len(connections) < 1000, f"only {reached} of {service.workers()} can be reached"
-        connections.append(Connection(service.host, service.port))
-        port = connections[-1].local_port()
-        connections[-1].ask("GET", "/")
-        reached |= owners(service, port)
-    return connections
-
-
-def owners(service: Service, client_port: int) -> set[int]:
-    """The worker that holds the other end of a connection."""
-    inodes = inodes_of_connections(service.port, {client_port})
-    return {
-        pid
-        for pid in service.workers()
-        if any(link_target(link) in inodes for link in Path(f"/proc/{pid}/fd").iterdir())
-    }
