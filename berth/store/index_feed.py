@@ -92,8 +92,14 @@ class FleetRows(NamedTuple):
 
 
 _HEADS: Final = select(berth_writer.c.id, berth_writer.c.seq, berth_writer.c.trimmed_seq)
-_NOTED: Final = select(berth_journal.c.provider_id, berth_journal.c.usage_only).where(
-    berth_journal.c.writer_id == bindparam("writer"), berth_journal.c.seq > bindparam("applied")
+#: PERF grouped by the database: of an hour of claims on a few providers one row for each provider
+#: comes back, not one for each claim. Two million notes took 280 MB and two seconds in Python.
+_NOTED: Final = (
+    select(berth_journal.c.provider_id, func.min(berth_journal.c.usage_only))
+    .where(
+        berth_journal.c.writer_id == bindparam("writer"), berth_journal.c.seq > bindparam("applied")
+    )
+    .group_by(berth_journal.c.provider_id)
 )
 _USAGES: Final = select(
     berth_usages.c.resource_provider_id, berth_usages.c.resource_class_id, berth_usages.c.used

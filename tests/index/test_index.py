@@ -16,6 +16,7 @@ from berth.model.consumer import ConsumerWrite
 from berth.model.errors import IndexUnavailable
 from berth.model.ids import ConsumerUUID, ProviderUUID
 from berth.model.sentinels import UNSET
+from berth.store import index_feed
 from berth.store.allocations import delete_allocations, replace_allocations
 from berth.store.database import Database, DatabaseOptions, open_database, trim_journal, utc_now
 from berth.store.providers import delete_provider, update_provider
@@ -88,6 +89,28 @@ def test_a_refresh_loads_the_touched_tree_only(database: Database) -> None:
     update_provider(database, numa1, name="renamed", parent_uuid=UNSET, may_reparent=False)
     index.snapshot()
     assert (index.counts.loads, index.counts.refreshes, index.counts.trees) == (1, 1, 1)
+
+
+def test_of_many_notes_about_a_provider_one_row_comes_back(database: Database) -> None:
+    """An hour of claims fits into memory; one note of anything else counts for all."""
+    build_in_store(world("cn  VCPU=9"), database)
+    with database.read() as tx:
+        applied = {writer: head.seq for writer, head in index_feed.writer_heads(tx).items()}
+    for number in range(5):
+        claim(database, "cn", 1, consumer=f"vm{number}")
+    with database.read() as tx:
+        ((provider, usage_only),) = [
+            row
+            for writer, seq in applied.items()
+            for row in tx.rows(index_feed._NOTED, {"writer": writer, "applied": seq})
+        ]
+        assert usage_only
+        assert index_feed.journal_since(tx, applied) == (set(), {provider}, False)
+    cn = ProviderUUID(provider_uuid("cn"))
+    update_provider(database, cn, name="other", parent_uuid=UNSET, may_reparent=False)
+    claim(database, "cn", 1, consumer="vm9")
+    with database.read() as tx:
+        assert index_feed.journal_since(tx, applied) == ({provider}, set(), False)
 
 
 def test_a_claim_makes_a_refresh_look_at_usage_only(database: Database) -> None:
