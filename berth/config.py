@@ -171,6 +171,7 @@ BERTH_OPTS: tuple[cfg.Opt, ...] = (
         "wait_seconds_max",
         default=5.0,
         min=0.0,
+        max=3600.0,
         help="How long a request waits for its turn before it is answered 503.",
     ),
     cfg.FloatOpt(

@@ -81,7 +81,14 @@ class Line:
         if is_full:
             self._pause(REFUSAL_S)
             return False
-        return turn.acquire(timeout=self._wait_seconds_max) or not self._gives_up(turn)
+        try:
+            came = turn.acquire(timeout=self._wait_seconds_max)
+        except BaseException:
+            # Nobody would ever leave a place that is handed to somebody who is gone.
+            if not self._gives_up(turn):
+                self.leave()
+            raise
+        return came or not self._gives_up(turn)
 
     def leave(self) -> None:
         """Give the place to the next in line."""

@@ -8,13 +8,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 
+from berth import config
 from berth.api.admission import REFUSAL_S, Line, admit
 from berth.api.request_log import log_requests
-from berth.config import AdmissionSettings
+from berth.config import AdmissionSettings, ConfigurationError
 from tests.client import Client, Response
 from tests.e2e.serving import PATIENCE, wait_until
 
@@ -215,3 +217,26 @@ def test_a_turn_that_comes_at_the_last_moment_is_not_lost() -> None:
     assert (line.running, line.waiting) == (1, 0)
     line.leave()
     assert line.running == 0
+
+
+def test_who_fails_while_waiting_takes_no_place_along() -> None:
+    """A wait that no lock can time ended in an error, and left a turn that nobody would take."""
+    line = Line(running_max=1, waiting_max=1, wait_seconds_max=float("inf"), pause=no_time)
+    assert line.enter()
+    with pytest.raises(OverflowError):
+        line.enter()
+    assert line.waiting == 0
+    line.leave()
+    assert line.running == 0
+
+
+@pytest.mark.parametrize("words", ["inf", "-1"])
+def test_a_wait_that_is_no_wait_is_refused_at_the_start(words: str, tmp_path: Path) -> None:
+    """Not with the first request that would have to wait."""
+    path = tmp_path / "placement.conf"
+    path.write_text(
+        "[placement_database]\nconnection = sqlite:////srv/berth.db\n"
+        f"[berth]\nwait_seconds_max = {words}\n"
+    )
+    with pytest.raises(ConfigurationError):
+        config.read_settings(config.load([str(path)]))
