@@ -14,6 +14,11 @@ from typing import Final
 #: Seconds between two looks whether the parent is still there. A look is one system call.
 _POLL_S: Final = 0.2
 
+#: Seconds that a worker may take to finish what it has begun: longer than anything that it does.
+#: One that still runs then waits for a client which has announced a body and does not send it;
+#: Granian waits for that for ever, even after the client has gone.
+STOP_S_MAX: Final = 60.0
+
 
 def end_with_parent(parent: int) -> None:
     """In a worker: stop as on SIGTERM, finishing what was begun, once its parent is gone.
@@ -28,6 +33,8 @@ def _watch(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(_POLL_S)
     # Again and again: a worker that is just about to serve can lose the first request to stop.
-    while True:
+    deadline = time.monotonic() + STOP_S_MAX
+    while time.monotonic() < deadline:
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(_POLL_S)
+    os.kill(os.getpid(), signal.SIGKILL)

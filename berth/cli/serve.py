@@ -17,6 +17,7 @@ import shlex
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ from berth.cli import affinity
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed, naming_the_database
 from berth.cli.granian_environ import for_granian
-from berth.cli.lifeline import end_with_parent
+from berth.cli.lifeline import STOP_S_MAX, end_with_parent
 from berth.cli.options import ConfigurationSource, configured
 from berth.config import AdmissionSettings, ConfigurationError, Settings, read_settings
 from berth.model.errors import BerthError
@@ -393,14 +394,20 @@ class Server(MPServer):
         return super()._spawn_worker(idx, target, loader)
 
     def _stop_workers(self) -> None:
-        """Ask the workers to stop, again and again until they have.
+        """Ask the workers to stop, again and again until they have; end those that never would.
 
         RACE tests/e2e/test_serve.py: a worker that is just about to serve can lose the first
         request, and its parent would wait for ever. One that drains is not hurried by more of them.
         """
         workers: list[Any] = self.wrks  # without types in Granian
+        deadline = time.monotonic() + STOP_S_MAX
         while left := [worker for worker in workers if worker.is_alive()]:
+            is_late = time.monotonic() >= deadline
             for worker in left:
-                worker.terminate()
+                if is_late:
+                    LOG.warning("A worker is ended that has not stopped in %d s.", STOP_S_MAX)
+                    worker.kill()
+                else:
+                    worker.terminate()
             left[0].join(STOP_REPEATED)
         super()._stop_workers()  # type: ignore[no-untyped-call]
