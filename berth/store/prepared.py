@@ -35,6 +35,9 @@ _LIST: Final = re.compile(r"__\[POSTCOMPILE_(\w+)\]")
 #: Statements that a process may keep; more means that somebody makes them per call.
 _STATEMENTS_MAX: Final = 500
 
+#: Texts of one statement that are kept, for as many combinations of its lists' lengths.
+_TEXTS_MAX: Final = 1000
+
 Parameters = Mapping[str, Any]
 _Converter = Callable[[Any], Any]
 
@@ -93,6 +96,8 @@ class Prepared:
         lengths = tuple([len(parameters[name]) for name in self._lists])
         text = self._texts.get(lengths)
         if text is None:
+            if len(self._texts) >= _TEXTS_MAX:
+                self._texts.clear()
             # An empty list holds nothing; NULL is equal to nothing.
             text = self._texts[lengths] = _LIST.sub(
                 lambda found: ", ".join(self._mark for _ in parameters[found[1]]) or "NULL",

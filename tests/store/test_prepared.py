@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import Executable, bindparam, func, select
 from sqlalchemy.exc import IntegrityError, OperationalError
 
+from berth.store import prepared
 from berth.store.database import Database, Tx
 from berth.store.prepared import Statements, insert_of
 from berth.store.tables import projects, resource_providers
@@ -89,3 +90,15 @@ def test_statements_must_not_be_made_anew_for_each_call(db: Database) -> None:
     with pytest.raises(AssertionError, match="made anew"):
         for _ in range(1000):
             statements.prepared(select(_rp.id))
+
+
+def test_texts_of_many_lengths_do_not_pile_up(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With three lists of up to 500 names in one statement there are a hundred million of them."""
+    monkeypatch.setattr(prepared, "_TEXTS_MAX", 3)
+    with db.read() as tx:
+        known = tx._statements.prepared(BY_TWO_LISTS)
+        for count in range(10):
+            assert tx.rows(BY_TWO_LISTS, {"names": ["p"] * count, "ids": []}) == []
+            assert len(known._texts) <= 3
