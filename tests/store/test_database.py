@@ -193,6 +193,27 @@ def test_no_connection_crosses_a_fork(db: Database) -> None:
     assert not path.with_name(path.name + "-wal").exists(), "closed before the fork"
 
 
+def test_what_one_connection_says_of_commits_means_nothing_for_the_next(db: Database) -> None:
+    """Both may say the same number, and somebody may have committed in between."""
+    add_provider(db, 1)
+    before = db.commit_stamp()
+    assert db.commit_stamp() == before
+    db.dispose()
+    assert db.commit_stamp() != before
+
+
+def test_a_forked_child_has_a_row_of_the_clock_of_its_own(db: Database) -> None:
+    """Whether a commit took place is told by where the row stands: nobody else may move it."""
+    count = text("SELECT count(*) FROM berth_writer")
+    add_provider(db, 1)
+    with db.read() as tx:
+        before = tx.connection.scalar(count)
+    db.forget_connections()
+    add_provider(db, 2)
+    with db.read() as tx:
+        assert tx.connection.scalar(count) == before + 1
+
+
 def test_a_disposed_database_can_be_used_again(db: Database) -> None:
     """It simply opens new connections; the files beside it are gone in between."""
     add_provider(db, 1)

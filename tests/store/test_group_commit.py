@@ -12,12 +12,15 @@ from typing import Any
 
 import pytest
 from sqlalchemy import event
+from sqlalchemy.exc import OperationalError
 
 from berth.model.errors import BerthError, CapacityExceeded, DatabaseUnavailable
 from berth.store import group_commit
 from berth.store.allocations import consumer_allocations
 from berth.store.database import Database, DatabaseOptions, Tx, open_database
 from berth.store.group_commit import GroupCommit, Write
+from berth.store.prepared import Runner
+from berth.store.sqlite import SqliteDialect
 from berth.store.usages import provider_usages
 from tests.store.fleet import add_provider, claim, consumer, holding, provider
 from tests.store.statements import counted_statements
@@ -154,6 +157,22 @@ def test_a_refusal_is_told_only_after_the_commit_that_justifies_it(
     second.result(TIMEOUT)
     assert consumer_allocations(failing, consumer(1)) is None
     assert consumer_allocations(failing, consumer(2)) is not None
+
+
+def test_a_lock_is_waited_for_once_by_all_who_need_it(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Waiting for it again for each of them would take minutes; each is told, and may try again."""
+    begun: list[Runner] = []
+
+    def stays_locked(_dialect: SqliteDialect, run: Runner) -> None:
+        begun.append(run)
+        raise OperationalError("BEGIN IMMEDIATE", {}, sqlite3.OperationalError("locked"))
+
+    monkeypatch.setattr(SqliteDialect, "begin_writing", stays_locked)
+    with pytest.raises(OperationalError):
+        db._settle([Write(lambda tx: None) for _ in range(5)])
+    assert len(begun) == 1
 
 
 @pytest.mark.parametrize("writers", [1, 5])
