@@ -252,7 +252,7 @@ class Client:
         found = self._read(path, lambda body: answers.of_inventories(provider, body))
         if not found:
             return
-        if provider == self._child and self._rng.random() < 0.2:
+        if provider == self._child and self._rng.random() < 0.4:
             write = ProviderWrite(provider, ANY, capacities=frozenset())
             self._send("DELETE", path, providers=(write,))
             return

@@ -122,7 +122,7 @@ class Killer:
 
     def strike(self, *, whole: bool) -> None:
         """Kill a worker or the whole service after a random while, and see that it is replaced."""
-        time.sleep(self._rng.uniform(0.1, 0.5))
+        time.sleep(self._rng.uniform(0.05, 0.35))
         if whole:
             os.kill(self.service.process.pid, signal.SIGKILL)
             self.service.process.wait()
