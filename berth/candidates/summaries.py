@@ -42,7 +42,7 @@ class _Template(NamedTuple):
 
 #: The texts that the blocks of a process keep take about so many bytes at most; one more, and all
 #: are forgotten.
-KEPT_BYTES_MAX: Final = 32 << 20
+KEPT_BYTES_MAX: Final = 64 << 20
 #: What an object takes beside its letters.
 _OBJECT_BYTES: Final = 40
 
