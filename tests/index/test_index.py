@@ -126,6 +126,26 @@ def test_a_claim_makes_a_refresh_look_at_usage_only(database: Database) -> None:
     assert len([one for one in asked if one.startswith("SELECT")]) == 3
 
 
+def test_half_a_change_is_never_the_index(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever failed half-way, the next read starts from the database."""
+    build_in_store(world(FLEET), database)
+    index = Index(database)
+    index.snapshot()
+    claim(database, "numa1", 1)
+
+    def breaks(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Fleet, "set_used", breaks)
+        with pytest.raises(MemoryError):
+            index.snapshot()
+    assert used_of(index.snapshot(), "numa1") == {"VCPU": 1}
+    assert index.counts.loads == 2
+
+
 def test_nothing_is_asked_while_nothing_changes(database: Database) -> None:
     """SQLite says without a query that nobody committed."""
     index = Index(database)

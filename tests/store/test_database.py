@@ -15,8 +15,9 @@ from sqlalchemy.exc import OperationalError
 
 from berth.model.errors import DatabaseUnavailable, UnsupportedDatabase
 from berth.model.filters import ProviderFilters
-from berth.store.database import Database, Tx, open_database
+from berth.store.database import Database, DatabaseOptions, Tx, open_database
 from berth.store.providers import get_provider, list_providers
+from berth.store.sqlite import PoolOptions
 from tests.store.fleet import add_provider, provider
 
 
@@ -212,6 +213,24 @@ def test_a_forked_child_has_a_row_of_the_clock_of_its_own(db: Database) -> None:
     add_provider(db, 2)
     with db.read() as tx:
         assert tx.connection.scalar(count) == before + 1
+
+
+def test_a_child_does_not_wait_for_a_thread_of_its_parent(db: Database) -> None:
+    """Who held a standing connection at the fork does not run in the child, to let go of it."""
+    with db._watching.use(), db._writing.use():
+        db.forget_connections()
+        assert not db._watching._lock.locked()
+        assert not db._writing._lock.locked()
+
+
+def test_standing_connections_take_none_of_the_pools(db: Database) -> None:
+    """However few those are: the pool's are for readers."""
+    pool = PoolOptions(size=1, max_overflow=0, timeout_s=1)
+    small = open_database(str(db.engine.url), options=DatabaseOptions(pool=pool))
+    small.commit_stamp()
+    add_provider(small, 1)
+    assert get_provider(small, provider(1)).name == "p1"
+    small.dispose()
 
 
 def test_a_disposed_database_can_be_used_again(db: Database) -> None:

@@ -249,3 +249,16 @@ def test_a_fault_of_the_leader_reaches_everybody() -> None:
     with pytest.raises(BerthError):
         first.outcome()
     assert second.outcome() == "done"
+
+
+def test_a_fault_after_the_commit_does_not_take_back_what_was_told() -> None:
+    """Whose outcome is known keeps it, whatever becomes of those behind it."""
+
+    def settle(writes: list[Write]) -> None:
+        writes[0].succeed("done")
+        raise BerthError("broken")
+
+    queue = GroupCommit(settle)
+    first = Write(lambda tx: None)
+    queue.settle(first)
+    assert first.outcome() == "done"
