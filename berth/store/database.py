@@ -351,14 +351,14 @@ class Database:
     def _has_committed(self, writer: journal.Writer) -> bool:
         """Whether the commit that moved the clock to `writer` took place, though it did not say so.
 
-        The row is this process's own, so nobody else can have moved it there.
+        Its note in the journal is a part of it, and nobody else can have written that.
 
         Raises:
             _OutcomeUnknown: the database cannot be asked.
         """
         try:
             with self.engine.connect() as connection:
-                return journal.seq_of(connection, writer.id) == writer.seq
+                return journal.has_noted(connection, writer)
         except exc.SQLAlchemyError as error:
             raise _OutcomeUnknown(
                 "The database failed while it committed, and cannot be asked whether it did: look "

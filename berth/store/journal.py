@@ -129,9 +129,11 @@ def _moved(tx: Tx, known: Writer, now: datetime) -> bool:
     return tx.change(_MOVE, {"of_writer": known.id, "known": known.seq, "now": now}) == 1
 
 
-def seq_of(connection: Connection, writer_id: int) -> int | None:
-    """Where a row of the clock stands; None if there is none."""
-    return connection.scalar(select(_writer.seq).where(_writer.id == writer_id))
+def has_noted(connection: Connection, writer: Writer) -> bool:
+    """Whether a commit has left its note at a count: nothing else does, not even who takes the row
+    of the clock over."""
+    noted = select(_note.seq).where(_note.writer_id == writer.id, _note.seq == writer.seq)
+    return connection.scalar(noted.limit(1)) is not None
 
 
 def enrol(connection: Connection, now: datetime) -> Writer:

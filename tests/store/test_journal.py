@@ -23,6 +23,7 @@ from berth.store.inventories import (
     delete_inventory,
     update_inventory,
 )
+from berth.store.journal import Writer, has_noted
 from berth.store.providers import delete_provider, update_provider
 from berth.store.reshape import ReshapedInventories, reshape
 from berth.store.resource_classes import (
@@ -176,6 +177,10 @@ def test_an_idle_row_is_taken_over_and_never_shared(database: Database, tmp_path
     known = set(heads(one))
     add_provider(two, 2)
     assert set(heads(one)) == known, "no new row was needed"
+    (taken,) = {writer for writer, _, number in journal(one) if number == 1}
+    with one.read() as tx:
+        noted = [has_noted(tx.connection, Writer(taken, seq)) for seq in (1, 2, 3)]
+    assert noted == [True, False, True], "to take a row over is no commit of whoever had it"
     add_provider(one, 3)
     add_provider(two, 4)
     last_of_each = {number: (writer, seq) for writer, seq, number in journal(one) if number}
