@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain, compress
 from typing import Any, Final
 
 from sqlalchemy import bindparam, select
@@ -13,6 +15,7 @@ from sqlalchemy import bindparam, select
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import AllocationsNotFound
 from berth.model.ids import ConsumerUUID, Generation, ProviderUUID
+from berth.model.sentinels import UNSET
 from berth.store.claims import (
     Claim,
     apply_claim,
@@ -21,9 +24,10 @@ from berth.store.claims import (
     read_held,
     read_providers,
 )
-from berth.store.consumers import check_generations, delete_consumer, read_consumers
+from berth.store.consumers import check_generations, delete_consumers, read_consumers
 from berth.store.database import Database, Tx
 from berth.store.generations import Bump, bump_generations
+from berth.store.group_commit import Joint
 from berth.store.lookups import get_provider_row
 from berth.store.tables import (
     allocations,
@@ -165,7 +169,7 @@ def replace_allocations(db: Database, writes: Sequence[ConsumerWrite], *, attemp
         bump_generations(tx, [Bump(provider) for provider in claim.bumped()], for_usage=True)
         apply_claim(tx, claim)
 
-    db.write(unit, attempts=attempts)
+    db.write(unit, attempts=attempts, joint=Joint(_claim_at_once, writes))
 
 
 def delete_allocations(db: Database, consumer_uuid: ConsumerUUID) -> None:
@@ -177,15 +181,66 @@ def delete_allocations(db: Database, consumer_uuid: ConsumerUUID) -> None:
     """
 
     def unit(tx: Tx) -> None:
-        held = read_held(tx, [consumer_uuid])
-        if not held:
+        if not _release(tx, [consumer_uuid]):
             raise AllocationsNotFound(consumer_uuid)
-        stored = read_consumers(tx, [consumer_uuid])
-        give_back(tx, held)
-        for consumer in stored.values():
-            delete_consumer(tx, consumer)
 
-    db.write(unit)
+    db.write(unit, joint=Joint(_release_at_once, consumer_uuid))
+
+
+def _claim_at_once(tx: Tx, items: Sequence[Sequence[ConsumerWrite]]) -> list[bool]:
+    """Write the claims of several requests with as few statements as those of one; which of them.
+
+    It is done for consumers that are new and hold nothing: then all that happens is added, and
+    where all of it fits together each request would have fitted, whoever came first. What moves or
+    shrinks is left: two that swap fit together, and neither of them would have fitted alone.
+    """
+    times = Counter(write.uuid for writes in items for write in writes)
+    known = {*read_consumers(tx, times), *(one.consumer for one in read_held(tx, times))}
+    is_new = [
+        all(
+            write.allocations
+            and write.generation in (UNSET, None)
+            and times[write.uuid] == 1
+            and write.uuid not in known
+            for write in writes
+        )
+        for writes in items
+    ]
+    requests = list(compress(items, is_new))
+    writes = list(chain.from_iterable(requests))
+    providers = read_providers(tx, writes)
+    # Each request counts a provider's generation up once, as it does alone.
+    steps = Counter(
+        providers[uuid].id
+        for request in requests
+        for uuid in {uuid for write in request for uuid in write.allocations}
+    )
+    claim = Claim(writes, {}, providers, read_classes(tx, writes), [])
+    bump_generations(
+        tx, [Bump(provider, steps=count) for provider, count in steps.items()], for_usage=True
+    )
+    apply_claim(tx, claim)
+    return is_new
+
+
+def _release_at_once(tx: Tx, items: Sequence[ConsumerUUID]) -> list[bool]:
+    """Take everything from several consumers with as few statements as from one; which of them.
+
+    Who is named twice is left: the second finds nothing.
+    """
+    times = Counter(items)
+    released = _release(tx, [uuid for uuid, count in times.items() if count == 1])
+    return [uuid in released for uuid in items]
+
+
+def _release(tx: Tx, uuids: Sequence[ConsumerUUID]) -> set[ConsumerUUID]:
+    """Take everything from some consumers; those that held something."""
+    held = read_held(tx, uuids)
+    holders = {one.consumer for one in held}
+    stored = read_consumers(tx, holders)
+    give_back(tx, held)
+    delete_consumers(tx, list(stored.values()))
+    return holders
 
 
 def _newest(rows: Sequence[Any]) -> datetime | None:

@@ -91,7 +91,7 @@ def write_consumers(
         ConsumerRace: one was changed, made or deleted since it was read.
     """
     holding = [write for write in writes if write.allocations]
-    _delete_empty(tx, [stored[w.uuid] for w in writes if not w.allocations and w.uuid in stored])
+    delete_consumers(tx, [stored[w.uuid] for w in writes if not w.allocations and w.uuid in stored])
     if not holding:
         return
     owners = _ensure_owners(tx, holding)
@@ -110,16 +110,12 @@ def write_consumers(
             raise ConsumerRace([write.uuid for write in new]) from error
 
 
-def delete_consumer(tx: Tx, consumer: StoredConsumer) -> None:
-    """Remove the record of a consumer whose allocations have just been deleted.
+def delete_consumers(tx: Tx, emptied: Sequence[StoredConsumer]) -> None:
+    """Remove the records of consumers whose allocations have just been deleted.
 
     Raises:
-        ConsumerRace: it was changed since it was read.
+        ConsumerRace: one was changed since it was read.
     """
-    _delete_empty(tx, [consumer])
-
-
-def _delete_empty(tx: Tx, emptied: Sequence[StoredConsumer]) -> None:
     if not emptied:
         return
     deleted = tx.change(_DELETE, [{"consumer": one.id, "seen": one.generation} for one in emptied])

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import compress
 from typing import Any, Final, NamedTuple, TypeVar
 
 from sqlalchemy import Engine, Executable, exc, text
@@ -21,7 +23,7 @@ from sqlalchemy.engine import make_url
 
 from berth.model.errors import DatabaseUnavailable, LostRace, UnsupportedDatabase
 from berth.store import journal
-from berth.store.group_commit import GroupCommit, Write
+from berth.store.group_commit import GroupCommit, Joint, Write
 from berth.store.prepared import Parameters, Runner, Statements
 from berth.store.sqlite import PoolOptions, SqliteDialect
 from berth.store.standing import CommitFailed, StandingConnection
@@ -126,6 +128,14 @@ class Tx:
         return self._statements.prepared(statement).change(self._run, parameters)
 
 
+class _Outcome(NamedTuple):
+    """What a unit gave in a shared transaction that has not been committed yet."""
+
+    tx: Tx
+    result: Any
+    error: BaseException | None
+
+
 def utc_now() -> datetime:
     """The time as the tables hold it: UTC, naive."""
     return datetime.now(UTC).replace(tzinfo=None)
@@ -170,7 +180,9 @@ class Database:
             connection.begin()
             yield self._begun(Runner(connection))
 
-    def write(self, unit: Callable[[Tx], T], *, attempts: int = ATTEMPTS) -> T:
+    def write(
+        self, unit: Callable[[Tx], T], *, attempts: int = ATTEMPTS, joint: Joint | None = None
+    ) -> T:
         """Run a unit of work and commit it, or leave nothing of it.
 
         Units of several threads may share a transaction; each still succeeds or fails on its own,
@@ -178,6 +190,9 @@ class Database:
         be run several times, so all that it knows must be read in it. `attempts` bounds the runs
         that end in a lost race; 0 counts as 1. A lock that does not come free has a bound of its
         own.
+
+        Args:
+            joint: does the same for several such units at once; for units that give None.
 
         Raises:
             LostRace: other requests were faster each time.
@@ -189,7 +204,7 @@ class Database:
         )
         with _translated():
             while True:
-                write = Write(unit)
+                write = Write(unit, joint)
                 self._writes.settle(write)
                 try:
                     result: T = write.outcome()
@@ -258,18 +273,43 @@ class Database:
         try:
             with self._begun_to_write() as run:
                 began = True
-                done = [self._run_in_savepoint(write, run) for write in writes]
-                self._commit(run, [tx for tx, _, error in done if error is None])
+                done = self._run_jointly(writes, run)
+                for write in writes:
+                    if write not in done:
+                        done[write] = self._run_in_savepoint(write.unit, run)
+                parts = dict.fromkeys(one.tx for one in done.values() if one.error is None)
+                self._commit(run, list(parts))
         except (exc.SQLAlchemyError, journal.NoWriter):
             if not began:
                 raise
             return False
-        for write, (_, result, error) in zip(writes, done, strict=True):
-            if error is None:
-                write.succeed(result)
+        for write, one in done.items():
+            if one.error is None:
+                write.succeed(one.result)
             else:
-                write.fail(error)
+                write.fail(one.error)
         return True
+
+    def _run_jointly(self, writes: Sequence[Write], run: Runner) -> dict[Write, _Outcome]:
+        """Do at once what can be done at once; those for which that was done.
+
+        What is refused together is left: of which of them that is true is found out one by one.
+        """
+        kinds: dict[Callable[..., Any], list[Write]] = {}
+        for write in writes:
+            if write.joint is not None:
+                kinds.setdefault(write.joint.run, []).append(write)
+        done: dict[Write, _Outcome] = {}
+        for run_all, alike in kinds.items():
+            if len(alike) > 1:
+                items = [write.joint.item for write in alike if write.joint is not None]
+                outcome = self._run_in_savepoint(partial(run_all, items=items), run)
+                if outcome.error is None:
+                    each = outcome._replace(result=None)
+                    done.update(dict.fromkeys(compress(alike, outcome.result), each))
+                elif not isinstance(outcome.error, Exception):
+                    raise outcome.error
+        return done
 
     def _settle_alone(self, write: Write) -> None:
         try:
@@ -291,7 +331,7 @@ class Database:
         # Reached too when the COMMIT failed and yet took place.
         return result
 
-    def _run_in_savepoint(self, write: Write, run: Runner) -> tuple[Tx, Any, BaseException | None]:
+    def _run_in_savepoint(self, unit: Callable[[Tx], Any], run: Runner) -> _Outcome:
         """What a unit gave, or raised: then nothing of it is left.
 
         Raises:
@@ -300,14 +340,14 @@ class Database:
         tx = self._begun(run)
         tx.change(_SAVEPOINT, {})
         try:
-            result = write.unit(tx)
+            result = unit(tx)
         except exc.DBAPIError:
             raise
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for it
             tx.change(_ROLLBACK, {})
-            return tx, None, error
+            return _Outcome(tx, None, error)
         tx.change(_RELEASE, {})
-        return tx, result, None
+        return _Outcome(tx, result, None)
 
     @contextmanager
     def _begun_to_write(self) -> Iterator[Runner]:

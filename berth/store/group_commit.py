@@ -11,19 +11,38 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 #: Writes in one transaction: after so many the fixed costs hardly count, and those that come later
 #: should not wait for ever more.
 WRITES_MAX: Final = 64
 
 
-class Write:
-    """One write that waits for its outcome. Belongs to the thread that asked for it."""
+class Joint(NamedTuple):
+    """How a write can be done together with others of its kind, for less than each alone.
 
-    def __init__(self, unit: Callable[[Any], Any]) -> None:
+    Attributes:
+        run: does as many of some writes as it can all at once, in a transaction, and says for each
+            whether it did; what it leaves, and all of them if it raises, is done one by one. What
+            it does must be what the units would have done in some order.
+        item: what `run` is told of this one.
+    """
+
+    run: Callable[[Any, Sequence[Any]], Sequence[bool]]
+    item: Any
+
+
+class Write:
+    """One write that waits for its outcome. Belongs to the thread that asked for it.
+
+    Args:
+        joint: for units that give None.
+    """
+
+    def __init__(self, unit: Callable[[Any], Any], joint: Joint | None = None) -> None:
         self.unit: Final = unit
+        self.joint: Final = joint
         self._result: Any = None
         self._error: BaseException | None = None
         self._is_settled = False

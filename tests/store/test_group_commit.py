@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -14,15 +16,29 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
-from berth.model.errors import BerthError, CapacityExceeded, DatabaseUnavailable
+from berth.model.errors import (
+    AllocationsNotFound,
+    BerthError,
+    CapacityExceeded,
+    ConsumerGenerationConflict,
+    DatabaseUnavailable,
+)
 from berth.store import group_commit
-from berth.store.allocations import consumer_allocations
+from berth.store.allocations import consumer_allocations, delete_allocations
 from berth.store.database import Database, DatabaseOptions, Tx, open_database
 from berth.store.group_commit import GroupCommit, Write
 from berth.store.prepared import Runner
 from berth.store.sqlite import SqliteDialect
 from berth.store.usages import provider_usages
-from tests.store.fleet import add_provider, claim, consumer, holding, provider
+from tests.store.fleet import (
+    add_provider,
+    claim,
+    consumer,
+    generation,
+    holding,
+    provider,
+    restock,
+)
 from tests.store.statements import counted_statements
 
 TIMEOUT = 30
@@ -97,15 +113,77 @@ def together(db: Database) -> Iterator[Callable[..., Future[Any]]]:
 
 
 def test_writes_that_wait_share_one_commit(db: Database) -> None:
-    """Ten claims on one provider: one transaction, one move of the clock."""
+    """Nine providers that get other resources: one transaction, one move of the clock."""
+    for number in range(9):
+        add_provider(db, number, VCPU=10)
+    with counted_statements(db) as sent, together(db) as ask:
+        asked = [ask(partial(restock, db, number, VCPU=11)) for number in range(9)]
+    for one in asked:
+        one.result(TIMEOUT)
+    assert sent_of(sent, "UPDATE berth_writer") == 1
+    assert sent_of(sent, "SAVEPOINT") == 9
+
+
+def test_new_claims_are_written_at_once(db: Database) -> None:
+    """Nine on one provider, with the statements of one; each still counts the generation up."""
     add_provider(db, 1, VCPU=10)
     claim(db, holding(0, {1: {"VCPU": 1}}))
+    before = generation(db, 1)
+    with counted_statements(db) as alone:
+        claim(db, holding(10, {1: {"VCPU": 1}}))
     with counted_statements(db) as sent, together(db) as ask:
-        claims = [ask(claim, db, holding(n, {1: {"VCPU": 1}})) for n in range(1, 10)]
-    assert [one.result(TIMEOUT) for one in claims] == [None] * 9
+        claims = [ask(claim, db, holding(n, {1: {"VCPU": 1}})) for n in range(1, 9)]
+    assert [one.result(TIMEOUT) for one in claims] == [None] * 8
     assert provider_usages(db, provider(1)).usages == {"VCPU": 10}
-    assert len([one for one in sent if one.startswith("UPDATE berth_writer")]) == 1
-    assert len([one for one in sent if one.startswith("SAVEPOINT")]) == 9
+    assert generation(db, 1) == before + 9
+    # The first transaction, which holds the others up, and the savepoint's two.
+    assert len(sent) == len(alone) + 1 + 2
+
+
+def test_releases_are_written_at_once(db: Database) -> None:
+    """Nine consumers give back what they hold; the tenth holds nothing, and is told so."""
+    add_provider(db, 1, VCPU=10)
+    for number in range(9):
+        claim(db, holding(number, {1: {"VCPU": 1}}))
+    with counted_statements(db) as sent, together(db) as ask:
+        gone = [ask(delete_allocations, db, consumer(number)) for number in range(9)]
+        twice = ask(delete_allocations, db, consumer(0))
+        nobody = ask(delete_allocations, db, consumer(20))
+    assert provider_usages(db, provider(1)).usages == {"VCPU": 0}
+    told = Counter(type(one.exception(TIMEOUT)) for one in (*gone, twice))
+    assert told == {type(None): 9, AllocationsNotFound: 1}
+    assert isinstance(nobody.exception(TIMEOUT), AllocationsNotFound)
+    assert sent_of(sent, "DELETE FROM allocations") == 2
+
+
+def test_a_swap_is_no_way_around_what_neither_could_do_alone(db: Database) -> None:
+    """Two full providers, two consumers that would each move to the other's: together it fits."""
+    add_provider(db, 1, VCPU=1)
+    add_provider(db, 2, VCPU=1)
+    claim(db, holding(1, {1: {"VCPU": 1}}))
+    claim(db, holding(2, {2: {"VCPU": 1}}))
+    with together(db) as ask:
+        moves = [
+            ask(claim, db, holding(1, {2: {"VCPU": 1}}, seen=1)),
+            ask(claim, db, holding(2, {1: {"VCPU": 1}}, seen=1)),
+        ]
+    assert [type(one.exception(TIMEOUT)) for one in moves] == [CapacityExceeded] * 2
+
+
+def test_one_consumer_is_made_once(db: Database) -> None:
+    """Of two claims for the same new one the second is told that it is there."""
+    add_provider(db, 1, VCPU=10)
+    with together(db) as ask:
+        claims = [ask(claim, db, holding(1, {1: {"VCPU": 1}}, seen=None)) for _ in range(2)]
+        other = ask(claim, db, holding(2, {1: {"VCPU": 1}}, seen=None))
+    told = [type(one.exception(TIMEOUT)) for one in (*claims, other)]
+    assert told == [type(None), ConsumerGenerationConflict, type(None)]
+    assert provider_usages(db, provider(1)).usages == {"VCPU": 2}
+
+
+def sent_of(sent: list[str], beginning: str) -> int:
+    """How many of some statements begin so."""
+    return sum(one.startswith(beginning) for one in sent)
 
 
 def test_each_succeeds_or_fails_on_its_own(db: Database) -> None:
