@@ -14,7 +14,7 @@ project_copyright = "the berth authors, Apache License 2.0"
 version = release = berth.__version__
 
 extensions = ["myst_parser", "reference_directives"]
-exclude_patterns = ["_build", "_ext"]
+exclude_patterns = ["_build", "_ext", "performance"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 

@@ -25,6 +25,7 @@ from tests.docs.pages import FENCE, PAGES, ROOT, Block, blocks
 KINDS = {
     *("sh", "python", "ini", "yaml", "json"),
     *("{include} ../README.md", "{include} ../CONTRIBUTING.md", "{include} ../CHANGELOG.md"),
+    "{include} performance/results.md",
     *("{toctree}", "{berth-options}", "{berth-commands}", "{berth-exit-codes}", "{berth-policy}"),
     *("console", "text", "http"),
 }
