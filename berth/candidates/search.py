@@ -135,7 +135,8 @@ def _first_of_each(batches: Iterable[Batch], rows: int, more: list[Batch]) -> It
             served[before.positions] = True
             is_first = ~served[batch.positions]
             first = batch.at(is_first)
-            more.append(batch.at(~is_first))
+            if not is_first.all():
+                more.append(batch.at(~is_first))
         if len(first.positions):
             yield first
         before = first

@@ -98,6 +98,26 @@ def test_a_capped_search_goes_deep_or_wide(
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_limit_that_is_not_reached_leaves_nothing_out(
+    prepared: Path, strategy: GenerationStrategy
+) -> None:
+    """Two hosts can serve in one way each, which differ; a third, of another shape, in one."""
+    fleet = world("""
+        one
+          one_a  VGPU=2
+          one_b  VGPU=1
+        two
+          two_a  VGPU=1
+          two_b  VGPU=2
+        three  VGPU=2
+    """)
+    query = replace(parse_query("resources=VGPU:2", 39), limit=10)
+    with snapshot_of(fleet, prepared) as snapshot:
+        found = ask(snapshot, fleet, query, 39, settings=SearchSettings(strategy=strategy))
+    assert found == answer(fleet, query, 39)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_without_a_cap_the_strategy_changes_nothing(
     prepared: Path, strategy: GenerationStrategy
 ) -> None:
