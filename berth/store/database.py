@@ -255,40 +255,57 @@ class Database:
         self._writes = GroupCommit(self._settle)
         self.engine.dispose(close=False)
 
-    def _settle(self, writes: list[Write]) -> None:
-        """Run and commit some writes: together if that goes well, else each on its own."""
-        if len(writes) > 1 and self._settle_together(writes):
+    def _settle(self, take: Callable[[], list[Write]]) -> None:
+        """Run and commit what waits: together if that goes well, else each on its own, since a
+        fault in one of them must not be a fault of all.
+
+        Raises:
+            SQLAlchemyError: nothing could be begun, or the only one failed.
+        """
+        writes: list[Write] = []
+        try:
+            with self._begun_to_write() as run:
+                writes = take()
+                done = (
+                    self._run_alone(writes[0], run)
+                    if len(writes) == 1
+                    else self._run_all(writes, run)
+                )
+                parts = dict.fromkeys(one.tx for one in done.values() if one.error is None)
+                if parts:
+                    self._commit(run, list(parts))
+        except journal.NoWriter:
+            self._writer = self._enrolled()
+        except exc.SQLAlchemyError:
+            if len(writes) < 2:
+                raise
+        else:
+            for write, one in done.items():
+                if one.error is None:
+                    write.succeed(one.result)
+                else:
+                    write.fail(one.error)
             return
         for write in writes:
             self._settle_alone(write)
 
-    def _settle_together(self, writes: Sequence[Write]) -> bool:
-        """False, and nothing done, when the database failed: a fault in one of them must not be a
-        fault of all.
-
-        Raises:
-            SQLAlchemyError: nothing could be begun.
-        """
-        began = False
+    def _run_alone(self, write: Write, run: Runner) -> dict[Write, _Outcome]:
+        """Run the only write of a transaction, which must not be committed if it fails."""
+        tx = self._begun(run)
         try:
-            with self._begun_to_write() as run:
-                began = True
-                done = self._run_jointly(writes, run)
-                for write in writes:
-                    if write not in done:
-                        done[write] = self._run_in_savepoint(write.unit, run)
-                parts = dict.fromkeys(one.tx for one in done.values() if one.error is None)
-                self._commit(run, list(parts))
-        except (exc.SQLAlchemyError, journal.NoWriter):
-            if not began:
-                raise
-            return False
-        for write, one in done.items():
-            if one.error is None:
-                write.succeed(one.result)
-            else:
-                write.fail(one.error)
-        return True
+            return {write: _Outcome(tx, write.unit(tx), None)}
+        except exc.DBAPIError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for it
+            return {write: _Outcome(tx, None, error)}
+
+    def _run_all(self, writes: Sequence[Write], run: Runner) -> dict[Write, _Outcome]:
+        """Run several writes in one transaction, each to fail or to succeed by itself."""
+        done = self._run_jointly(writes, run)
+        for write in writes:
+            if write not in done:
+                done[write] = self._run_in_savepoint(write.unit, run)
+        return done
 
     def _run_jointly(self, writes: Sequence[Write], run: Runner) -> dict[Write, _Outcome]:
         """Do at once what can be done at once; those for which that was done.

@@ -88,11 +88,12 @@ class GroupCommit:
     """The queue of one process before one database.
 
     Args:
-        commit: settles each of some writes, all in one transaction if it can; called by one thread
-            at a time.
+        commit: settles each of the writes that its argument gives, all in one transaction if it
+            can; called by one thread at a time. It asks for them once, as late as it can: those
+            that come while it waits for the database's lock share the commit.
     """
 
-    def __init__(self, commit: Callable[[list[Write]], None]) -> None:
+    def __init__(self, commit: Callable[[Callable[[], list[Write]]], None]) -> None:
         self._commit = commit
         self._lock = threading.Lock()
         self._waiting: deque[Write] = deque()
@@ -110,12 +111,18 @@ class GroupCommit:
         assert write.is_settled, "whoever leads takes the oldest, and that is its own"
 
     def _lead(self) -> None:
-        with self._lock:
-            group = [self._waiting.popleft() for _ in range(min(len(self._waiting), WRITES_MAX))]
+        group: list[Write] = []
+
+        def take() -> list[Write]:
+            with self._lock:
+                count = min(len(self._waiting), WRITES_MAX)
+                group.extend(self._waiting.popleft() for _ in range(count))
+            return group
+
         try:
-            self._commit(group)
+            self._commit(take)
         except BaseException as error:  # noqa: BLE001 - raised again in the threads that wait for it
-            for write in group:
+            for write in group or take():
                 if not write.is_settled:
                     write.fail(error)
         finally:

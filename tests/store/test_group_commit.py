@@ -249,7 +249,7 @@ def test_a_lock_is_waited_for_once_by_all_who_need_it(
 
     monkeypatch.setattr(SqliteDialect, "begin_writing", stays_locked)
     with pytest.raises(OperationalError):
-        db._settle([Write(lambda tx: None) for _ in range(5)])
+        db._settle(lambda: [Write(lambda tx: None) for _ in range(5)])
     assert len(begun) == 1
 
 
@@ -291,7 +291,8 @@ def test_no_more_than_so_many_share_a_commit(monkeypatch: pytest.MonkeyPatch) ->
     groups: list[int] = []
     entered, may_go = Event(), Event()
 
-    def settle(writes: list[Write]) -> None:
+    def settle(take: Callable[[], list[Write]]) -> None:
+        writes = take()
         entered.set()
         assert may_go.wait(TIMEOUT)
         groups.append(len(writes))
@@ -310,14 +311,39 @@ def test_no_more_than_so_many_share_a_commit(monkeypatch: pytest.MonkeyPatch) ->
     assert groups == [1, 3, 3, 1]
 
 
+def test_who_comes_while_the_lock_is_waited_for_shares_the_commit(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process has it; who leads takes along whom it finds when it is its turn."""
+    add_provider(db, 1, VCPU=10)
+    begin, waits, has_it = SqliteDialect.begin_writing, Event(), Event()
+
+    def wait_for_it(dialect: SqliteDialect, run: Runner) -> None:
+        waits.set()
+        assert has_it.wait(TIMEOUT)
+        begin(dialect, run)
+
+    monkeypatch.setattr(SqliteDialect, "begin_writing", wait_for_it)
+    with counted_statements(db) as sent, ThreadPoolExecutor(5) as pool:
+        claims = [pool.submit(claim, db, holding(0, {1: {"VCPU": 1}}))]
+        assert waits.wait(TIMEOUT)
+        claims += [pool.submit(claim, db, holding(n, {1: {"VCPU": 1}})) for n in range(1, 5)]
+        while len(db._writes._waiting) < 5:
+            pass
+        has_it.set()
+        for one in claims:
+            one.result(TIMEOUT)
+    assert sent_of(sent, "BEGIN IMMEDIATE") == 1
+
+
 def test_a_fault_of_the_leader_reaches_everybody() -> None:
     """Nobody waits for ever, and the next write is led by somebody."""
     faults = [BerthError("broken")]
 
-    def settle(writes: list[Write]) -> None:
+    def settle(take: Callable[[], list[Write]]) -> None:
         if faults:
             raise faults.pop()
-        for write in writes:
+        for write in take():
             write.succeed("done")
 
     queue = GroupCommit(settle)
@@ -332,8 +358,8 @@ def test_a_fault_of_the_leader_reaches_everybody() -> None:
 def test_a_fault_after_the_commit_does_not_take_back_what_was_told() -> None:
     """Whose outcome is known keeps it, whatever becomes of those behind it."""
 
-    def settle(writes: list[Write]) -> None:
-        writes[0].succeed("done")
+    def settle(take: Callable[[], list[Write]]) -> None:
+        take()[0].succeed("done")
         raise BerthError("broken")
 
     queue = GroupCommit(settle)
