@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter, methodcaller
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -156,42 +157,30 @@ class Runner:
 
     def fetch(self, text: str, values: Sequence[Any]) -> list[Any]:
         """All rows of a query."""
-        cursor = None
-        try:
-            cursor = self._driver.cursor()
-            if self._listeners:
-                self._announce(cursor, text, values, many=False)
-            cursor.execute(text, values)
-            rows: list[Any] = cursor.fetchall()
-        except self._error as error:
-            raise self._wrapped(error, text, values) from error
-        finally:
-            _close(cursor)
+        rows: list[Any] = self._sent(text, values, _rows_of)
         return rows
 
     def change(self, text: str, values: Sequence[Any]) -> int:
         """The number of rows that were written."""
-        cursor = None
-        try:
-            cursor = self._driver.cursor()
-            if self._listeners:
-                self._announce(cursor, text, values, many=False)
-            cursor.execute(text, values)
-            return int(cursor.rowcount)
-        except self._error as error:
-            raise self._wrapped(error, text, values) from error
-        finally:
-            _close(cursor)
+        return int(self._sent(text, values, _rowcount_of))
 
     def change_many(self, text: str, values: Sequence[Sequence[Any]]) -> int:
         """The number of rows that were written, by all runs together."""
+        return int(self._sent(text, values, _rowcount_of, many=True))
+
+    def _sent(
+        self, text: str, values: Sequence[Any], outcome: Callable[[Any], Any], *, many: bool = False
+    ) -> Any:
         cursor = None
         try:
             cursor = self._driver.cursor()
             if self._listeners:
-                self._announce(cursor, text, values, many=True)
-            cursor.executemany(text, values)
-            return int(cursor.rowcount)
+                self._announce(cursor, text, values, many=many)
+            if many:
+                cursor.executemany(text, values)
+            else:
+                cursor.execute(text, values)
+            return outcome(cursor)
         except self._error as error:
             raise self._wrapped(error, text, values) from error
         finally:
@@ -247,6 +236,10 @@ class Runner:
             connection_invalidated=is_lost,
             dialect=dialect,
         )
+
+
+_rows_of: Final = methodcaller("fetchall")
+_rowcount_of: Final = attrgetter("rowcount")
 
 
 def _close(cursor: Any) -> None:
