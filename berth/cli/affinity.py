@@ -7,13 +7,14 @@ Held to one processor a worker answered twice as many candidates queries to 16 c
 """
 
 import os
+from contextlib import suppress
 
 
 def pin(worker: int, workers: int, parent: int) -> None:
     """Hold this process, with all threads that it will start, to one of the processors it may use.
 
     Does nothing where there are fewer processors than workers, or where the system knows no such
-    thing.
+    thing or does not allow it.
 
     Args:
         worker: its number, from 0.
@@ -23,4 +24,5 @@ def pin(worker: int, workers: int, parent: int) -> None:
         return
     processors = sorted(os.sched_getaffinity(0))
     if workers <= len(processors):
-        os.sched_setaffinity(0, {processors[(parent + worker) % len(processors)]})
+        with suppress(OSError):
+            os.sched_setaffinity(0, {processors[(parent + worker) % len(processors)]})
