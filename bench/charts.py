@@ -13,7 +13,7 @@ from html import escape
 from typing import Final, NamedTuple
 
 _WIDTH: Final = 850
-_LEFT, _RIGHT, _TOP, _BOTTOM = 80, 20, 54, 54
+_LEFT, _RIGHT, _TOP, _BOTTOM = 80, 36, 54, 54
 _PLOT_HEIGHT: Final = 300
 _LABELS_WIDTH: Final = 330
 _BAR_HEIGHT: Final = 15
@@ -29,6 +29,7 @@ _LIGHT: Final = (
     "#475569",
     "#dc2626",
     "#65a30d",
+    "#92400e",
 )
 _DARK: Final = (
     "#38bdf8",
@@ -39,6 +40,7 @@ _DARK: Final = (
     "#cbd5e1",
     "#f87171",
     "#a3e635",
+    "#fdba74",
 )
 
 
