@@ -86,6 +86,7 @@ def test_requests_are_logged_as_operators_expect(service: Service) -> None:
 
 def test_a_write_is_seen_through_every_connection_at_once(service: Service) -> None:
     """Whichever worker took a write, the next read of any other connection shows it."""
+    wait_until(lambda: listeners(service.port) == 2, "both workers")
     clients = [Client.at(service.url) for _ in range(12)]
     for number in range(24):
         provider = create_provider(clients[number % len(clients)])
@@ -118,14 +119,25 @@ def workers_hit(service: Service, clients: list[Client]) -> int:
     )
 
 
+def listeners(port: int) -> int:
+    """How many sockets listen on a port; the service says that it serves when one does."""
+    return sum(state == "0A" for at, _, state, _ in sockets() if at == port)
+
+
 def inodes_of_connections(server_port: int, client_ports: set[int]) -> set[str]:
     """What /proc/PID/fd shows for the server's ends of some connections."""
-    inodes = set()
+    return {
+        f"socket:[{inode}]"
+        for local, remote, _, inode in sockets()
+        if local == server_port and remote in client_ports
+    }
+
+
+def sockets() -> Iterator[tuple[int, int, str, str]]:
+    """All of this machine's TCP sockets: (local port, remote port, state, inode)."""
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        _, local, remote, *rest = line.split()
-        if int(local[-4:], 16) == server_port and int(remote[-4:], 16) in client_ports:
-            inodes.add(f"socket:[{rest[6]}]")
-    return inodes
+        _, local, remote, state, *rest = line.split()
+        yield int(local[-4:], 16), int(remote[-4:], 16), state, rest[5]
 
 
 def link_target(link: Path) -> str:
