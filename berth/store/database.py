@@ -329,24 +329,11 @@ class Database:
         return done
 
     def _settle_alone(self, write: Write) -> None:
+        """Run and commit one of several; what becomes of it is its own."""
         try:
-            try:
-                result = self._run(write.unit)
-            except journal.NoWriter:
-                self._writer = self._enrolled()
-                result = self._run(write.unit)
+            self._settle(lambda: [write])
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for it
             write.fail(error)
-        else:
-            write.succeed(result)
-
-    def _run(self, unit: Callable[[Tx], T]) -> T:
-        with self._begun_to_write() as run:
-            tx = self._begun(run)
-            result = unit(tx)
-            self._commit(run, [tx])
-        # Reached too when the COMMIT failed and yet took place.
-        return result
 
     def _run_in_savepoint(self, unit: Callable[[Tx], Any], run: Runner) -> _Outcome:
         """What a unit gave, or raised: then nothing of it is left.

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from sqlalchemy import (
     BindParameter,
+    ClauseElement,
     Connection,
     Dialect,
     Executable,
@@ -222,12 +223,12 @@ class Runner:
         for listener in self._listeners:
             listener(self.connection, cursor, text, values, None, many)
 
-    def _wrapped(self, error: Exception, text: str, values: Any) -> BaseException:
+    def _wrapped(self, error: Any, text: str, values: Any) -> BaseException:
         dialect = self.connection.dialect
-        is_lost = dialect.is_disconnect(error, self._driver, None)  # type: ignore[arg-type]
+        is_lost = dialect.is_disconnect(error, self._driver, None)
         if is_lost:
             self.connection.invalidate(error)
-        return exc.DBAPIError.instance(
+        wrapped: BaseException = exc.DBAPIError.instance(
             text,
             values,
             error,
@@ -236,6 +237,7 @@ class Runner:
             connection_invalidated=is_lost,
             dialect=dialect,
         )
+        return wrapped
 
 
 _rows_of: Final = methodcaller("fetchall")
@@ -257,7 +259,8 @@ def insert_of(table: Table, *columns: str) -> Insert:
 
 
 def _compiled(statement: Executable, dialect: Dialect) -> SQLCompiler:
-    compiled = statement.compile(dialect=dialect)  # type: ignore[attr-defined]
+    assert isinstance(statement, ClauseElement)
+    compiled = statement.compile(dialect=dialect)
     assert isinstance(compiled, SQLCompiler)
     return compiled
 
