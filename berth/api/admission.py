@@ -23,10 +23,10 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from berth.api import errors
 from berth.api.errors import MICROVERSION, OVERLOADED, RETRY_AFTER_S, Refused
 from berth.api.microversion import negotiate
+from berth.api.paths import is_version_document
 from berth.config import AdmissionSettings
 
 _READS = ("GET", "HEAD", "OPTIONS")
-_VERSION_DOCUMENT = ("/", "", None)
 
 #: How long a refusal takes where the line is full. Many clients ask again at once, whatever they
 #: are told: fifteen hundred of them left a tenth of the processor's time to those who run.
@@ -128,7 +128,7 @@ def admit(
 
     def wrap(application: WSGIApplication) -> WSGIApplication:
         def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-            if environ.get("PATH_INFO") in _VERSION_DOCUMENT:
+            if is_version_document(environ):
                 return application(environ, start_response)
             line = reads if environ["REQUEST_METHOD"] in _READS else writes
             if not line.enter():

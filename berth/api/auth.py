@@ -16,6 +16,7 @@ from oslo_context.context import RequestContext
 
 from berth.api import errors
 from berth.api.errors import Refused
+from berth.api.paths import is_version_document
 from berth.api.request import CONTEXT
 
 Layer = Callable[[WSGIApplication], WSGIApplication]
@@ -64,7 +65,7 @@ def keystone(application: WSGIApplication, conf: cfg.ConfigOpts) -> WSGIApplicat
     guarded: WSGIApplication = auth_token.AuthProtocol(application, {"oslo_config_config": conf})
 
     def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        if environ.get("PATH_INFO") in ("/", "", None):
+        if is_version_document(environ):
             return application(environ, start_response)
         return guarded(environ, start_response)
 
@@ -76,7 +77,7 @@ def identify(application: WSGIApplication) -> WSGIApplication:
 
     def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         context = RequestContext.from_environ(environ, request_id=environ[errors.REQUEST_ID])
-        if context.user_id is None and environ.get("PATH_INFO") not in ("/", "", None):
+        if context.user_id is None and not is_version_document(environ):
             refused = Refused(401, "The request does not say who its user is.")
             return unauthorized(refused, environ, start_response)
         environ[CONTEXT] = context

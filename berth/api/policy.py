@@ -328,6 +328,9 @@ class Subject:
 
 Decision = Callable[[Subject], bool]
 
+#: For each path that is watched what tells one content from another; None: it is not there.
+_State = tuple[tuple[int, int, int] | None, ...]
+
 
 class _Rule(NamedTuple):
     """A rule in force."""
@@ -351,8 +354,7 @@ class Policy:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
         self._lock = threading.Lock()
-        self._watched = _policy_paths(conf)
-        self._state = _state_of(self._watched)
+        self._state = _state_of(_policy_paths(conf))
         self._rules = _load(conf)
         self._looked_at = time.monotonic()
         #: (rule, roles) -> whether it lets them in, where nothing else counts.
@@ -398,17 +400,16 @@ class Policy:
 
     def _look_again(self) -> None:
         self._looked_at = time.monotonic()
-        self._watched = _policy_paths(self._conf)
-        if _state_of(self._watched) != self._state:
-            self._reload()
+        state = _state_of(_policy_paths(self._conf))
+        if state != self._state:
+            self._reload(state)
 
-    def _reload(self) -> None:
+    def _reload(self, state: _State) -> None:
         """Read the files again; if one cannot be read, the rules stay as they were."""
         if not self._lock.acquire(blocking=False):
             return
         try:
-            self._watched = _policy_paths(self._conf)
-            self._state = _state_of(self._watched)
+            self._state = state
             self._rules = _load(self._conf)
             self._kept = {}
         except Exception:
@@ -438,7 +439,7 @@ def _paths_in(folder: str) -> list[str]:
         return []
 
 
-def _state_of(paths: tuple[str, ...]) -> tuple[tuple[int, int, int] | None, ...]:
+def _state_of(paths: tuple[str, ...]) -> _State:
     """What tells one content of the paths from another."""
     return tuple(map(_stamp_of, paths))
 
