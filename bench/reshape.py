@@ -9,11 +9,10 @@ from typing import Final
 from bench.case import Case
 from bench.churn import generation_of
 from bench.client import Client
-from bench.driver import Script
 from bench.fleet import Holding, Inventories, Provider, child_uuid, consumer_uuid, host_uuid
 from bench.http1 import Requests
 from bench.loading import load_holding, load_provider
-from bench.sample import Round, Sample, Samples, clock, timed
+from bench.sample import Round, Sample, Samples, asking, timed
 from bench.server import RunningServer
 
 CONSUMERS: Final = 50
@@ -42,7 +41,13 @@ def _measure(server: RunningServer, wanted: Round) -> Samples:
         if client.request("GET", f"/resource_providers/{_ROOT}")[0] == 404:
             _make_host(client)
     # No rate: what is moved has to be read in between.
-    timed(server, [_reshaping(server, sample, wanted.seconds)], wanted)
+    requests = Requests(server.port)
+
+    def request() -> bytes:
+        # Not timed: in a real upgrade the driver knows all this already.
+        return requests.post("/reshaper", _body(server))
+
+    timed(server, [asking(request, sample, wanted.seconds)], wanted)
     return {"": sample}
 
 
@@ -53,20 +58,6 @@ def _make_host(client: Client) -> None:
     for number in range(CONSUMERS):
         consumer = consumer_uuid(_FIRST_CONSUMER + number)
         load_holding(client, Holding(consumer, "bench-reshape", {_ROOT: _HELD}))
-
-
-def _reshaping(server: RunningServer, sample: Sample, seconds: float) -> Script:
-    requests = Requests(server.port)
-    end = clock() + seconds
-    while True:
-        # Not timed: in a real upgrade the driver knows all this already.
-        request = requests.post("/reshaper", _body(server))
-        start = clock()
-        answer = yield request
-        now = clock()
-        sample.take(answer, now - start)
-        if now >= end:
-            return
 
 
 def _body(server: RunningServer) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bench.driver import Script, drive
@@ -71,18 +71,23 @@ def ask(server: RunningServer, request: bytes, wanted: Round, *, clients_count: 
         TimedOut: an answer took too long.
     """
     first, sample = Sample(), Sample()
-    first.elapsed = timed(server, [asking(request, first, 0.0)], wanted)
+    first.elapsed = timed(server, [asking(lambda: request, first, 0.0)], wanted)
     if first.elapsed > wanted.seconds:
         return first
-    scripts = [asking(request, sample, wanted.seconds) for _ in range(clients_count)]
+    scripts = [asking(lambda: request, sample, wanted.seconds) for _ in range(clients_count)]
     sample.elapsed = timed(server, scripts, wanted)
     return sample
 
 
-def asking(request: bytes, sample: Sample, seconds: float) -> Script:
-    """A client that asks the same again and again for some seconds, and at least once."""
+def asking(make: Callable[[], bytes], sample: Sample, seconds: float) -> Script:
+    """A client that asks again and again for some seconds, and at least once.
+
+    Args:
+        make: makes the next request, which is not timed.
+    """
     end = clock() + seconds
     while True:
+        request = make()
         start = clock()
         answer = yield request
         now = clock()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import json
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -68,23 +69,24 @@ def _stale_generation(dice: Dice, step: Step) -> Step:
 
 def _odd_value(dice: Dice, step: Step) -> Step:
     """Another value somewhere in the body."""
-    content = _content(step)
-    places = list(_places(content))
-    if not places:
-        return _odd_parameter(dice, step)
-    holder, key = dice.one_of(places)
-    holder[key] = dice.one_of(_ODD_VALUES)
-    return _with_content(step, content)
+
+    def spoil(holder: Any, key: Any) -> None:
+        holder[key] = dice.one_of(_ODD_VALUES)
+
+    return _spoilt_somewhere(dice, step, spoil)
 
 
 def _missing_key(dice: Dice, step: Step) -> Step:
     """Something of the body left out."""
+    return _spoilt_somewhere(dice, step, operator.delitem)
+
+
+def _spoilt_somewhere(dice: Dice, step: Step, spoil: Callable[[Any, Any], None]) -> Step:
     content = _content(step)
     places = list(_places(content))
     if not places:
         return _odd_parameter(dice, step)
-    holder, key = dice.one_of(places)
-    del holder[key]
+    spoil(*dice.one_of(places))
     return _with_content(step, content)
 
 
