@@ -388,6 +388,7 @@ class Server(MPServer):
             self._announce()
             return
 
+    # As MPServer has it, which is not as its own base class says.
     def _spawn_worker(self, idx: int, target: Any, callback_loader: Any) -> Any:  # type: ignore[override]
         """Start a worker, which is told its number."""
         loader = functools.partial(callback_loader, idx)

@@ -4,12 +4,13 @@ of them are kept than there is room for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from berth.candidates import summaries
+from berth.candidates.local import Rows
+from berth.index.block import Block
 from berth.index.snapshot import Snapshot
 from tests.candidates.engine import ask_raw, snapshot_of
 from tests.queries import parse_query
@@ -32,9 +33,9 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     made: list[int] = []
     fill = summaries._filled
 
-    def counted(template: summaries._Template, block: object, rows: Sequence[int]) -> list[bytes]:
+    def counted(template: summaries._Template, block: Block, rows: Rows) -> list[bytes]:
         made.append(len(rows))
-        return fill(template, block, rows)  # type: ignore[arg-type]
+        return fill(template, block, rows)
 
     monkeypatch.setattr(summaries, "_filled", counted)
     return made

@@ -301,6 +301,7 @@ class _Check:
         what = "consumer" if about.startswith("c") else "provider"
         reasons = [f"{short(about)} is then {stuck.state}, and none of these can be next:"]
         for event in sorted(stuck.waiting, key=lambda event: event.end):
+            # Events of consumers have rules of consumers, which no type says here.
             judged = event.what.rule.judge(stuck.state)  # type: ignore[arg-type]
             reason = judged if isinstance(judged, str) else "possible, but leads nowhere"
             reasons.append(f"{self.history.story([event.what.operation])}\n    ({reason})")

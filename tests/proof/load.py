@@ -337,19 +337,19 @@ class Client:
     def _reshape(self) -> None:
         """Move a part of a node's inventory, and a consumer on it, to another node."""
         source, target = self._rng.sample(NODES, 2)
-        stocks = [self._inventory_of(source), self._inventory_of(target)]
+        from_stock, to_stock = self._inventory_of(source), self._inventory_of(target)
         holders = self._read(
             f"/resource_providers/{source}/allocations",
             lambda body: answers.of_provider_allocations(source, body),
         )
-        if not holders or not holders["allocations"] or None in stocks:
+        if not holders or not holders["allocations"] or from_stock is None or to_stock is None:
             return
         consumer = self._rng.choice(sorted(holders["allocations"]))
         known = self._look_at(consumer)
         amount = sum(of for provider, _, of in known.held if provider == source)
         if not amount:
             return
-        (from_generation, there), (to_generation, here) = stocks  # type: ignore[misc]
+        (from_generation, there), (to_generation, here) = from_stock, to_stock
         moved = ConsumerWrite(consumer, known.generation, _moved(known.held, source, target))
         left = max(there - amount, 1)
         changes = (

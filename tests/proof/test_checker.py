@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.proof.checker import check
-from tests.proof.history import History, Operation, Refusal, Why
+from tests.proof.history import History, Operation, Refusal, Seen, Why
 from tests.proof.told import (
     CAPACITY,
     Simulation,
@@ -293,10 +293,10 @@ def overdraw(rng: random.Random, simulation: Simulation) -> list[Operation]:
 def refuse(rng: random.Random, simulation: Simulation) -> list[Operation]:
     """A claim for next to nothing is refused, when all is over, although there is room."""
     free = simulation.model.capacity["a1"] - simulation.model.used("a1")
-    wanted = {"c7": (None, f"a1:{max(free, 1)}")}
+    wanted: dict[str, tuple[Seen, str]] = {"c7": (None, f"a1:{max(free, 1)}")}
     if free < 1:
         return double(rng, simulation)
-    late = claim((10_000, 10_001), wanted, no_room("a1"))  # type: ignore[arg-type]
+    late = claim((10_000, 10_001), wanted, no_room("a1"))
     return [*simulation.operations, *simulation.end(), late]
 
 
