@@ -151,7 +151,7 @@ class Fleet:
         """Take over amounts used; nothing else of these providers has changed.
 
         Providers that the fleet does not have are passed over, and so is what they have no
-        inventory of. Cost: a copy of one array for each class and block that is touched.
+        inventory of. Cost: a copy of two arrays for each class and block that is touched.
         """
         by_slot: defaultdict[int, list[tuple[int, int, Mapping[ClassId, int]]]] = defaultdict(list)
         for provider, amounts in used.items():
