@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 BIND ?= 127.0.0.1:8778
 #: More options for the program behind a target: make serve ARGS="--workers 4", make test ARGS="-k trees".
 ARGS ?=
+#: Processes that share the tests.
+JOBS ?= 2
 
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 BUILT_FROM := pyproject.toml constraints.txt
@@ -22,7 +24,7 @@ serve: $(VENV)/.runtime ## Start a service on an embedded database, on loopback
 	@$(BIN)/berth serve --bind $(BIND) $(ARGS)
 
 test: $(VENV)/.development ## Run every test that this machine can run, and say which engines were tested
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
 
 coverage: $(VENV)/.development ## Run the tests, and write docs/api-coverage.md from what they have seen
 	@$(BIN)/python -m pytest --write-api-coverage $(ARGS)

@@ -181,7 +181,7 @@ def _put(
         for number, sample in enumerate(samples)
     ]
     sample = together(samples, timed(server, scripts, wanted))
-    sample.lost_count = _absent(server, held)
+    sample.lost_count = absent(server, held)
     return sample
 
 
@@ -234,10 +234,10 @@ def lost_claims(
         usages = json.loads(client.demand("GET", path))["usages"]
     on_record = int(usages["all"]["VCPU"]) if usages else 0
     unaccounted = abs(on_record - len(held)) - unknown_max
-    return max(_absent(server, held), unaccounted, 0)
+    return max(absent(server, held), unaccounted, 0)
 
 
-def _absent(server: RunningServer, consumers: Iterable[str]) -> int:
+def absent(server: RunningServer, consumers: Iterable[str]) -> int:
     """How many of these consumers hold nothing."""
     with Client(server) as client:
         return sum(

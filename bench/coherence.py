@@ -13,14 +13,14 @@ from pathlib import Path
 
 import msgspec
 
-from bench.case import AloneCase
+from bench.case import AloneCase, Case
 from bench.claims import claim_on, new_consumer
 from bench.client import Client, UnexpectedStatus
 from bench.flat import EVERY_HOST, path_of
 from bench.fleet import CLAIM, host_uuid
 from bench.http1 import Answer
 from bench.sample import Round, Sample, Samples, clock
-from bench.server import serve_berth
+from bench.server import RunningServer, serve_berth
 
 _HOSTS = 1000
 #: The difference of two short times takes many of them to see.
@@ -47,14 +47,26 @@ def coherence_case() -> AloneCase:
     return AloneCase("coherence", "read after a write through another worker", _measure)
 
 
+def pair_case(scenario: str) -> Case:
+    """The same on a server and the first of its others, of either service."""
+
+    def measure(server: RunningServer, wanted: Round) -> Samples:
+        return _claim_and_read(server, server.others[0], wanted)
+
+    return Case(scenario, "read after a write through another worker", measure)
+
+
 def _measure(directory: Path, wanted: Round) -> Samples:
-    foreign, own = Sample(), Sample()
     with (
         serve_berth(directory, workers=1, start_seconds_max=600) as writing,
         serve_berth(directory, workers=1, start_seconds_max=600) as reading,
-        Client(writing) as writer,
-        Client(reading) as reader,
     ):
+        return _claim_and_read(writing, reading, wanted)
+
+
+def _claim_and_read(writing: RunningServer, reading: RunningServer, wanted: Round) -> Samples:
+    foreign, own = Sample(), Sample()
+    with Client(writing) as writer, Client(reading) as reader:
         rng = random.Random(f"coherence-{wanted.number}")
         end = clock() + wanted.seconds
         while clock() < end or len(own.values) < _PAIRS_MIN:

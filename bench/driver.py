@@ -11,6 +11,7 @@ import select
 import socket
 import time
 from collections.abc import Generator, Iterable
+from itertools import cycle
 from typing import Final
 
 from bench.http1 import NO_ANSWER, Answer, AnswerReader, BadAnswer
@@ -84,6 +85,7 @@ class _Client:
     """A script under way on its connection."""
 
     def __init__(self, server: RunningServer, script: Script) -> None:
+        self.server = server
         self.connection = Connection(server)
         self.script = script
         self.sent_at = 0.0
@@ -95,12 +97,24 @@ def drive(
     """Run the scripts side by side, each on a connection of its own, until all have ended.
 
     Args:
+        server: with its others: the scripts are dealt out to all of them in turn.
         seconds_max: how long one request may take.
 
     Raises:
         TimedOut: a request took longer.
     """
-    clients = [_Client(server, script) for script in scripts]
+    drive_each(zip(cycle((server, *server.others)), scripts, strict=False), seconds_max=seconds_max)
+
+
+def drive_each(
+    pairs: Iterable[tuple[RunningServer, Script]], *, seconds_max: float = _SECONDS_MAX
+) -> None:
+    """As `drive`, with a server named for each script.
+
+    Raises:
+        TimedOut: a request took longer.
+    """
+    clients = [_Client(server, script) for server, script in pairs]
     waiting: dict[int, _Client] = {}
     with select.epoll() as poll:
         try:
@@ -115,9 +129,9 @@ def drive(
                             # Closed, and so gone from the poll already.
                             del waiting[descriptor]
                         _proceed(client, answer, waiting, poll)
-                oldest = min((client.sent_at for client in waiting.values()), default=None)
-                if oldest is not None and time.perf_counter() - oldest > seconds_max:
-                    raise TimedOut(server.name, seconds_max)
+                oldest = min(waiting.values(), key=lambda client: client.sent_at, default=None)
+                if oldest is not None and time.perf_counter() - oldest.sent_at > seconds_max:
+                    raise TimedOut(oldest.server.name, seconds_max)
         finally:
             for client in clients:
                 client.connection.close()

@@ -24,7 +24,7 @@ from bench.flat import FILTERED, path_of
 from bench.fleet import CLAIM, flat, host_uuid
 from bench.http1 import Requests
 from bench.sample import Sample, clock
-from bench.server import RunningServer, berth_database, serve_berth
+from bench.server import RunningServer, berth_url, serve_berth
 
 _HOSTS = 1000
 _PEAK_CLIENTS = 64
@@ -76,7 +76,7 @@ def main(rounds: int, seconds: float, clients: int, workers: int) -> None:
     """Measure the goodput of berth at its peak, and under ten times the load."""
     with TemporaryDirectory(prefix="berth-bench-") as name:
         directory = Path(name)
-        write_fleet(berth_database(directory), flat(_HOSTS))
+        write_fleet(berth_url(directory), flat(_HOSTS))
         for kind, ask in _KINDS.items():
             with serve_berth(directory, workers=workers) as server:
                 pairs = [

@@ -9,6 +9,7 @@ from typing import Final
 
 from bench.charts import Bars, Line, bar_chart, line_chart
 from bench.claims import CLIENTS, clients
+from bench.engine_targets import engine_verdicts
 from bench.growth import growths
 from bench.report import markdown_growth, markdown_results, markdown_verdicts
 from bench.results import BERTH, ORIGINAL, Result, Run, find, write_run
@@ -47,6 +48,17 @@ def write_pages(run: Run, directory: Path) -> None:
         parts.append(f"## Charts\n\nBoth axes are logarithmic where there are two.\n\n{shown}\n")
     if found:
         parts.append(f"## Growth\n\n{_GROWTH}\n\n{markdown_growth(found)}")
+    parts.append(f"## Every result\n\n{_EVERY_RESULT}\n\n{markdown_results(run.results)}")
+    (directory / "results.md").write_text("\n".join(parts))
+
+
+def write_engine_pages(run: Run, directory: Path) -> None:
+    """Write a run of `bench.databases`; `docs/performance-engines.md` shows it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    write_run(run, directory / RESULTS)
+    parts = [_about(run)]
+    if found := engine_verdicts(run.results):
+        parts.append(f"## Targets\n\n{markdown_verdicts(found)}")
     parts.append(f"## Every result\n\n{_EVERY_RESULT}\n\n{markdown_results(run.results)}")
     (directory / "results.md").write_text("\n".join(parts))
 

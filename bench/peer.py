@@ -3,12 +3,14 @@
 
 It is installed with pip into a virtual environment of its own (`$BERTH_PEER_VENV`, by default
 `build/peer/venv`) and served by uWSGI, as its operators do, on a SQLite file in a temporary
-directory. Nothing of it is imported here: it is a server that answers HTTP.
+directory or on a database that is named. Nothing of it is imported here: it is a server that
+answers HTTP.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,11 +18,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.server import RunningServer, free_port, run_server
+from bench.server import RunningServer, ServerNotStarted, free_port, run_server
 
 #: What is compared with: the release that the specification was taken from, and what serves it.
 PEER_RELEASE = "16.0.0"
-PEER_PACKAGES = (f"openstack-placement=={PEER_RELEASE}", "uwsgi")
+PEER_PACKAGES = (f"openstack-placement=={PEER_RELEASE}", "uwsgi", "psycopg2-binary", "pymysql")
+
+#: What there is of each of them once all are installed.
+_INSTALLED = (
+    *("bin/placement-manage", "bin/uwsgi"),
+    *("lib/python*/site-packages/psycopg2", "lib/python*/site-packages/pymysql"),
+)
+
+_LOG_TAIL_CHARACTERS = 4000
 
 _ROOT = Path(__file__).resolve().parent.parent
 _CONFIGURATION = """\
@@ -30,7 +40,7 @@ log_file = {directory}/placement.log
 [api]
 auth_strategy = noauth2
 [placement_database]
-connection = sqlite:///{directory}/placement.sqlite
+connection = {url}
 sync_on_startup = True
 [oslo_policy]
 policy_file = {directory}/policy.yaml
@@ -53,7 +63,7 @@ def install_peer() -> Path:
     python = venv / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-    if not (venv / "bin" / "uwsgi").exists() or not (venv / "bin" / "placement-manage").exists():
+    if not all(any(venv.glob(pattern)) for pattern in _INSTALLED):
         subprocess.run([str(python), "-m", "pip", "install", "-q", *PEER_PACKAGES], check=True)
     return venv
 
@@ -82,21 +92,27 @@ def peer_database(directory: Path) -> Path:
 
 @contextmanager
 def serve_peer(
-    directory: Path, *, processes: int = 2, extra_configuration: str = ""
+    directory: Path,
+    *,
+    processes: int = 2,
+    extra_configuration: str = "",
+    database_url: str | None = None,
 ) -> Iterator[RunningServer]:
-    """Serve the original from a directory's database, which is made if it is not there."""
-    venv = install_peer()
-    configuration = directory / "placement.conf"
-    configuration.write_text(_CONFIGURATION.format(directory=directory, extra=extra_configuration))
-    environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
-    # Once before the workers start: two that make the tables, or write the standard names,
-    # at the same time collide, and one of them gives up.
-    subprocess.run(
-        [str(venv / "bin" / "python"), "-c", "from placement.wsgi.api import application"],
-        env=environment,
-        check=True,
-        capture_output=True,
+    """Serve the original from a database, whose tables are made if they are not there.
+
+    Args:
+        directory: where its configuration and its log are to be.
+        processes: uWSGI worker processes, each with one thread.
+        extra_configuration: more text for placement.conf, sections included.
+        database_url: the database; none: an SQLite file in the directory.
+    """
+    # Once before the workers start: two that do so at the same time collide, and one gives up.
+    environment = make_tables(
+        directory,
+        database_url or f"sqlite:///{peer_database(directory)}",
+        extra_configuration=extra_configuration,
     )
+    venv = peer_venv()
     port = free_port()
     command = [
         str(venv / "bin" / "uwsgi"),
@@ -117,3 +133,34 @@ def serve_peer(
         keeps_connections=False,
     ) as server:
         yield server
+
+
+def make_tables(
+    directory: Path, database_url: str, *, extra_configuration: str = ""
+) -> dict[str, str]:
+    """Make the tables and write the standard names, as the service does when it starts.
+
+    Returns:
+        The environment in which the service finds its configuration, which is in `directory`.
+
+    Raises:
+        ServerNotStarted: with the end of its log.
+    """
+    venv = install_peer()
+    # Which driver `postgresql://` means depends on SQLAlchemy's release.
+    url = re.sub("^postgresql://", "postgresql+psycopg2://", database_url)
+    (directory / "placement.conf").write_text(
+        _CONFIGURATION.format(directory=directory, url=url, extra=extra_configuration)
+    )
+    environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
+    made = subprocess.run(
+        [str(venv / "bin" / "python"), "-c", "from placement.wsgi.api import application"],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    if made.returncode != 0:
+        log = directory / "placement.log"
+        told = log.read_text() if log.exists() else made.stderr
+        raise ServerNotStarted("original", log=told[-_LOG_TAIL_CHARACTERS:])
+    return environment

@@ -24,7 +24,7 @@ from bench.loading import digest, load
 from bench.peer import PEER_RELEASE, peer_database, serve_peer
 from bench.results import BERTH, ORIGINAL, Result, summarise
 from bench.sample import Round, Sample, Samples, clock
-from bench.server import RunningServer, berth_database, serve_berth
+from bench.server import RunningServer, berth_url, serve_berth
 
 _START_SECONDS_MAX: Final = 600.0
 _LOADED_AT_ONCE: Final = 2
@@ -45,7 +45,7 @@ class Settings:
     cache: Path
 
 
-class _Served:
+class Served:
     """A server that can be started again on its own database."""
 
     def __init__(self, serve: Callable[[], AbstractContextManager[RunningServer]]) -> None:
@@ -66,7 +66,7 @@ class _Served:
 
 
 @dataclass(slots=True)
-class _Measured:
+class Measured:
     """The rounds of one case on one server."""
 
     samples: dict[str, list[Sample]] = field(default_factory=dict)
@@ -127,26 +127,24 @@ def run_stage(stage: Stage, settings: Settings, say: Say) -> Iterator[list[Resul
 def _run_in(directory: Path, stage: Stage, settings: Settings, say: Say) -> Iterator[list[Result]]:
     if stage.in_bulk:
         start = clock()
-        write_fleet(berth_database(directory), stage.fleet)
+        write_fleet(berth_url(directory), stage.fleet)
         say(f"{stage.fleet.name}: written in {clock() - start:.0f} s")
     if stage.cases or not stage.in_bulk:
         with _serving(directory, stage, settings, say) as servers:
             for case in stage.cases:
-                yield _run_case(case, stage, servers, settings)
+                yield run_case(case, stage, servers, settings)
     for alone in stage.alone:
-        yield _run_alone(alone, stage, directory, settings)
+        yield run_alone(alone, stage, directory, settings)
 
 
 @contextmanager
-def _serving(
-    directory: Path, stage: Stage, settings: Settings, say: Say
-) -> Iterator[list[_Served]]:
+def _serving(directory: Path, stage: Stage, settings: Settings, say: Say) -> Iterator[list[Served]]:
     """Servers with the fleet in them, berth first."""
     workers = stage.workers_count or settings.workers
     with ExitStack() as stack:
 
-        def started(serve: Callable[[], AbstractContextManager[RunningServer]]) -> _Served:
-            served = _Served(serve)
+        def started(serve: Callable[[], AbstractContextManager[RunningServer]]) -> Served:
+            served = Served(serve)
             stack.callback(served.stop)
             return served
 
@@ -183,11 +181,11 @@ def _loaded_peer(fleet: Fleet, settings: Settings, say: Say) -> Path:
     return kept
 
 
-def _run_case(
-    case: Case, stage: Stage, servers: Sequence[_Served], settings: Settings
+def run_case(
+    case: Case, stage: Stage, servers: Sequence[Served], settings: Settings
 ) -> list[Result]:
     """Let the servers take turns: berth, the original, berth, the original."""
-    measured = {one.server.name: _Measured() for one in servers if _is_asked(case, one)}
+    measured = {one.server.name: Measured() for one in servers if _is_asked(case, one)}
     going_on = [one for one in servers if one.server.name in measured]
     for number in range(settings.rounds_count):
         wanted = Round(settings.seconds, number, settings.request_seconds_max)
@@ -202,18 +200,18 @@ def _run_case(
     for served in servers:
         if case.ladder in served.given_up and served.server.name not in measured:
             seconds = settings.request_seconds_max
-            measured[served.server.name] = _Measured(gave_up_after_s=seconds)
+            measured[served.server.name] = Measured(gave_up_after_s=seconds)
     return [one for name, each in measured.items() for one in each.results(stage, case, name)]
 
 
-def _is_asked(case: Case, served: _Served) -> bool:
+def _is_asked(case: Case, served: Served) -> bool:
     if served.server.name == ORIGINAL and not case.for_peer:
         return False
     return not case.ladder or case.ladder not in served.given_up
 
 
-def _run_alone(case: AloneCase, stage: Stage, directory: Path, settings: Settings) -> list[Result]:
-    measured = _Measured()
+def run_alone(case: AloneCase, stage: Stage, directory: Path, settings: Settings) -> list[Result]:
+    measured = Measured()
     for number in range(settings.rounds_count if case.is_repeated else 1):
         wanted = Round(settings.seconds, number, settings.request_seconds_max)
         if not measured.take(partial(case.measure, directory, wanted)):

@@ -34,6 +34,8 @@ class RunningServer:
     directory: Path
     #: False where the server closes each connection after one answer.
     keeps_connections: bool
+    #: Further servers of the same service, on other nodes of its database: clients spread over all.
+    others: tuple[RunningServer, ...] = ()
 
     @property
     def url(self) -> str:
@@ -115,6 +117,11 @@ def berth_database(directory: Path) -> Path:
     return directory / "berth.sqlite"
 
 
+def berth_url(directory: Path) -> str:
+    """The same as a URL."""
+    return f"sqlite:///{berth_database(directory)}"
+
+
 @contextmanager
 def serve_berth(
     directory: Path,
@@ -122,16 +129,25 @@ def serve_berth(
     workers: int = 2,
     extra_configuration: str = "",
     start_seconds_max: float = _START_SECONDS_MAX,
+    database_url: str | None = None,
 ) -> Iterator[RunningServer]:
-    """Serve berth from a directory's database, which is made if it is not there.
+    """Serve berth from a database, whose tables are made if they are not there.
 
     Several may serve from the same directory.
+
+    Args:
+        directory: where its configuration and its log are to be.
+        workers: worker processes.
+        extra_configuration: more text for placement.conf, sections included.
+        start_seconds_max: how long it may take until it answers.
+        database_url: the database; none: an SQLite file in the directory.
     """
     port = free_port()
+    url = database_url or berth_url(directory)
     configuration = directory / f"placement-{port}.conf"
     configuration.write_text(
         "[api]\nauth_strategy = noauth2\n"
-        f"[placement_database]\nconnection = sqlite:///{berth_database(directory)}\n"
+        f"[placement_database]\nconnection = {url}\n"
         f"{extra_configuration}\n"
     )
     command = [

@@ -91,7 +91,8 @@ DATABASE_OPTS: tuple[cfg.Opt, ...] = (
     cfg.StrOpt(
         "connection",
         secret=True,
-        help="URL of the database, as in sqlite:////var/lib/berth/berth.db.",
+        help="URL of the database, as in sqlite:////var/lib/berth/berth.db, "
+        "postgresql://user:password@host/placement, mysql+pymysql://user:password@host/placement.",
     ),
     cfg.StrOpt(
         "connection_parameters",
@@ -99,7 +100,12 @@ DATABASE_OPTS: tuple[cfg.Opt, ...] = (
         secret=True,
         help="Parameters appended to the URL, as in name=value&name=value.",
     ),
-    cfg.StrOpt("slave_connection", secret=True, help="URL of a read replica; accepted and unused."),
+    cfg.StrOpt(
+        "slave_connection",
+        secret=True,
+        help="URL of a read replica; not used, because answers from one that lags behind would "
+        "miss what was acknowledged.",
+    ),
     cfg.BoolOpt(
         "sync_on_startup",
         default=False,
@@ -255,6 +261,7 @@ class DatabaseSettings:
     retry_interval: int
     connection_debug: int
     connection_trace: bool
+    slave_connection: str | None
 
     @property
     def engine(self) -> str:
@@ -471,6 +478,7 @@ def _read_database_settings(conf: cfg.ConfigOpts) -> DatabaseSettings:
         retry_interval=group.retry_interval,
         connection_debug=group.connection_debug,
         connection_trace=group.connection_trace,
+        slave_connection=group.slave_connection,
     )
 
 

@@ -9,9 +9,11 @@ index, build the application.
 import contextlib
 import importlib.util
 import logging
+import time
 import urllib.parse
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 from wsgiref.types import WSGIApplication
 
 from oslo_config import cfg
@@ -29,12 +31,19 @@ from berth.config import (
     read_settings,
 )
 from berth.index import Index
-from berth.model.errors import BerthError, SchemaError
+from berth.model.errors import BerthError, DatabaseUnavailable, SchemaError
 from berth.store import schema
 from berth.store.database import Database, DatabaseOptions, open_database
-from berth.store.sqlite import PoolOptions
+from berth.store.dialect import PoolOptions
 
 LOG = logging.getLogger(__name__)
+
+#: Requests do not wait longer for one answer of a server; an upgrade of a large database does.
+_ANSWER_S_MAX: Final = 20
+
+#: Connections that a process keeps for reading, unless the configuration says: as many as are used
+#: at a time in a busy one. Each that is opened and closed again costs a server more than a query.
+_POOL_SIZE: Final = 10
 
 Authentication = Callable[[WSGIApplication], WSGIApplication]
 
@@ -77,7 +86,7 @@ def load_application(
 
     Raises:
         ConfigurationError: an option is missing or wrong.
-        NotInThisRelease: the engine or the authentication is not supported yet.
+        NotInThisRelease: the authentication is not supported yet.
         SchemaNotReady: `berth db upgrade` has to run first.
         DatabaseUnavailable, IndexUnavailable: the database cannot be opened, or not be read.
     """
@@ -96,9 +105,8 @@ def check_supported(settings: Settings, *, authentication: Authentication | None
     """Refuse to serve with what this release does not have, before anything is opened.
 
     Raises:
-        NotInThisRelease: an engine other than SQLite, or Keystone without its middleware.
+        NotInThisRelease: Keystone without its middleware.
     """
-    check_engine(settings)
     if (
         settings.auth_strategy == "keystone"
         and authentication is None
@@ -107,19 +115,6 @@ def check_supported(settings: Settings, *, authentication: Authentication | None
         raise NotInThisRelease(
             "[api]auth_strategy = keystone needs the package keystonemiddleware, which is not "
             "installed: install it, or set auth_strategy to noauth2 and keep others away"
-        )
-
-
-def check_engine(settings: Settings) -> None:
-    """Refuse a database that this release does not know.
-
-    Raises:
-        NotInThisRelease: an engine other than SQLite.
-    """
-    if settings.database.engine != "sqlite":
-        raise NotInThisRelease(
-            f"this release of berth works with SQLite only, and the configured database is "
-            f"{settings.database.masked_url}: set [placement_database]connection to sqlite:///PATH"
         )
 
 
@@ -162,8 +157,13 @@ def settle(settings: Settings) -> None:
             db.dispose()
 
 
-def open_store(settings: Settings) -> Database:
+def open_store(
+    settings: Settings, *, answer_s_max: int | None = None, to_look_only: bool = False
+) -> Database:
     """Open the configured database as it is, creating the file's folder if it is berth's own.
+
+    Args:
+        answer_s_max, to_look_only: see `DatabaseOptions`.
 
     Raises:
         ConfigurationError: the folder of an SQLite file does not exist.
@@ -172,7 +172,8 @@ def open_store(settings: Settings) -> Database:
     path = _sqlite_path(settings.database)
     if path is not None:
         _ensure_folder(path)
-    return open_database(settings.database.url, options=_options(settings.database))
+    options = _options(settings.database, answer_s_max, to_look_only=to_look_only)
+    return open_database(settings.database.url, options=options)
 
 
 def open_prepared(settings: Settings, *, recount: bool = True) -> Database:
@@ -186,16 +187,17 @@ def open_prepared(settings: Settings, *, recount: bool = True) -> Database:
 
     Raises:
         SchemaNotReady: `berth db upgrade` has to run first.
+        DatabaseUnavailable: it cannot be reached, or not be written.
     """
-    db = open_store(settings)
+    db = open_store(settings, answer_s_max=_ANSWER_S_MAX)
     try:
+        _wait_for(db, settings.database)
         if settings.database.sync_on_startup or schema.is_empty(db):
-            schema.upgrade(db)
+            schema.upgrade(db, owner=owner_of(settings))
         elif not schema.is_current(db):
             raise SchemaNotReady(
-                f"the database {settings.database.masked_url} has the schema "
-                f"{schema.current_version(db)}, which is not the one that this release needs: make "
-                f"a copy of it, then run `berth db upgrade`; if a newer release made it, use that"
+                f"the database {settings.database.masked_url} cannot be served: "
+                f"{schema.why_not_current(schema.versions_of(db))}"
             )
         elif recount and (wrong := schema.recount_usages(db)):
             LOG.warning(
@@ -205,10 +207,46 @@ def open_prepared(settings: Settings, *, recount: bool = True) -> Database:
                 settings.database.masked_url,
             )
         schema.sync_standard_names(db)
+        if recount:
+            schema.ensure_writable(db)
     except BaseException:
         db.dispose()
         raise
     return db
+
+
+def _wait_for(db: Database, database: DatabaseSettings) -> None:
+    """Connect as often as [placement_database]max_retries says, for servers that start with us.
+
+    Raises:
+        DatabaseUnavailable: it cannot be reached, or refuses us.
+    """
+    if database.slave_connection is not None:
+        LOG.warning(
+            "[placement_database]slave_connection is not used: every answer of berth holds all "
+            "that was acknowledged before, which a replica that lags behind cannot promise"
+        )
+    attempts = 0
+    while not db.reach():
+        attempts += 1
+        if 0 <= database.max_retries < attempts:
+            raise DatabaseUnavailable(
+                f"The database cannot be used at the moment: {database.masked_url} cannot be "
+                f"reached"
+            )
+        LOG.warning(
+            "%s cannot be reached; trying again in %d s",
+            database.masked_url,
+            database.retry_interval,
+        )
+        time.sleep(database.retry_interval)
+
+
+def owner_of(settings: Settings) -> schema.Owner:
+    """Whose the consumers are that were written without saying so."""
+    return schema.Owner(
+        settings.incomplete_consumer_project_id, settings.incomplete_consumer_user_id
+    )
 
 
 def build_application(settings: Settings, db: Database) -> WSGIApplication:
@@ -234,11 +272,16 @@ def _ensure_folder(path: Path) -> None:
         )
 
 
-def _options(database: DatabaseSettings) -> DatabaseOptions:
+def _options(
+    database: DatabaseSettings, answer_s_max: int | None, *, to_look_only: bool
+) -> DatabaseOptions:
     return DatabaseOptions(
         synchronous=database.sqlite_synchronous,
+        mysql_sql_mode=database.mysql_sql_mode,
+        answer_s_max=answer_s_max,
+        to_look_only=to_look_only,
         pool=PoolOptions(
-            size=database.max_pool_size,
+            size=database.max_pool_size or _POOL_SIZE,
             max_overflow=database.max_overflow,
             timeout_s=database.pool_timeout,
             recycle_s=database.connection_recycle_time,

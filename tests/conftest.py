@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from berth.store.database import Database
     from tests.client import Client
 
-pytest_plugins = ["tests.engines", "tests.server_option", "tests.coverage_page"]
+pytest_plugins = ["tests.engines", "tests.fresh", "tests.server_option", "tests.coverage_page"]
 
 
 @pytest.fixture(scope="session")

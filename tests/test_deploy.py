@@ -36,7 +36,7 @@ def test_a_schema_of_another_release_is_not_served(settings: Settings, database:
     """The message names what is there and what to do."""
     with database.engine.begin() as connection:
         connection.execute(text("UPDATE berth_alembic_version SET version_num = '9999'"))
-    with pytest.raises(SchemaNotReady, match=r"9999.*berth db upgrade.*newer release"):
+    with pytest.raises(SchemaNotReady, match=r"9999.*newer release"):
         open_prepared(settings)
 
 

@@ -20,6 +20,12 @@ _POLL_S: Final = 0.2
 STOP_S_MAX: Final = 60.0
 
 
+#: An orphan is asked to stop so many times, with so long between; then it holds up whoever wants to
+#: serve at its address, and has to go.
+_ASKED_TIMES: Final = 3
+_ASKED_EACH_S: Final = 5.0
+
+
 def end_with_parent(parent: int) -> None:
     """In a worker: stop as on SIGTERM, finishing what was begun, once its parent is gone.
 
@@ -32,9 +38,10 @@ def end_with_parent(parent: int) -> None:
 def _watch(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(_POLL_S)
-    # Again and again: a worker that is just about to serve can lose the first request to stop.
-    deadline = time.monotonic() + STOP_S_MAX
-    while time.monotonic() < deadline:
+    # More than once: a worker that is just about to serve can lose the first request to stop. And
+    # not often: Granian holds the interpreter up, request and all, when it is told a second time
+    # while it waits for requests to end.
+    for _ in range(_ASKED_TIMES):
         os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(_POLL_S)
+        time.sleep(_ASKED_EACH_S)
     os.kill(os.getpid(), signal.SIGKILL)

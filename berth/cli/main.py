@@ -19,9 +19,11 @@ from berth.cli.serve import serve
 from berth.config import ConfigurationError
 from berth.deploy import NotInThisRelease
 from berth.model.errors import BerthError, SchemaError, UnsupportedDatabase
+from berth.store.schema import StillWritten
 
 #: The code of an error, or of its nearest ancestor here.
 EXIT_CODES: dict[type, ExitCode] = {
+    StillWritten: ExitCode.IN_USE,
     NotInThisRelease: ExitCode.UNSUPPORTED,
     UnsupportedDatabase: ExitCode.UNSUPPORTED,
     SchemaError: ExitCode.SCHEMA,

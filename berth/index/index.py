@@ -52,6 +52,10 @@ class Index:
         self._applied: dict[int, int] = {}
         #: The database's commit stamp before the last refresh.
         self._stamp: tuple[int, int] | None = None
+        #: How many times the database has been asked how far its writers are, and the last of
+        #: these that has been answered, and that has not: those who wait meanwhile share what comes
+        #: of the next, or a database that is silent would keep each of them waiting in turn.
+        self._asked = self._answered = self._failed = 0
         _begin_anew_after_fork(self)
 
     def snapshot(self) -> Snapshot:
@@ -61,7 +65,14 @@ class Index:
             IndexUnavailable: the database could not be asked; nothing older is ever answered
                 instead.
         """
+        asked = self._asked
         with self._lock:
+            if self._answered > asked and self._snapshot is not None:
+                # Somebody has asked the database after this call came, and been answered.
+                return self._snapshot
+            if self._failed > asked:
+                raise IndexUnavailable
+            self._asked += 1
             try:
                 # The stamp is taken first: what commits after it is at worst looked at twice.
                 stamp = self._db.commit_stamp()
@@ -69,7 +80,9 @@ class Index:
                     self._snapshot = self._refreshed()
                     self._stamp = stamp
             except DatabaseUnavailable as error:
+                self._failed = self._asked
                 raise IndexUnavailable from error
+            self._answered = self._asked
             return self._snapshot
 
     def check(self) -> list[str]:
@@ -152,11 +165,12 @@ def _begin_anew_after_fork(index: Index) -> None:
 
 
 def _beyond_horizon(applied: Mapping[int, int], heads: Mapping[int, WriterHead]) -> bool:
-    """Whether the journal no longer has all that happened since: a part was trimmed, or a writer is
-    gone altogether."""
-    return any(writer not in heads for writer in applied) or any(
-        head.trimmed_seq > applied.get(writer, 0) for writer, head in heads.items()
-    )
+    """Whether the journal no longer has all that happened since: a part was trimmed, a writer is
+    gone altogether, or the clock went back, as after a cluster has lost what it had acknowledged.
+    """
+    return any(
+        writer not in heads or heads[writer].seq < seq for writer, seq in applied.items()
+    ) or any(head.trimmed_seq > applied.get(writer, 0) for writer, head in heads.items())
 
 
 def _loaded(tx: Tx) -> Fleet:

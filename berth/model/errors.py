@@ -85,6 +85,13 @@ class InvalidInput(Invalid):
     """A value that no other error of this kind describes better."""
 
 
+class UnstorableValue(Invalid):
+    """The database's columns or its character set cannot hold a value."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(f"The database cannot store a value of this request: {said}")
+
+
 class UnknownResourceClass(Invalid):
     """A query asks for a resource class that does not exist."""
 

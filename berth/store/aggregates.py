@@ -13,17 +13,13 @@ from berth.model.ids import AggregateId, AggregateUUID, Generation, ProviderId, 
 from berth.model.sentinels import UNSET, Sentinel
 from berth.store.database import Database, Tx
 from berth.store.generations import bump_generation, check_seen, pin_provider
-from berth.store.lookups import chunks, get_provider_row, missing
+from berth.store.lookups import aggregate_ids, chunks, get_provider_row, missing
 from berth.store.prepared import insert_of
 from berth.store.tables import placement_aggregates, resource_provider_aggregates
 
 _aggregate = placement_aggregates.c
 _member = resource_provider_aggregates.c
 
-
-_BY_UUID: Final = select(_aggregate.uuid, _aggregate.id).where(
-    _aggregate.uuid.in_(bindparam("uuids", expanding=True))
-)
 _UUIDS_OF_PROVIDER: Final = (
     select(_aggregate.uuid)
     .join(resource_provider_aggregates, _member.aggregate_id == _aggregate.id)
@@ -92,22 +88,13 @@ def replace_aggregates(
 
 
 def _ensure_aggregates(tx: Tx, uuids: Sequence[AggregateUUID]) -> dict[AggregateUUID, AggregateId]:
-    known = _aggregate_ids(tx, uuids)
+    known = aggregate_ids(tx, uuids)
     if new := missing(uuids, known):
-        tx.connection.execute(
-            tx.dialect.insert_missing(placement_aggregates),
-            [{"uuid": uuid, "created_at": tx.now} for uuid in new],
+        tx.insert_missing(
+            placement_aggregates, [{"uuid": uuid, "created_at": tx.now} for uuid in new]
         )
-        known = _aggregate_ids(tx, uuids)
+        known = aggregate_ids(tx, uuids)
     return known
-
-
-def _aggregate_ids(tx: Tx, uuids: Sequence[AggregateUUID]) -> dict[AggregateUUID, AggregateId]:
-    return {
-        uuid: number
-        for chunk in chunks(uuids)
-        for uuid, number in tx.rows(_BY_UUID, {"uuids": chunk})
-    }
 
 
 def _write_members(tx: Tx, provider: ProviderId, wanted: set[AggregateId]) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import Column, Table, bindparam, delete, literal_column, select, union_all, update
 from sqlalchemy.exc import IntegrityError
 
 from berth.model.consumer import ConsumerWrite
-from berth.model.errors import ConsumerGenerationConflict, ConsumerRace
+from berth.model.errors import ConsumerGenerationConflict, ConsumerRace, LostRace
 from berth.model.ids import ConsumerUUID, Generation
 from berth.model.sentinels import UNSET
 from berth.store.database import Tx
@@ -193,11 +194,24 @@ def _ensure_owners(tx: Tx, writes: Sequence[ConsumerWrite]) -> _Owners:
     for (table, column), names, ids in zip(_NAMED, wanted, found, strict=True):
         if new := missing(sorted(names), ids):
             complete = False
-            tx.connection.execute(
-                tx.dialect.insert_missing(table),
-                [{column.name: name, "created_at": tx.now} for name in new],
-            )
-    return _Owners(*(found if complete else _owner_ids(tx, wanted)))
+            tx.insert_missing(table, [{column.name: name, "created_at": tx.now} for name in new])
+    if complete:
+        return _Owners(*found)
+    return _Owners(*map(partial(_all_ids, tx), _NAMED, wanted, _owner_ids(tx, wanted)))
+
+
+def _all_ids(
+    tx: Tx, named: tuple[Table, Column[str]], names: Collection[str], found: dict[str, int]
+) -> dict[str, int]:
+    """The ids of all names, those included of which the database's collation, in a database that
+    the original made, takes another for the same and lets only one be."""
+    table, column = named
+    for name in missing(names, found):
+        number = tx.connection.scalar(select(table.c.id).where(column == name))
+        if number is None:
+            raise LostRace(f"{table.name} {name}")
+        found[name] = number
+    return found
 
 
 def _owner_ids(tx: Tx, wanted: Sequence[Collection[str]]) -> tuple[dict[str, int], ...]:

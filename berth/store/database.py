@@ -14,18 +14,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from itertools import compress
 from typing import Any, Final, NamedTuple, TypeVar
 
-from sqlalchemy import Engine, Executable, exc, text
+from sqlalchemy import Engine, Executable, Insert, Table, bindparam, exc, text
 from sqlalchemy.engine import make_url
 
-from berth.model.errors import DatabaseUnavailable, LostRace, UnsupportedDatabase
+from berth.model.errors import DatabaseUnavailable, LostRace, UnstorableValue, UnsupportedDatabase
 from berth.store import journal
+from berth.store.dialect import Dialect, PoolOptions
 from berth.store.group_commit import GroupCommit, Joint, Write
+from berth.store.mysql import MysqlDialect
+from berth.store.postgresql import PostgresqlDialect
 from berth.store.prepared import Parameters, Runner, Statements
-from berth.store.sqlite import PoolOptions, SqliteDialect
+from berth.store.sqlite import SqliteDialect
 from berth.store.standing import CommitFailed, StandingConnection
 
 T = TypeVar("T")
@@ -39,14 +42,27 @@ JOURNAL_KEPT: Final = timedelta(hours=1)
 #: Each process trims the journal with one commit in so many; an idle database needs no trimming.
 _COMMITS_BETWEEN_TRIMS: Final = 1000
 
-#: Runs that may fail to get a lock; each has waited for it already (`store/sqlite.py`).
-_BUSY_ATTEMPTS: Final = 3
+#: Runs that the engine may refuse because of others (a lock, a deadlock, a cluster's conflict), and
+#: the time after which another is not begun.
+_BUSY_ATTEMPTS: Final = 100
+_BUSY_S_MAX: Final = 10.0
+
+#: Runs that may lose their connection; what cannot be connected to at all is told at once.
+_LOST_ATTEMPTS: Final = 3
+
+#: Runs of a group of writes that the engine refuses because of others, before they go apart.
+_GROUP_RUNS: Final = 4
+
+#: For how long it is tried to find out what became of a commit.
+_OUTCOME_S_MAX: Final = 8.0
+_OUTCOME_PAUSE_S: Final = 0.1
 
 #: The longest pause before a unit is run again.
 _PAUSE_S_MAX: Final = 0.02
 
 _LOST_RACE: Final = "lost race"
 _BUSY: Final = "busy"
+_LOST_CONNECTION: Final = "lost connection"
 
 #: One level is enough: a unit that fails in a shared transaction leaves nothing of itself.
 _SAVEPOINT: Final = text("SAVEPOINT berth_unit")
@@ -82,6 +98,12 @@ class DatabaseOptions:
     #: Whether a commit is on disk before it is acknowledged.
     synchronous: bool = True
     pool: PoolOptions = field(default_factory=PoolOptions)
+    #: MySQL's sql_mode of each session; empty: the server's.
+    mysql_sql_mode: str = "TRADITIONAL"
+    #: How long a server may take for one answer, where the driver can tell; None: for ever.
+    answer_s_max: int | None = None
+    #: Only reads are to come: an SQLite file stays as it is, and may be one that cannot be written.
+    to_look_only: bool = False
 
 
 class Tx:
@@ -101,7 +123,7 @@ class Tx:
     def __init__(
         self,
         run: Runner,
-        dialect: SqliteDialect,
+        dialect: Dialect,
         statements: Statements,
         *,
         now: datetime,
@@ -127,6 +149,21 @@ class Tx:
         """Run a write once, or for each of several sets of parameters; how many rows it wrote."""
         return self._statements.prepared(statement).change(self._run, parameters)
 
+    def change_each(self, statement: Executable, parameters: Sequence[Parameters]) -> list[int]:
+        """Run a write for each of several sets of parameters; how many rows each of them wrote."""
+        return self._statements.prepared(statement).change_each(self._run, parameters)
+
+    def insert_missing(self, table: Table, rows: Sequence[Parameters]) -> int:
+        """Insert the rows whose keys are not there yet, all with the same columns; how many."""
+        if not rows:
+            return 0
+        return self.change(_insert_missing(self.dialect, table, tuple(rows[0])), rows)
+
+
+@lru_cache(maxsize=64)
+def _insert_missing(dialect: Dialect, table: Table, columns: tuple[str, ...]) -> Insert:
+    return dialect.insert_missing(table).values({name: bindparam(name) for name in columns})
+
 
 class _Outcome(NamedTuple):
     """What a unit gave in a shared transaction that has not been committed yet."""
@@ -147,27 +184,32 @@ class Database:
     def __init__(
         self,
         engine: Engine,
-        dialect: SqliteDialect,
+        dialect: Dialect,
         *,
+        recycle_s: int | None,
         clock: Callable[[], datetime],
         rng: random.Random,
         sleep: Callable[[float], None],
     ) -> None:
         self.engine: Final = engine
         self.dialect: Final = dialect
-        #: Runs that were repeated, by reason: "busy" or "lost race".
+        #: Runs that were repeated, by reason: "busy", "lost race" or "lost connection".
         self.retries: Final[Counter[str | None]] = Counter()
         self._clock = clock
         self._rng = rng
         self._sleep = sleep
         self._statements = Statements(engine.dialect)
-        self._writes = GroupCommit(self._settle)
+        self._writes = GroupCommit(self._settle, mixes_kinds=dialect.is_embedded)
         #: For whoever leads a group commit. Not kept with a connection: those beyond the pool's
         #: size come and go, and each would leave a row of the clock behind.
         self._writer: journal.Writer | None = None
-        self._writing = StandingConnection(engine, dialect.for_writing)
+        self._writing = StandingConnection(
+            engine, dialect.for_writing, survives=dialect.is_transient, recycle_s=recycle_s
+        )
         #: Never writes, or it would not be told of all commits.
-        self._watching = StandingConnection(engine, dialect.for_reading)
+        self._watching = StandingConnection(
+            engine, dialect.for_reading, survives=dialect.is_transient, recycle_s=recycle_s
+        )
 
     @contextmanager
     def read(self) -> Iterator[Tx]:
@@ -188,8 +230,8 @@ class Database:
         Units of several threads may share a transaction; each still succeeds or fails on its own,
         and what it finds out is told only when all that it could see has been committed. A unit may
         be run several times, so all that it knows must be read in it. `attempts` bounds the runs
-        that end in a lost race; 0 counts as 1. A lock that does not come free has a bound of its
-        own.
+        that end in a lost race; 0 counts as 1. Locks that do not come free, and connections that
+        are lost before a COMMIT was sent, have bounds of their own.
 
         Args:
             joint: does the same for several such units at once; for units that give None.
@@ -200,8 +242,9 @@ class Database:
                 not known whether it was written (spec/commit-rules.md, rule 7).
         """
         runs_left: Counter[str | None] = Counter(
-            {_LOST_RACE: max(attempts, 1), _BUSY: _BUSY_ATTEMPTS}
+            {_LOST_RACE: max(attempts, 1), _BUSY: _BUSY_ATTEMPTS, _LOST_CONNECTION: _LOST_ATTEMPTS}
         )
+        deadline = time.monotonic() + _BUSY_S_MAX
         with _translated():
             while True:
                 write = Write(unit, joint)
@@ -209,25 +252,56 @@ class Database:
                 try:
                     result: T = write.outcome()
                     return result
-                except (LostRace, exc.OperationalError) as error:
+                except (LostRace, exc.DBAPIError) as error:
                     reason = self._reason_to_retry(error)
                     runs_left[reason] -= 1
-                    if runs_left[reason] <= 0:
+                    if runs_left[reason] <= 0 or time.monotonic() > deadline:
                         raise
                     self.retries[reason] += 1
                 self._pause()
 
+    def write_unnoted(self, unit: Callable[[Tx], T]) -> T:
+        """Run a unit of work in a transaction of its own and commit it, with no note of what it
+        touched: for a schema that is in the making, and rows of which nobody has an index.
+
+        Raises:
+            DatabaseUnavailable: the database cannot be written; what an engine commits by itself
+                with each change of a table may have been.
+        """
+        with _translated(), self._begun_to_write() as run:
+            result = unit(self._begun(run))
+            run.commit()
+        return result
+
+    def reach(self) -> bool:
+        """Connect once; whether that went well. False where it may later.
+
+        Raises:
+            DatabaseUnavailable: it cannot, now or later.
+        """
+        with _translated():
+            try:
+                with self.engine.connect():
+                    return True
+            except (TypeError, exc.ProgrammingError) as error:
+                said = str(getattr(error, "orig", None) or error).strip()
+                raise UnsupportedDatabase(f"the database URL cannot be used: {said}") from error
+            except exc.DBAPIError as error:
+                if not self.dialect.is_away(error.orig):
+                    raise
+        return False
+
     def commit_stamp(self) -> CommitStamp | None:
         """A value that differs from an earlier one if anyone has committed in between.
 
-        None on engines that have no such thing: then assume that somebody has. Cost: no query.
+        None on engines that have no such thing: then assume that somebody has. Cost: no query on an
+        embedded engine, one round trip to a server.
 
         Raises:
             DatabaseUnavailable: the database cannot be asked.
         """
-        with _translated(), self._watching.use() as run:
-            stamp = self.dialect.commit_stamp(run)
-            return None if stamp is None else CommitStamp(self._watching.opened, stamp)
+        with _translated():
+            return self._watching.ask(self._stamp)
 
     @contextmanager
     def watch(self) -> Iterator[Tx]:
@@ -236,9 +310,7 @@ class Database:
         Raises:
             DatabaseUnavailable: the database cannot be read.
         """
-        with _translated(), self._watching.use() as run:
-            run.listen_anew()
-            self.dialect.begin_reading(run)
+        with _translated(), self._watching.use(self.dialect.begin_reading) as run:
             yield self._begun(run)
 
     def dispose(self) -> None:
@@ -252,42 +324,60 @@ class Database:
         self._watching.forget()
         self._writing.forget()
         self._writer = None
-        self._writes = GroupCommit(self._settle)
+        self._writes = GroupCommit(self._settle, mixes_kinds=self.dialect.is_embedded)
         self.engine.dispose(close=False)
+
+    def _stamp(self, run: Runner) -> CommitStamp | None:
+        number = self.dialect.commit_stamp(run)
+        return None if number is None else CommitStamp(self._watching.opened, number)
 
     def _settle(self, take: Callable[[], list[Write]]) -> None:
         """Run and commit what waits: together if that goes well, else each on its own, since a
         fault in one of them must not be a fault of all.
 
         Raises:
-            SQLAlchemyError: nothing could be begun, or the only one failed.
+            SQLAlchemyError: nothing could be begun, the connection was lost, or the only one
+                failed.
         """
         writes: list[Write] = []
-        try:
-            with self._begun_to_write() as run:
-                writes = take()
-                done = (
-                    self._run_alone(writes[0], run)
-                    if len(writes) == 1
-                    else self._run_all(writes, run)
-                )
-                parts = dict.fromkeys(one.tx for one in done.values() if one.error is None)
-                if parts:
-                    self._commit(run, list(parts))
-        except journal.NoWriter:
-            self._writer = self._enrolled()
-        except exc.SQLAlchemyError:
-            if len(writes) < 2:
-                raise
-        else:
-            for write, one in done.items():
-                if one.error is None:
-                    write.succeed(one.result)
-                else:
-                    write.fail(one.error)
-            return
+
+        def taken() -> list[Write]:
+            if not writes:
+                writes.extend(take())
+            return writes
+
+        for runs_left in reversed(range(_GROUP_RUNS)):
+            try:
+                self._commit_together(taken)
+            except journal.NoWriter:
+                self._writer = self._enrolled()
+            except exc.SQLAlchemyError as error:
+                if len(writes) < 2 or _is_lost(error):
+                    raise
+                if not runs_left or not self.dialect.is_transient(getattr(error, "orig", None)):
+                    break
+                self.retries[_BUSY] += 1
+                self._pause()
+            else:
+                return
         for write in writes:
             self._settle_alone(write)
+
+    def _commit_together(self, take: Callable[[], list[Write]]) -> None:
+        """Run writes in one transaction, commit it, and tell each what became of it."""
+        with self._begun_to_write() as run:
+            writes = take()
+            done = (
+                self._run_alone(writes[0], run) if len(writes) == 1 else self._run_all(writes, run)
+            )
+            parts = dict.fromkeys(one.tx for one in done.values() if one.error is None)
+            if parts:
+                self._commit(run, list(parts))
+        for write, one in done.items():
+            if one.error is None:
+                write.succeed(one.result)
+            else:
+                write.fail(one.error)
 
     def _run_alone(self, write: Write, run: Runner) -> dict[Write, _Outcome]:
         """Run the only write of a transaction, which must not be committed if it fails."""
@@ -302,9 +392,11 @@ class Database:
     def _run_all(self, writes: Sequence[Write], run: Runner) -> dict[Write, _Outcome]:
         """Run several writes in one transaction, each to fail or to succeed by itself."""
         done = self._run_jointly(writes, run)
-        for write in writes:
-            if write not in done:
-                done[write] = self._run_in_savepoint(write.unit, run)
+        left = [write for write in writes if write not in done]
+        if left:
+            self.dialect.wait_briefly(run)
+        for write in left:
+            done[write] = self._run_in_savepoint(write.unit, run)
         return done
 
     def _run_jointly(self, writes: Sequence[Write], run: Runner) -> dict[Write, _Outcome]:
@@ -320,7 +412,8 @@ class Database:
         for run_all, alike in kinds.items():
             if len(alike) > 1:
                 items = [write.joint.item for write in alike if write.joint is not None]
-                outcome = self._run_in_savepoint(partial(run_all, items=items), run)
+                run_it = self._run_in_savepoint if done else self._run_first
+                outcome = run_it(partial(run_all, items=items), run)
                 if outcome.error is None:
                     each = outcome._replace(result=None)
                     done.update(dict.fromkeys(compress(alike, outcome.result), each))
@@ -334,6 +427,24 @@ class Database:
             self._settle(lambda: [write])
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for it
             write.fail(error)
+
+    def _run_first(self, unit: Callable[[Tx], Any], run: Runner) -> _Outcome:
+        """What the first unit of a transaction gave, or raised: then the transaction is a new one.
+
+        PERF two round trips less than a savepoint, and a refusal is rare.
+
+        Raises:
+            DBAPIError: the database failed, and nobody knows what it left.
+        """
+        tx = self._begun(run)
+        try:
+            return _Outcome(tx, unit(tx), None)
+        except exc.DBAPIError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for it
+            run.rollback()
+            self.dialect.begin_writing(run)
+            return _Outcome(tx, None, error)
 
     def _run_in_savepoint(self, unit: Callable[[Tx], Any], run: Runner) -> _Outcome:
         """What a unit gave, or raised: then nothing of it is left.
@@ -361,11 +472,11 @@ class Database:
             _OutcomeUnknown: it may have been committed.
         """
         try:
-            with self._writing.use() as run:
-                run.listen_anew()
-                self.dialect.begin_writing(run)
+            with self._writing.use(self.dialect.begin_writing) as run:
                 yield run
         except _CommitFailed as failure:
+            # Whatever comes of asking, a row of the clock that another may hold is not ours.
+            self._writer = None
             if not self._has_committed(failure.writer):
                 raise failure.error from failure
             self._writer = failure.writer
@@ -382,48 +493,70 @@ class Database:
         if not touched:
             run.commit()
             return
-        now = self._clock()
+        now = self._now()
         writer = journal.record(self._begun(run), self._writer, touched, now)
         if writer.seq % _COMMITS_BETWEEN_TRIMS == 0:
             journal.trim(run.connection, now - JOURNAL_KEPT)
         try:
             run.commit()
         except exc.DBAPIError as error:
+            if self.dialect.is_transient(error.orig):
+                raise
             raise _CommitFailed(writer, error) from error
         self._writer = writer
 
     def _has_committed(self, writer: journal.Writer) -> bool:
-        """Whether the commit that moved the clock to `writer` took place, though it did not say so.
-
-        Its note in the journal is a part of it, and nobody else can have written that.
+        """Whether the commit that moved the clock to `writer` took place, though it did not say so;
+        if not, it never will.
 
         Raises:
             _OutcomeUnknown: the database cannot be asked.
         """
-        try:
-            with self.engine.connect() as connection:
-                return journal.has_noted(connection, writer)
-        except exc.SQLAlchemyError as error:
-            raise _OutcomeUnknown(
-                "The database failed while it committed, and cannot be asked whether it did: look "
-                "before you try again"
-            ) from error
+        deadline = time.monotonic() + _OUTCOME_S_MAX
+        while True:
+            try:
+                return self._outcome_of(writer)
+            except exc.SQLAlchemyError as error:
+                if self.dialect.is_embedded or time.monotonic() > deadline:
+                    raise _OutcomeUnknown(
+                        "The database failed while it committed, and cannot be asked whether it "
+                        "did: look before you try again"
+                    ) from error
+            self._sleep(_OUTCOME_PAUSE_S)
+
+    def _outcome_of(self, writer: journal.Writer) -> bool:
+        """Its note in the journal is a part of the commit, and nobody else can have written that.
+
+        A server may be about to commit still. It holds the row of the clock then; so that row is
+        moved on, which waits for the server, or makes the commit one that must fail.
+        """
+        if not self.dialect.is_embedded:
+            with self._writing.use(self.dialect.begin_writing) as run:
+                journal.fence(self._begun(run), writer, self._now())
+                run.commit()
+        with self.engine.connect() as connection:
+            return journal.has_noted(connection, writer)
 
     def _enrolled(self) -> journal.Writer:
         """A row of the clock for this process, committed before it is used: whose seq has moved
         then tells what has been committed."""
         with self._begun_to_write() as run:
-            writer = journal.enrol(run.connection, self._clock())
+            writer = journal.enrol(run.connection, self._now())
             run.commit()
         return writer
 
     def _begun(self, run: Runner) -> Tx:
-        return Tx(run, self.dialect, self._statements, now=self._clock())
+        return Tx(run, self.dialect, self._statements, now=self._now())
 
-    def _reason_to_retry(self, error: LostRace | exc.OperationalError) -> str | None:
+    def _now(self) -> datetime:
+        return self.dialect.stored_time(self._clock())
+
+    def _reason_to_retry(self, error: LostRace | exc.DBAPIError) -> str | None:
         if isinstance(error, LostRace):
             return _LOST_RACE
-        return _BUSY if self.dialect.is_transient(error.orig) else None
+        if self.dialect.is_transient(error.orig):
+            return _BUSY
+        return _LOST_CONNECTION if _is_lost(error) else None
 
     def _pause(self) -> None:
         self._sleep(self._rng.uniform(0, _PAUSE_S_MAX))
@@ -440,31 +573,44 @@ def open_database(
     """The database of an SQLAlchemy URL; nothing is read or written yet.
 
     Args:
-        url: `sqlite:///relative/path` or `sqlite:////absolute/path`.
+        url: `sqlite:///relative/path`, `sqlite:////absolute/path`, `postgresql://...` or
+            `mysql+pymysql://...`.
         clock: the time, naive UTC.
         rng, sleep: how the pauses between retries are drawn and spent.
 
     Raises:
-        UnsupportedDatabase: the URL cannot be read, or names something else than an SQLite file.
+        UnsupportedDatabase: the URL cannot be read, names an engine that berth does not know, or
+            one whose driver is not installed.
     """
     try:
         parsed = make_url(url)
-    except exc.ArgumentError as error:
+    except (exc.ArgumentError, ValueError) as error:
         raise UnsupportedDatabase("the database URL cannot be read") from error
-    if parsed.get_backend_name() != "sqlite":
-        raise UnsupportedDatabase(
-            f"this release stands on SQLite only, not on {parsed.get_backend_name()}"
-        )
-    dialect = SqliteDialect(synchronous=options.synchronous)
+    dialect = _dialect_of(parsed.get_backend_name(), options)
     db = Database(
         dialect.create_engine(parsed, options.pool),
         dialect,
+        recycle_s=None if dialect.is_embedded else options.pool.recycle_s,
         clock=clock,
         rng=rng or random.Random(),
         sleep=sleep,
     )
     _let_go_after_fork(db)
     return db
+
+
+def _dialect_of(backend: str, options: DatabaseOptions) -> Dialect:
+    match backend:
+        case "sqlite":
+            return SqliteDialect(synchronous=options.synchronous, to_look_only=options.to_look_only)
+        case "postgresql":
+            return PostgresqlDialect()
+        case "mysql" | "mariadb":
+            return MysqlDialect(sql_mode=options.mysql_sql_mode, answer_s_max=options.answer_s_max)
+    raise UnsupportedDatabase(
+        f"berth does not know the engine {backend}: the database URL must begin with sqlite://, "
+        f"postgresql:// or mysql+pymysql://"
+    )
 
 
 def trim_journal(db: Database, older_than: datetime) -> int:
@@ -495,7 +641,7 @@ def _let_go_after_fork(db: Database) -> None:
 
 
 #: What the driver raises when it is we who are wrong, not the database.
-_MISTAKES: Final = (exc.IntegrityError, exc.ProgrammingError, exc.DataError, exc.NotSupportedError)
+_MISTAKES: Final = (exc.IntegrityError, exc.ProgrammingError, exc.NotSupportedError)
 
 
 @contextmanager
@@ -505,6 +651,8 @@ def _translated() -> Iterator[None]:
         yield
     except exc.TimeoutError as error:
         raise _unavailable(error) from error
+    except exc.DataError as error:
+        raise UnstorableValue(_first_line(error)) from error
     except exc.DBAPIError as error:
         # A connection that was closed under us is a ProgrammingError too, and no mistake of ours.
         if isinstance(error, _MISTAKES) and not error.connection_invalidated:
@@ -513,5 +661,17 @@ def _translated() -> Iterator[None]:
 
 
 def _unavailable(error: exc.SQLAlchemyError) -> DatabaseUnavailable:
+    return DatabaseUnavailable(
+        f"The database cannot be used at the moment: {_first_line(error)}",
+    )
+
+
+def _first_line(error: exc.SQLAlchemyError) -> str:
+    """What the engine says, without the lines that point into a statement."""
     cause = getattr(error, "orig", None) or error
-    return DatabaseUnavailable(f"The database cannot be used at the moment: {cause}")
+    return str(cause).partition("\n")[0]
+
+
+def _is_lost(error: exc.SQLAlchemyError) -> bool:
+    """Whether it is the connection that failed."""
+    return isinstance(error, exc.DBAPIError) and error.connection_invalidated

@@ -9,6 +9,7 @@ from sqlalchemy import Integer, bindparam, func, update
 from berth.model.errors import LostRace, ProviderGenerationConflict
 from berth.model.ids import Generation, ProviderId
 from berth.store.database import Tx
+from berth.store.expressions import rewritten
 from berth.store.lookups import ProviderRow
 from berth.store.tables import resource_providers
 
@@ -29,7 +30,7 @@ _BUMP: Final = (
 _PIN: Final = (
     update(resource_providers)
     .where(_rp.id == bindparam("provider"), _rp.generation == bindparam("seen"))
-    .values(generation=_rp.generation)
+    .values(generation=_rp.generation, updated_at=rewritten(_rp.updated_at))
 )
 
 

@@ -12,9 +12,20 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Column, ColumnElement, Select, and_, bindparam, func, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Integer,
+    Select,
+    and_,
+    bindparam,
+    cast,
+    func,
+    select,
+)
 
-from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
+from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId, parse_uuid_lax
 from berth.store import journal
 from berth.store.database import Tx
 from berth.store.prepared import Parameters
@@ -95,7 +106,7 @@ _HEADS: Final = select(berth_writer.c.id, berth_writer.c.seq, berth_writer.c.tri
 #: PERF grouped by the database: of an hour of claims on a few providers one row for each provider
 #: comes back, not one for each claim. Two million notes took 280 MB and two seconds in Python.
 _NOTED: Final = (
-    select(berth_journal.c.provider_id, func.min(berth_journal.c.usage_only))
+    select(berth_journal.c.provider_id, func.min(cast(berth_journal.c.usage_only, Integer)))
     .where(
         berth_journal.c.writer_id == bindparam("writer"), berth_journal.c.seq > bindparam("applied")
     )
@@ -158,7 +169,9 @@ def _tree_queries(trees: ColumnElement[bool]) -> _TreeQueries:
 
 _root: Final = resource_providers.c.root_provider_id
 _OF_ROOTS: Final = _tree_queries(_root.in_(bindparam("roots", expanding=True)))
-_OF_ROOT_RANGE: Final = _tree_queries(and_(_root > bindparam("after"), _root <= bindparam("upto")))
+_OF_ROOT_RANGE: Final = _tree_queries(
+    and_(_root > bindparam("after"), _root <= bindparam("upto", type_=BigInteger))
+)
 _LAST_ROOT_OF_PART: Final = (
     select(_root)
     .where(_root > bindparam("after"))
@@ -203,13 +216,19 @@ def names(tx: Tx) -> Names:
 
 
 def aggregate_ids(tx: Tx, wanted: Collection[AggregateId] | None) -> dict[str, AggregateId]:
-    """uuid -> id, of the aggregates with some ids, or of all."""
+    """uuid -> id, of the aggregates with some ids, or of all.
+
+    Each under the usual spelling of its uuid; of two that differ in their spelling only, which the
+    original takes for two, the one that is spelled so counts.
+    """
     statement = select(placement_aggregates.c.uuid, placement_aggregates.c.id)
-    return {
-        uuid: number
-        for part in _parts(placement_aggregates.c.id, wanted)
-        for uuid, number in _pairs(tx, statement.where(*part))
-    }
+    ids: dict[str, AggregateId] = {}
+    for part in _parts(placement_aggregates.c.id, wanted):
+        for stored, number in _pairs(tx, statement.where(*part)):
+            uuid = parse_uuid_lax(stored or "") or stored
+            if uuid == stored or uuid not in ids:
+                ids[uuid] = number
+    return ids
 
 
 def roots_of(tx: Tx, providers: Collection[ProviderId]) -> set[ProviderId]:

@@ -29,6 +29,7 @@ from berth.model.ids import ClassId, Generation, ProviderId, ProviderUUID
 from berth.model.inventory import Inventory
 from berth.model.standard import CUSTOM_CLASS_ID_MIN
 from berth.store.database import Database, Tx
+from berth.store.expressions import rewritten
 from berth.store.generations import bump_generation, check_seen
 from berth.store.lookups import chunks, class_ids, get_provider_row, missing
 from berth.store.prepared import insert_of
@@ -102,7 +103,7 @@ _CLASS_NAMES: Final = (
 _PIN_CLASSES: Final = (
     update(resource_classes)
     .where(resource_classes.c.id.in_(bindparam("classes", expanding=True)))
-    .values(name=resource_classes.c.name)
+    .values(name=resource_classes.c.name, updated_at=rewritten(resource_classes.c.updated_at))
 )
 
 _FIELDS: Final = (

@@ -136,6 +136,16 @@ def has_noted(connection: Connection, writer: Writer) -> bool:
     return connection.scalar(noted.limit(1)) is not None
 
 
+def fence(tx: Tx, writer: Writer, now: datetime) -> None:
+    """Take its place from a commit that would move the clock to `writer`, if it has not got there:
+    from then on it cannot.
+
+    It holds the row while it is under way, so this waits for it; in a cluster it may be under way
+    elsewhere, and there the one that comes second is refused.
+    """
+    _moved(tx, Writer(writer.id, writer.seq - 1), now)
+
+
 def enrol(connection: Connection, now: datetime) -> Writer:
     """A row of the clock for this process: an idle one, so that the clock does not grow with every
     process ever started, or a new one. Commit it before it is used."""

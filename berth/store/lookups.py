@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From the names on the wire to rows: providers, resource classes, traits.
 
-Names that do not exist are missing from what is found; which error that is, the caller knows.
+Names that do not exist are missing from what is found; which error that is, the caller knows. Names
+are compared letter by letter here, whatever the database's collation takes for the same.
 """
 
 from __future__ import annotations
@@ -10,13 +11,27 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple, TypeVar
 
-from sqlalchemy import Select, Table, bindparam, select
+from sqlalchemy import ColumnElement, Select, Table, bindparam, func, select
 
 from berth.model.errors import ProviderNotFound
-from berth.model.ids import ClassId, Generation, ProviderId, ProviderUUID, TraitId
+from berth.model.ids import (
+    AggregateId,
+    AggregateUUID,
+    ClassId,
+    Generation,
+    ProviderId,
+    ProviderUUID,
+    TraitId,
+    parse_uuid_lax,
+)
 from berth.model.standard import STANDARD_CLASS_IDS
 from berth.store.database import Tx
-from berth.store.tables import resource_classes, resource_providers, traits
+from berth.store.tables import (
+    placement_aggregates,
+    resource_classes,
+    resource_providers,
+    traits,
+)
 
 T = TypeVar("T")
 
@@ -52,6 +67,26 @@ _CLASSES_BY_NAME: Final = _by_name(resource_classes)
 _TRAITS_BY_NAME: Final = _by_name(traits)
 
 
+_aggregate: Final = placement_aggregates.c
+_AGGREGATES_BY_UUID: Final = select(_aggregate.uuid, _aggregate.id).where(
+    _aggregate.uuid.in_(bindparam("uuids", expanding=True))
+)
+
+
+def _digits(uuid: ColumnElement[str]) -> ColumnElement[str]:
+    digits = func.lower(uuid)
+    for part in ("urn:uuid:", "{", "}", "-"):
+        digits = func.replace(digits, part, "")
+    return digits
+
+
+_AGGREGATES_BY_DIGITS: Final = (
+    select(_aggregate.uuid, _aggregate.id)
+    .where(_digits(_aggregate.uuid).in_(bindparam("digits", expanding=True)))
+    .order_by(_aggregate.id)
+)
+
+
 def chunks(values: Iterable[T]) -> Iterator[list[T]]:
     """The values in lists that fit into an IN."""
     pending = iter(values)
@@ -66,7 +101,9 @@ def get_provider_row(tx: Tx, uuid: ProviderUUID, *, to_delete: bool = False) -> 
         ProviderNotFound: no provider has this uuid.
     """
     for row in tx.rows(_PROVIDER_BY_UUID, {"uuid": uuid}):
-        return ProviderRow(*row)
+        provider = ProviderRow(*row)
+        if provider.uuid == uuid:
+            return provider
     raise ProviderNotFound(uuid, to_delete=to_delete)
 
 
@@ -91,6 +128,31 @@ def class_ids(tx: Tx, names: Collection[str]) -> dict[str, ClassId]:
 def trait_ids(tx: Tx, names: Collection[str]) -> dict[str, TraitId]:
     """Those of some traits that exist."""
     return {name: TraitId(number) for name, number in _ids(tx, _TRAITS_BY_NAME, names)}
+
+
+def aggregate_ids(tx: Tx, uuids: Collection[AggregateUUID]) -> dict[AggregateUUID, AggregateId]:
+    """Those of some aggregates that exist.
+
+    COMPAT spec/rest-api.md 1.9: the original stored them as they were sent, in any spelling. Those
+    that are not found as they are usually spelled are looked for by their digits, which reads all
+    aggregates.
+    """
+    found: dict[AggregateUUID, AggregateId] = {}
+    for chunk in chunks(uuids):
+        _add_aggregates(found, tx.rows(_AGGREGATES_BY_UUID, {"uuids": chunk}))
+    for few in chunks(missing(uuids, found)):
+        digits = [uuid.replace("-", "") for uuid in few]
+        _add_aggregates(found, tx.rows(_AGGREGATES_BY_DIGITS, {"digits": digits}))
+    return found
+
+
+def _add_aggregates(
+    found: dict[AggregateUUID, AggregateId], rows: Iterable[tuple[str, int]]
+) -> None:
+    for stored, number in rows:
+        uuid = AggregateUUID(parse_uuid_lax(stored) or stored)
+        if uuid == stored or uuid not in found:
+            found[uuid] = AggregateId(number)
 
 
 def missing(names: Iterable[str], known: Collection[str]) -> Sequence[str]:

@@ -13,8 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from operator import attrgetter, methodcaller
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from sqlalchemy import (
     BindParameter,
@@ -22,6 +21,7 @@ from sqlalchemy import (
     Connection,
     Dialect,
     Executable,
+    Float,
     Insert,
     Select,
     Table,
@@ -34,6 +34,13 @@ from sqlalchemy.sql.compiler import SQLCompiler
 #: What SQLAlchemy writes for a list whose length is not known yet.
 _LIST: Final = re.compile(r"__\[POSTCOMPILE_(\w+)\]")
 
+#: In the `info` of a connection: whether its server is one of several that write.
+CLUSTERED: Final = "berth_clustered"
+
+#: MySQL's: the bit of a server's status, and the number of an error.
+_IN_TRANSACTION: Final = 1
+_DEADLOCK: Final = 1213
+
 #: Statements that a process may keep; more means that somebody makes them per call.
 _STATEMENTS_MAX: Final = 500
 
@@ -42,6 +49,27 @@ _TEXTS_MAX: Final = 1000
 
 Parameters = Mapping[str, Any]
 _Converter = Callable[[Any], Any]
+
+
+class Wire(Protocol):
+    """The way of statements to the server behind one of the driver's connections; what goes wrong
+    is raised as the driver's error."""
+
+    def fetch(self, text: str, values: Sequence[Any]) -> list[Any]:
+        """All rows of a query, as tuples."""
+
+    def change(self, text: str, values: Sequence[Any]) -> int:
+        """How many rows a statement wrote."""
+
+    def change_many(self, text: str, values: Sequence[Sequence[Any]]) -> int:
+        """How many rows it wrote with each of several sets of values, by all of them together."""
+
+    def change_each(self, text: str, values: Sequence[Sequence[Any]]) -> list[int]:
+        """How many rows it wrote with each of several sets of values."""
+
+    def check_transaction(self) -> None:
+        """Raise the driver's error of a deadlock if the server has taken the transaction back
+        without a word."""
 
 
 class Prepared:
@@ -91,6 +119,11 @@ class Prepared:
                 return run.change_many(self._text, [self._values(each) for each in parameters])
             (parameters,) = parameters
         return run.change(self._text_for(parameters), self._values(parameters))
+
+    def change_each(self, run: Runner, parameters: Sequence[Parameters]) -> list[int]:
+        """Write for each of several sets of parameters; the number of rows that each wrote."""
+        assert not self._lists, "several statements of one text"
+        return run.change_each(self._text, [self._values(each) for each in parameters])
 
     def _text_for(self, parameters: Parameters) -> str:
         if not self._lists:
@@ -149,6 +182,8 @@ class Runner:
     def __init__(self, connection: Connection) -> None:
         self.connection: Final = connection
         self._driver: Any = connection.connection.dbapi_connection
+        self._wire = _wire_of(connection)
+        self._has_begun = False
         self._error: type[Exception] = connection.dialect.loaded_dbapi.Error
         self._listeners = tuple(connection.dispatch.before_cursor_execute)
 
@@ -158,42 +193,49 @@ class Runner:
 
     def fetch(self, text: str, values: Sequence[Any]) -> list[Any]:
         """All rows of a query."""
-        rows: list[Any] = self._sent(text, values, _rows_of)
+        rows: list[Any] = self._sent(self._wire.fetch, text, values)
         return rows
 
     def change(self, text: str, values: Sequence[Any]) -> int:
         """The number of rows that were written."""
-        return int(self._sent(text, values, _rowcount_of))
+        return int(self._sent(self._wire.change, text, values))
 
     def change_many(self, text: str, values: Sequence[Sequence[Any]]) -> int:
         """The number of rows that were written, by all runs together."""
-        return int(self._sent(text, values, _rowcount_of, many=True))
+        return int(self._sent(self._wire.change_many, text, values, many=True))
+
+    def change_each(self, text: str, values: Sequence[Sequence[Any]]) -> list[int]:
+        """The number of rows that were written by each run."""
+        counts: list[int] = self._sent(self._wire.change_each, text, values, many=True)
+        return counts
 
     def _sent(
-        self, text: str, values: Sequence[Any], outcome: Callable[[Any], Any], *, many: bool = False
+        self,
+        send: Callable[[str, Any], Any],
+        text: str,
+        values: Sequence[Any],
+        *,
+        many: bool = False,
     ) -> Any:
-        cursor = None
+        if self._listeners:
+            self._announce(text, values, many=many)
         try:
-            cursor = self._driver.cursor()
-            if self._listeners:
-                self._announce(cursor, text, values, many=many)
-            if many:
-                cursor.executemany(text, values)
-            else:
-                cursor.execute(text, values)
-            return outcome(cursor)
+            return send(text, values)
         except self._error as error:
             raise self._wrapped(error, text, values) from error
-        finally:
-            _close(cursor)
 
     def ask(self, text: str) -> Any:
         """The one value that the engine says of itself; nobody who listens is told."""
         try:
-            (value,) = self._driver.cursor().execute(text).fetchone()
+            ((value,),) = self._wire.fetch(text, ())
         except self._error as error:
             raise self._wrapped(error, text, ()) from error
         return value
+
+    def begin(self, text: str) -> None:
+        """Begin a transaction at the driver, as a text of the engine's says."""
+        self.change(text, ())
+        self._has_begun = True
 
     def commit(self) -> None:
         """End a transaction that was begun at the driver: what it did stays.
@@ -204,14 +246,23 @@ class Runner:
         if self.connection.in_transaction():
             self.connection.commit()
         else:
-            self._end(self._driver.commit)
+            self._end(self._committed if self._has_begun else self._driver.commit)
+        self._has_begun = False
 
     def rollback(self) -> None:
         """End a transaction that was begun at the driver, if there is one: nothing of it stays."""
-        if self.connection.in_transaction():
-            self.connection.rollback()
-        else:
+        known = self.connection.get_transaction()
+        # After an error SQLAlchemy may still know of one, and no longer end it at the driver.
+        is_ended_by_it = known is not None and known.is_active
+        if known is not None:
+            known.rollback()
+        if self._has_begun and not is_ended_by_it:
             self._end(self._driver.rollback)
+        self._has_begun = False
+
+    def _committed(self) -> None:
+        self._wire.check_transaction()
+        self._driver.commit()
 
     def _end(self, end: Callable[[], None]) -> None:
         try:
@@ -219,9 +270,9 @@ class Runner:
         except self._error as error:
             raise self._wrapped(error, end.__name__, ()) from error
 
-    def _announce(self, cursor: Any, text: str, values: Any, *, many: bool) -> None:
+    def _announce(self, text: str, values: Any, *, many: bool) -> None:
         for listener in self._listeners:
-            listener(self.connection, cursor, text, values, None, many)
+            listener(self.connection, None, text, values, None, many)
 
     def _wrapped(self, error: Any, text: str, values: Any) -> BaseException:
         dialect = self.connection.dialect
@@ -240,17 +291,109 @@ class Runner:
         return wrapped
 
 
-_rows_of: Final = methodcaller("fetchall")
-_rowcount_of: Final = attrgetter("rowcount")
+class _Cursors:
+    """The usual way: a cursor of the driver's for each statement."""
+
+    def __init__(self, driver: Any) -> None:
+        self._driver = driver
+
+    def fetch(self, text: str, values: Sequence[Any]) -> list[Any]:
+        """See `Wire`."""
+        with self._cursor() as cursor:
+            cursor.execute(text, values)
+            return list(cursor.fetchall())
+
+    def change(self, text: str, values: Sequence[Any]) -> int:
+        """See `Wire`."""
+        with self._cursor() as cursor:
+            cursor.execute(text, values)
+            return int(cursor.rowcount)
+
+    def change_many(self, text: str, values: Sequence[Sequence[Any]]) -> int:
+        """See `Wire`."""
+        with self._cursor() as cursor:
+            cursor.executemany(text, values)
+            return int(cursor.rowcount)
+
+    def change_each(self, text: str, values: Sequence[Sequence[Any]]) -> list[int]:
+        """See `Wire`."""
+        counts: list[int] = []
+        with self._cursor() as cursor:
+            for each in values:
+                cursor.execute(text, each)
+                counts.append(int(cursor.rowcount))
+        return counts
+
+    def check_transaction(self) -> None:
+        """See `Wire`: that does not happen."""
+
+    def _cursor(self) -> _Closing:
+        return _Closing(self._driver.cursor())
 
 
-def _close(cursor: Any) -> None:
-    """Let go of a cursor; one whose connection has been closed meanwhile cannot even be closed."""
-    try:
-        if cursor is not None:
-            cursor.close()
-    except Exception:  # noqa: BLE001 - what matters of it was raised by what came before
-        return
+class _MysqlCursors(_Cursors):
+    """The same for MySQL's drivers."""
+
+    def check_transaction(self) -> None:
+        """See `Wire`. PyMySQL knows what the server said with its last answer."""
+        if not getattr(self._driver, "server_status", _IN_TRANSACTION) & _IN_TRANSACTION:
+            raise self._driver.OperationalError(_DEADLOCK, "the transaction was taken back")
+
+
+class _Packets(_MysqlCursors):
+    """Several statements in one packet, in order, where the drivers would send each by itself and
+    wait for its answer.
+
+    RACE bench.databases, Galera, spread: not for a cluster. Where another node takes a transaction
+    back in the middle of a packet, what is left of that is run by itself, each statement for good.
+    """
+
+    def change_many(self, text: str, values: Sequence[Sequence[Any]]) -> int:
+        """See `Wire`. Of an INSERT the drivers make one statement of several rows."""
+        if text.startswith("INSERT"):
+            return super().change_many(text, values)
+        return sum(self.change_each(text, values))
+
+    def change_each(self, text: str, values: Sequence[Sequence[Any]]) -> list[int]:
+        """See `Wire`."""
+        with self._cursor() as cursor:
+            cursor.execute("; ".join(cursor.mogrify(text, each) for each in values))
+            counts = [int(cursor.rowcount)]
+            while cursor.nextset():
+                counts.append(int(cursor.rowcount))
+            return counts
+
+
+class _Closing:
+    """A cursor that is let go of at the end of a block; one whose connection has been closed
+    meanwhile cannot even be closed."""
+
+    __slots__ = ("_cursor",)
+
+    def __init__(self, cursor: Any) -> None:
+        self._cursor = cursor
+
+    def __enter__(self) -> Any:
+        return self._cursor
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._cursor.close()
+        except Exception:  # noqa: BLE001 - what matters of it was raised by what came before
+            return
+
+
+def _wire_of(connection: Connection) -> Wire:
+    driver: Any = connection.connection.dbapi_connection
+    match connection.dialect.name:
+        case "postgresql":
+            # Only there is psycopg sure to be installed.
+            from berth.store.libpq import libpq_of
+
+            return libpq_of(driver)
+        case "mysql":
+            return (_MysqlCursors if connection.info.get(CLUSTERED) else _Packets)(driver)
+    return _Cursors(driver)
 
 
 def insert_of(table: Table, *columns: str) -> Insert:
@@ -276,6 +419,8 @@ def _result_conversions(statement: Executable, dialect: Dialect) -> list[tuple[i
     return [
         (place, convert)
         for place, column in enumerate(columns)
+        # PostgreSQL's driver gives floats by itself, and SQLAlchemy asks for the server's type.
+        if not (isinstance(column.type, Float) and dialect.name == "postgresql")
         if (convert := column.type.dialect_impl(dialect).result_processor(dialect, None))
     ]
 

@@ -36,18 +36,25 @@ from berth.model.errors import (
     UnknownTraits,
 )
 from berth.model.filters import ProviderFilters
-from berth.model.ids import AggregateUUID, ClassId, Generation, ProviderId, ProviderUUID
+from berth.model.ids import ClassId, Generation, ProviderId, ProviderUUID
 from berth.model.inventory import MAX_INT
 from berth.model.provider import Provider
 from berth.model.sentinels import UNSET, Sentinel
 from berth.model.tree import check_move, subtree
 from berth.store.database import Database, Tx
-from berth.store.lookups import chunks, class_ids, get_provider_row, missing, trait_ids
+from berth.store.expressions import rewritten, stored_ratio
+from berth.store.lookups import (
+    aggregate_ids,
+    chunks,
+    class_ids,
+    get_provider_row,
+    missing,
+    trait_ids,
+)
 from berth.store.tables import (
     allocations,
     berth_usages,
     inventories,
-    placement_aggregates,
     resource_provider_aggregates,
     resource_provider_traits,
     resource_providers,
@@ -72,7 +79,13 @@ def list_providers(db: Database, filters: ProviderFilters) -> list[Provider]:
         if conditions is None:
             return []
         rows = tx.connection.execute(_PROVIDERS.where(*conditions).order_by(_rp.id))
-        return [_provider(row) for row in rows]
+        found = [_provider(row) for row in rows]
+    # Some collations take names for the same that are not.
+    return [
+        one
+        for one in found
+        if filters.name in (None, one.name) and filters.uuid in (None, one.uuid)
+    ]
 
 
 def get_provider(db: Database, uuid: ProviderUUID) -> Provider:
@@ -203,7 +216,9 @@ def _provider(row: Sequence[Any]) -> Provider:
 
 def _get_provider(tx: Tx, uuid: ProviderUUID) -> Provider:
     for row in tx.rows(_PROVIDER_BY_UUID, {"uuid": uuid}):
-        return _provider(row)
+        provider = _provider(row)
+        if provider.uuid == uuid:
+            return provider
     raise ProviderNotFound(uuid)
 
 
@@ -272,7 +287,7 @@ def _providers_with_room(resource_class: ClassId, amount: int) -> Select[Any]:
         .where(
             inv.resource_class_id == resource_class,
             func.coalesce(usage.used, 0) + amount
-            <= (inv.total - inv.reserved) * inv.allocation_ratio,
+            <= (inv.total - inv.reserved) * stored_ratio(inv.allocation_ratio),
             inv.min_unit <= amount,
             inv.max_unit >= amount,
             amount % inv.step_size == 0,
@@ -295,7 +310,7 @@ def _trait_conditions(tx: Tx, filters: ProviderFilters) -> list[ColumnElement[bo
 
 
 def _aggregate_conditions(tx: Tx, filters: ProviderFilters) -> list[ColumnElement[bool]] | None:
-    ids = _aggregate_ids(tx, filters.not_member_of.union(*filters.member_of))
+    ids = aggregate_ids(tx, filters.not_member_of.union(*filters.member_of))
     member = resource_provider_aggregates.c
     conditions: list[ColumnElement[bool]] = []
     for any_of in dict.fromkeys(filters.member_of):
@@ -313,17 +328,6 @@ def _has_any(association: ColumnElement[int], ids: list[Any]) -> ColumnElement[b
     of_provider = association.table.c.resource_provider_id
     some = [association.in_(chunk) for chunk in chunks(sorted(ids))]
     return _rp.id.in_(select(of_provider).where(or_(*some)))
-
-
-def _aggregate_ids(tx: Tx, uuids: frozenset[AggregateUUID]) -> dict[AggregateUUID, int]:
-    aggregate = placement_aggregates.c
-    return {
-        uuid: number
-        for chunk in chunks(uuids)
-        for uuid, number in tx.connection.execute(
-            select(aggregate.uuid, aggregate.id).where(aggregate.uuid.in_(chunk))
-        )
-    }
 
 
 # --- Writing -------------------------------------------------------------------------------------
@@ -362,7 +366,7 @@ def _pin_place(tx: Tx, parent: Provider) -> None:
     pinned = tx.connection.execute(
         update(resource_providers)
         .where(_rp.id == parent.id, _rp.root_provider_id == root)
-        .values(root_provider_id=_rp.root_provider_id)
+        .values(root_provider_id=_rp.root_provider_id, updated_at=rewritten(_rp.updated_at))
     )
     if pinned.rowcount != 1:
         raise LostRace(f"resource provider {parent.uuid}")

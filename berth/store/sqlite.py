@@ -8,7 +8,10 @@ takes the write lock up front (`BEGIN IMMEDIATE`), so that it can fail to begin 
 import sqlite3
 import time
 from dataclasses import dataclass
-from typing import Final
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import ClassVar, Final
 
 from sqlalchemy import Connection, Engine, QueuePool, Table, create_engine, event
 from sqlalchemy.dialects.sqlite import insert
@@ -17,6 +20,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.sql.dml import Insert
 
 from berth.model.errors import UnsupportedDatabase
+from berth.store.dialect import PoolOptions
 from berth.store.prepared import Runner
 
 #: Execution option of a standing connection: SQLAlchemy does not begin its transactions.
@@ -30,31 +34,15 @@ _POLL_MS: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class PoolOptions:
-    """How many connections a process keeps, and for how long; None leaves it to SQLAlchemy."""
-
-    size: int | None = None
-    max_overflow: int | None = None
-    timeout_s: int | None = None
-    recycle_s: int | None = None
-
-    def arguments(self) -> dict[str, int]:
-        """The arguments of `create_engine` that say so."""
-        wanted = {
-            "pool_size": self.size,
-            "max_overflow": self.max_overflow,
-            "pool_timeout": self.timeout_s,
-            "pool_recycle": self.recycle_s,
-        }
-        return {name: value for name, value in wanted.items() if value is not None}
-
-
-@dataclass(slots=True)
 class SqliteDialect:
-    """How to speak to SQLite. One for each `Database`."""
+    """How to speak to SQLite: see `berth.store.dialect`."""
+
+    is_embedded: ClassVar[bool] = True
 
     #: Durable commits: each is on disk before it is acknowledged.
     synchronous: bool = True
+    #: The file stays as it is: in whatever journal mode, and even where nobody can write to it.
+    to_look_only: bool = False
 
     def create_engine(self, url: URL, pool: PoolOptions) -> Engine:
         """An engine whose connections are set up for several threads and processes.
@@ -68,11 +56,13 @@ class SqliteDialect:
                 "berth needs an SQLite database in a file (sqlite:////absolute/path or "
                 "sqlite:///relative/path): one in memory cannot be shared by connections"
             )
+        file_only = {"creator": partial(_connect_to_look, url)} if self.to_look_only else {}
         engine = create_engine(
             url,
             poolclass=QueuePool,
             connect_args={"timeout": _BUSY_TIMEOUT_S, "check_same_thread": False},
             **pool.arguments(),
+            **file_only,
         )
         event.listen(engine, "connect", self._set_up)
         event.listen(engine, "begin", _begin)
@@ -89,7 +79,7 @@ class SqliteDialect:
 
     def begin_reading(self, run: Runner) -> None:
         """Begin a transaction on a standing connection: it sees one state of the database."""
-        run.change("BEGIN", ())
+        run.begin("BEGIN")
 
     def begin_writing(self, run: Runner) -> None:
         """Begin a transaction on a standing connection: it takes the write lock, and waits for it.
@@ -104,37 +94,66 @@ class SqliteDialect:
         deadline = time.monotonic() + _BUSY_TIMEOUT_S
         while True:
             try:
-                run.change("BEGIN IMMEDIATE", ())
+                run.begin("BEGIN IMMEDIATE")
             except OperationalError as error:
                 if not _is_busy(error.orig) or time.monotonic() > deadline:
                     raise
             else:
                 return
 
+    def wait_briefly(self, run: Runner) -> None:
+        """Nothing is waited for: who writes has the whole database."""
+
     def is_transient(self, error: BaseException | None) -> bool:
         """Whether the whole transaction may succeed when it is simply run again."""
         return _is_busy(error)
+
+    def is_away(self, error: BaseException | None) -> bool:
+        """A file is there, or it is not."""
+        return False
 
     def insert_missing(self, table: Table) -> Insert:
         """An INSERT that passes over rows whose key is there already."""
         return insert(table).on_conflict_do_nothing()
 
     def commit_stamp(self, run: Runner) -> int | None:
-        """A number that changes when any *other* connection has committed.
-
-        The connection must be one that never writes. It is asked without a transaction, because in
-        one the number stands still. On an engine without such a number this would be None.
-        """
+        """See `Dialect`. In a transaction the number would stand still; costs no query."""
         return int(run.ask("PRAGMA data_version"))
+
+    def stored_time(self, now: datetime) -> datetime:
+        """Text, to the microsecond."""
+        return now
 
     def _set_up(self, connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # the driver begins no transactions of its own
+        if self.to_look_only:
+            connection.execute("PRAGMA query_only = ON").close()
+            return
         for pragma in (
             "journal_mode = WAL",
             f"synchronous = {'FULL' if self.synchronous else 'OFF'}",
             "foreign_keys = ON",
         ):
             connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _connect_to_look(url: URL) -> sqlite3.Connection:
+    """A connection to a file that is there. Where SQLite may not even make the files that stand
+    beside one, nobody writes: then it is taken as it lies there."""
+    file = Path(url.database or "").absolute().as_uri()
+    for mode in ("mode=rw", "immutable=1"):
+        connection = sqlite3.connect(
+            f"{file}?{mode}", uri=True, timeout=_BUSY_TIMEOUT_S, check_same_thread=False
+        )
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").close()
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if _is_busy(error) or mode == "immutable=1":
+                raise
+        else:
+            return connection
+    raise AssertionError("the last mode returns or raises")
 
 
 def _begin(connection: Connection) -> None:

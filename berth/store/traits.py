@@ -97,7 +97,13 @@ def list_traits(
         else [statement.where(_trait.name.in_(chunk)) for chunk in chunks(dict.fromkeys(names))]
     )
     with db.read() as tx:
-        rows = [row for part in parts for row in tx.connection.execute(part.order_by(_trait.id))]
+        found = [row for part in parts for row in tx.connection.execute(part.order_by(_trait.id))]
+    # Some collations take names for the same that are not.
+    rows = [
+        row
+        for row in found
+        if (names is None or row[0] in names) and row[0].startswith(prefix or "")
+    ]
     return TraitList([row[0] for row in rows], _newest(row[1] for row in rows))
 
 
@@ -122,10 +128,8 @@ def create_trait(db: Database, name: str) -> tuple[TraitRecord, bool]:
         pass
 
     def unit(tx: Tx) -> tuple[TraitRecord, bool]:
-        inserted = tx.connection.execute(
-            tx.dialect.insert_missing(traits), {"name": name, "created_at": tx.now}
-        )
-        tx.names_touched = created = inserted.rowcount == 1
+        inserted = tx.insert_missing(traits, [{"name": name, "created_at": tx.now}])
+        tx.names_touched = created = inserted == 1
         return _get_record(tx, name), created
 
     return db.write(unit)
@@ -217,7 +221,9 @@ def delete_provider_traits(db: Database, uuid: ProviderUUID) -> None:
 
 def _get_record(tx: Tx, name: str) -> TraitRecord:
     for row in tx.rows(_RECORD, {"name": name}):
-        return TraitRecord(*row)
+        record = TraitRecord(*row)
+        if record.name == name:
+            return record
     raise TraitNotFound(name)
 
 

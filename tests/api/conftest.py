@@ -1,27 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One server for all wire tests: an application in this process, or the one at `--berth-url`.
+"""One server for all wire tests on each engine: an application in this process; or that at
+`--berth-url`.
 
 Tests share it by using names that nobody else has (`tests.api.worlds`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from berth import config, deploy
 from tests.client import Client
+from tests.engines import engine_of
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
+
+    from tests.servers.server import Databases
 
 PLACEMENT_CONF = """
 [api]
 auth_strategy = noauth2
 
 [placement_database]
-connection = sqlite:///{database}
+connection = {url}
 sync_on_startup = True
 sqlite_synchronous = False
 
@@ -31,16 +36,44 @@ enforce_new_defaults = True
 
 
 @pytest.fixture(scope="session")
-def shared_app(tmp_path_factory: pytest.TempPathFactory) -> WSGIApplication:
+def shared_app(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> WSGIApplication:
     """The application of the whole session, made from a placement.conf as an operator writes it."""
-    folder = tmp_path_factory.mktemp("shared")
-    placement_conf = folder / "placement.conf"
-    placement_conf.write_text(PLACEMENT_CONF.format(database=folder / "placement.db"))
+    placement_conf = tmp_path_factory.mktemp("shared") / "placement.conf"
+    placement_conf.write_text(PLACEMENT_CONF.format(url=databases.create_database()))
     return deploy.load_application(config.load([str(placement_conf)]))
 
 
 @pytest.fixture(scope="session")
-def api(request: pytest.FixtureRequest) -> Client:
+def api(engine: str, request: pytest.FixtureRequest) -> Client:
     """A client of the shared server."""
     url = request.config.getoption("--berth-url")
     return Client.at(url) if url else Client.of(request.getfixturevalue("shared_app"))
+
+
+#: How many of its sets of parameters a test is run with on an engine, unless `--whole-api` asks for
+#: all: a file answers in a fraction of the time that a server takes, and a cluster takes longest.
+_SETS_MAX: Final = {"postgresql": 4, "mariadb": 4, "galera": 1}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out sets of parameters where there are more: the last of them stay, which of
+    microversions are the newest, and for the rest some from all over."""
+    if config.getoption("--whole-api"):
+        return
+    here = Path(__file__).parent
+    sets: dict[tuple[str, str], list[pytest.Item]] = {}
+    for item in items:
+        if (engine := engine_of(item)) in _SETS_MAX and here in item.path.parents:
+            sets.setdefault((engine, item.nodeid.partition("[")[0]), []).append(item)
+    others = {
+        item for (engine, _), some in sets.items() for item in _left_out(some, _SETS_MAX[engine])
+    }
+    if others:
+        config.hook.pytest_deselected(items=list(others))
+        items[:] = [item for item in items if item not in others]
+
+
+def _left_out(items: list[pytest.Item], most: int) -> list[pytest.Item]:
+    step = max(1, -(-len(items) // most))
+    kept = items[::-1][::step][:most]
+    return [item for item in items if item not in kept]

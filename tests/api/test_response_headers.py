@@ -56,7 +56,7 @@ def test_every_answer_has_a_request_id_of_its_own(api: Client) -> None:
     assert len(set(ids)) == len(ids)
 
 
-@pytest.mark.parametrize("sent", [f"req-{new_uuid()}", "req-1", "anything"])
+@pytest.mark.parametrize("sent", ["req-9c1f6f0e-3c55-4d43-9d6a-3f1de6a5b6c0", "req-1", "anything"])
 def test_the_request_id_is_made_here(api: Client, sent: str) -> None:
     """One that comes with the request is only logged."""
     answer = api.get("/", headers={"X-Openstack-Request-Id": sent})

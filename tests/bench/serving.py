@@ -24,16 +24,23 @@ class _Quiet(WSGIRequestHandler):
 @contextmanager
 def berth_on(database: Path) -> Iterator[RunningServer]:
     """The whole application on a database file, closing each connection after one answer."""
-    configuration = database.with_suffix(".conf")
+    with berth_at(f"sqlite:///{database}", database.parent) as server:
+        yield server
+
+
+@contextmanager
+def berth_at(url: str, directory: Path) -> Iterator[RunningServer]:
+    """The same on a database of any engine; its configuration is in `directory`."""
+    configuration = directory / "placement.conf"
     configuration.write_text(
-        f"[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = sqlite:///{database}\n"
+        f"[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = {url}\n"
     )
     application = load_application(load([str(configuration)]))
     with make_server("127.0.0.1", 0, application, handler_class=_Quiet) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
-            yield _running(server.server_port, database.parent, keeps_connections=False)
+            yield _running(server.server_port, directory, keeps_connections=False)
         finally:
             server.shutdown()
             thread.join()

@@ -6,18 +6,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
-from bench.bulk import write_fleet
+from bench.bulk import fill, write_fleet
 from bench.claims import lost_claims
 from bench.client import Client
 from bench.flat import EVERY_HOST, FILTERED
 from bench.fleet import (
+    CLAIM,
     CROWDED,
     LARGE_PROJECT,
     SMALL_PROJECT,
     Fleet,
+    Holding,
     Provider,
     consumer_uuid,
     flat,
@@ -27,12 +30,13 @@ from bench.fleet import (
     sharing,
     wide,
 )
-from bench.loading import load
+from bench.loading import load, load_holding, load_provider
 from bench.nested import NESTED
 from bench.wide import wide_query
 from berth.store import schema
 from berth.store.database import open_database
-from tests.bench.serving import berth_on
+from berth.store.tables import berth_usages
+from tests.bench.serving import berth_at, berth_on
 
 FLEETS = {
     "flat": (flat(9), FILTERED),
@@ -48,14 +52,45 @@ def test_a_fleet_in_bulk_is_the_fleet_loaded_through_the_api(name: str, tmp_path
     """Every answer about it is the same, generations included, and the database has no fault."""
     fleet, query = FLEETS[name]
     bulk, loaded = tmp_path / "bulk.sqlite", tmp_path / "loaded.sqlite"
-    write_fleet(bulk, fleet)
-    assert faults(bulk) == []
+    write_fleet(f"sqlite:///{bulk}", fleet)
+    assert faults(f"sqlite:///{bulk}") == []
     with berth_on(loaded) as server:
         load(server, fleet)
         expected = list(answers(Client(server), fleet, query))
     with berth_on(bulk) as server:
         assert list(answers(Client(server), fleet, query)) == expected
     assert len(json.loads(expected[0])["allocation_requests"]) > 0
+
+
+def test_a_fleet_in_bulk_can_be_written_to_on_every_engine(
+    database_url: str, tmp_path: Path
+) -> None:
+    """Nothing is at fault, and what comes next is numbered after what is there."""
+    write_fleet(database_url, full_flat(3, allocations_count=20, crowd=5))
+    assert faults(database_url) == []
+    with berth_at(database_url, tmp_path) as server, Client(server) as client:
+        load_provider(client, Provider("0a0f1e0c-8f5f-4a5e-9c1c-000000000001", "one more"))
+        holding = Holding(str(UUID(int=1, version=4)), "another", {host_uuid(0): CLAIM})
+        load_holding(client, holding)
+        held = client.demand("GET", f"/allocations/{holding.consumer}")
+    assert json.loads(held)["allocations"][host_uuid(0)]["resources"] == CLAIM
+
+
+def test_berths_own_tables_are_passed_over_where_there_are_none(
+    database_url: str,
+) -> None:
+    """The original's database is filled in the same way, and its usages are counted later."""
+    db = open_database(database_url)
+    try:
+        schema.upgrade(db)
+        schema.sync_standard_names(db)
+        berth_usages.drop(db.engine)
+        fill(database_url, full_flat(3, allocations_count=20, crowd=5))
+        berth_usages.create(db.engine)
+        assert schema.recount_usages(db) > 0
+    finally:
+        db.dispose()
+    assert faults(database_url) == []
 
 
 def test_uuids_of_a_large_fleet_are_distinct() -> None:
@@ -69,7 +104,7 @@ def test_uuids_of_a_large_fleet_are_distinct() -> None:
 def test_claims_that_are_not_on_record_are_counted(tmp_path: Path) -> None:
     """Those that are gone, and those that nobody was told of."""
     database = tmp_path / "berth.sqlite"
-    write_fleet(database, full_flat(2, allocations_count=9, crowd=0))
+    write_fleet(f"sqlite:///{database}", full_flat(2, allocations_count=9, crowd=0))
     held = [consumer_uuid(number) for number in range(3)]
     with berth_on(database) as server, Client(server) as client:
         assert lost_claims(server, held, SMALL_PROJECT, unknown_max=0) == 0
@@ -79,9 +114,9 @@ def test_claims_that_are_not_on_record_are_counted(tmp_path: Path) -> None:
         assert lost_claims(server, held, SMALL_PROJECT, unknown_max=0) == 1
 
 
-def faults(database: Path) -> list[str]:
+def faults(url: str) -> list[str]:
     """What `berth db check` finds."""
-    db = open_database(f"sqlite:///{database}")
+    db = open_database(url)
     try:
         return schema.check(db)
     finally:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bench.driver import Script, TimedOut, drive
@@ -19,6 +21,15 @@ def asking(times: int, statuses: list[int]) -> Script:
     for _ in range(times):
         answer = yield GET
         statuses.append(answer.status)
+
+
+def test_clients_are_dealt_out_to_a_server_and_its_others() -> None:
+    """In turn, as to the nodes of a cluster; what a client asks next goes to the same one."""
+    statuses: list[list[int]] = [[], [], []]
+    created = [b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"]
+    with answering(OK, OK, OK, OK) as first, answering(created, created) as second:
+        drive(replace(first, others=(second,)), [asking(2, each) for each in statuses])
+    assert statuses == [[200, 200], [201, 201], [200, 200]]
 
 
 def test_each_client_is_sent_the_answers_to_its_own_requests() -> None:

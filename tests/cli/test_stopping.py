@@ -52,7 +52,7 @@ def test_a_worker_that_never_stops_is_ended(monkeypatch: pytest.MonkeyPatch) -> 
 def test_without_a_parent_it_ends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody else would, and it keeps the address."""
     sent: list[int] = []
-    monkeypatch.setattr(lifeline, "STOP_S_MAX", 0.01)
+    monkeypatch.setattr(lifeline, "_ASKED_EACH_S", 0.001)
     monkeypatch.setattr(lifeline, "_POLL_S", 0.001)
     monkeypatch.setattr(os, "kill", lambda _process, number: sent.append(number))
     lifeline._watch(parent=-1)

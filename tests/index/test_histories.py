@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import random
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import ClassVar
 
 import pytest
 from hypothesis import settings
@@ -28,7 +28,7 @@ from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import delete_allocations, replace_allocations
-from berth.store.database import Database, DatabaseOptions, open_database
+from berth.store.database import Database
 from berth.store.inventories import replace_inventories
 from berth.store.providers import (
     create_provider,
@@ -38,6 +38,7 @@ from berth.store.providers import (
 )
 from berth.store.reshape import ReshapedInventories, reshape
 from berth.store.traits import replace_provider_traits
+from tests.fresh import Fresh, opened_at
 from tests.worlds import consumer_uuid, provider_uuid
 
 PROVIDERS = st.sampled_from([ProviderUUID(provider_uuid(f"p{n}")) for n in range(6)])
@@ -51,14 +52,13 @@ AGGREGATES = [AggregateUUID(provider_uuid(f"agg{n}")) for n in range(2)]
 class TwoWorkers(RuleBasedStateMachine):
     """Each step is one write through one of two workers; many are refused, and that is fine."""
 
-    prepared: Path
+    fresh: ClassVar[Fresh]
 
     @initialize()
     def begin(self) -> None:
         self.directory = TemporaryDirectory()
-        path = shutil.copy(self.prepared, Path(self.directory.name) / "berth.db")
-        options = DatabaseOptions(synchronous=False)
-        self.workers = [open_database(f"sqlite:///{path}", options=options) for _ in range(2)]
+        url = type(self).fresh(Path(self.directory.name))
+        self.workers = [opened_at(url) for _ in range(2)]
         self.indexes = [Index(db) for db in self.workers]
         for provider in range(3):
             self.create(0, ProviderUUID(provider_uuid(f"p{provider}")), None)
@@ -181,10 +181,11 @@ def written(consumer: ConsumerUUID, held: dict[ProviderUUID, dict[str, int]]) ->
 
 
 def test_indexes_hold_through_random_histories(
-    prepared: Path, monkeypatch: pytest.MonkeyPatch
+    engine: str, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever two workers do, each sees the truth after every step."""
-    monkeypatch.setattr(TwoWorkers, "prepared", prepared, raising=False)
+    monkeypatch.setattr(TwoWorkers, "fresh", staticmethod(fresh), raising=False)
+    examples = 40 if engine == "sqlite" else 4
     run_state_machine_as_test(
-        TwoWorkers, settings=settings(max_examples=40, stateful_step_count=25, deadline=None)
+        TwoWorkers, settings=settings(max_examples=examples, stateful_step_count=25, deadline=None)
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -13,7 +15,7 @@ import pytest
 from berth.index import Index, Snapshot
 from berth.index.fleet import Fleet
 from berth.model.consumer import ConsumerWrite
-from berth.model.errors import IndexUnavailable
+from berth.model.errors import DatabaseUnavailable, IndexUnavailable
 from berth.model.ids import ConsumerUUID, ProviderUUID
 from berth.model.sentinels import UNSET
 from berth.store import index_feed
@@ -22,6 +24,7 @@ from berth.store.database import Database, DatabaseOptions, open_database, trim_
 from berth.store.providers import delete_provider, update_provider
 from berth.store.resource_classes import ensure_resource_class, rename_resource_class
 from berth.store.traits import create_trait, delete_trait
+from tests.e2e.serving import PATIENCE, wait_until
 from tests.store.statements import counted_statements
 from tests.world_in_store import build_in_store
 from tests.worlds import consumer_uuid, provider_uuid, world
@@ -33,6 +36,21 @@ FLEET = """
     cn2       VCPU=8
     pool      DISK_GB=1000  MISC_SHARES_VIA_AGGREGATE  @A
 """
+
+
+class CountingLock:
+    """A lock that knows how many have come to take it."""
+
+    def __init__(self) -> None:
+        self.came = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self.came += 1
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 @pytest.fixture
@@ -238,6 +256,37 @@ def test_an_index_that_cannot_ask_does_not_answer(database: Database) -> None:
         file.write(b"this is not a database" * 100)
     with pytest.raises(IndexUnavailable):
         index.snapshot()
+
+
+def test_those_who_wait_for_a_silent_database_share_what_comes_of_the_next_attempt(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would wait for as long as all before it otherwise. Whoever comes later asks anew."""
+    index = Index(database)
+    index.snapshot()
+    lock = CountingLock()
+    monkeypatch.setattr(index, "_lock", lock)
+    gives_up = threading.Semaphore(0)
+    asked: list[int] = []
+
+    def silent() -> None:
+        asked.append(1)
+        assert gives_up.acquire(timeout=PATIENCE)
+        raise DatabaseUnavailable("silent")
+
+    monkeypatch.setattr(database, "commit_stamp", silent)
+    with ThreadPoolExecutor(6) as threads:
+        readers = [threads.submit(index.snapshot)]
+        wait_until(lambda: len(asked) == 1, "the first to ask")
+        readers += [threads.submit(index.snapshot) for _ in range(5)]
+        wait_until(lambda: lock.came == 6, "the others to wait")
+        gives_up.release(2)
+        for reader in readers:
+            with pytest.raises(IndexUnavailable):
+                reader.result()
+    assert len(asked) == 2
+    monkeypatch.undo()
+    index.snapshot()
 
 
 def test_a_refresh_that_fails_at_its_end_is_made_up_for(

@@ -30,6 +30,9 @@ _REASONS: tuple[tuple[re.Pattern[str], Why], ...] = (
     (re.compile(rf"No resource provider with uuid {_UUID} found"), Why.ABSENT),
 )
 
+#: What a 503 says if it may have been done; any other promises that nothing was.
+_MAY_BE_DONE = "look before you try again"
+
 _CODES = {
     "placement.inventory.inuse": Why.IN_USE,
     "placement.resource_provider.inuse": Why.IN_USE,
@@ -48,6 +51,18 @@ def refusal(answer: Answer, of: str | None) -> Refusal:
     if answer.status == 404 and "No allocations" in detail:
         return Refusal(Why.ABSENT)
     return Refusal(Why.OTHER)
+
+
+def is_told_to_come_back(answer: Answer) -> bool:
+    """Whether a service says that it cannot answer now, and when to ask again."""
+    return answer.status == 503 and answer.retry_after is not None
+
+
+def may_be_done(answer: Answer) -> bool:
+    """Whether an answer leaves open if a write took place."""
+    return answer.status >= 500 and (
+        answer.status != 503 or _MAY_BE_DONE in answer.body["errors"][0]["detail"]
+    )
 
 
 def of_allocations(consumer: str, body: Any) -> Sights:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, create_engine, text
+from sqlalchemy import Connection, text
 
 from berth import config, deploy
 from berth.store import schema
@@ -27,6 +27,7 @@ from tests.proof.history import (
     ProviderSight,
     aggregate_uuid,
 )
+from tests.servers.statements import connected, run
 
 #: What every worker and a fresh application are asked, to see whether their indexes agree.
 QUERIES: Final = (
@@ -75,12 +76,8 @@ def database_faults(url: str, history: History) -> list[str]:
         faults = schema.check(db)
     finally:
         db.dispose()
-    engine = create_engine(url)
-    try:
-        with engine.connect() as connection:
-            faults += _faults(connection, history)
-    finally:
-        engine.dispose()
+    with connected(url) as connection:
+        faults += _faults(connection, history)
     return faults
 
 
@@ -154,18 +151,16 @@ def _consumer_faults(
 
 def commits_by_writer(url: str) -> list[int]:
     """How much each process that has written has committed."""
-    engine = create_engine(url)
-    try:
-        with engine.connect() as connection:
-            return list(connection.scalars(text("SELECT seq FROM berth_writer")))
-    finally:
-        engine.dispose()
+    return [seq for (seq,) in run(url, "SELECT seq FROM berth_writer")]
 
 
 @contextmanager
 def fresh_client(conf_path: Path) -> Iterator[Client]:
-    """A client of an application in this process, just built over the database."""
-    yield Client.of(deploy.load_application(config.load([str(conf_path)])))
+    """A client of an application in this process, just built over the database.
+
+    It takes the sums of usage as they are: one that counts them anew would mend what is looked for.
+    """
+    yield Client.of(deploy.load_application(config.load([str(conf_path)]), recount=False))
 
 
 def last_sight(client: Client, operations: Sequence[Operation]) -> Operation:

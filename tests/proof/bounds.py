@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 def _number(name: str, default: float) -> float:
@@ -28,11 +28,25 @@ class Bounds:
     """What the environment says."""
 
     #: Seconds of load on several workers.
-    seconds: float = field(default_factory=lambda: _number("SECONDS", 15))
+    seconds: float
     #: Clients at once.
-    clients: int = field(default_factory=lambda: int(_number("CLIENTS", 24)))
-    #: Workers of the service.
-    workers: int = field(default_factory=lambda: int(_number("WORKERS", 4)))
-    #: Kills.
-    rounds: int = field(default_factory=lambda: int(_number("ROUNDS", 100)))
-    seed: int = field(default_factory=_seed)
+    clients: int
+    #: Workers of the service, or of each in a cluster.
+    workers: int
+    #: Kills, and the longest time between two of them: long enough for a worker to serve.
+    rounds: int
+    kill_each_s: float
+    seed: int
+
+    @classmethod
+    def of(cls, engine: str) -> Bounds:
+        """Less on the engines whose proofs take longer."""
+        is_cluster, is_file = engine == "galera", engine == "sqlite"
+        return cls(
+            seconds=_number("SECONDS", 15 if is_file else 10),
+            clients=int(_number("CLIENTS", 24 if not is_cluster else 12)),
+            workers=int(_number("WORKERS", 4 if not is_cluster else 1)),
+            rounds=int(_number("ROUNDS", 100 if is_file else 6 if is_cluster else 12)),
+            kill_each_s=0.35 if is_file else 2.0,
+            seed=_seed(),
+        )

@@ -3,38 +3,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.engines import engines_tested
 from tests.proof.bounds import Bounds
+
+if TYPE_CHECKING:
+    from tests.servers.server import Databases
+
+
+#: See `Ground`; as long as an orphaned worker may live (berth/cli/lifeline.py).
+LATE_S: Final = 16.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """An empty database, and a configuration that names it."""
+    """An empty database, and a configuration for each place where it can be reached."""
 
+    engine: str
     home: Path
     database_url: str
-    conf: Path
-    #: For how long a write can still come true when the worker that had it is dead, in seconds:
-    #: not at all where the database dies with it; a server may have the COMMIT already.
+    #: One; in a cluster one for each node.
+    confs: tuple[Path, ...]
+    #: For how long a write can still come true when its connection has died, in seconds: a server
+    #: may have the COMMIT already, and a worker whose parent was killed finishes what it has begun.
     late_s: float
+
+    @property
+    def conf(self) -> Path:
+        """The first of them."""
+        return self.confs[0]
 
 
 @pytest.fixture
-def bounds() -> Bounds:
+def bounds(engine: str) -> Bounds:
     """How long and how hard."""
-    return Bounds()
+    return Bounds.of(engine)
 
 
-@pytest.fixture(params=engines_tested())
-def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Ground:
-    """A database of each engine that is tested."""
-    assert request.param == "sqlite", f"nobody knows yet how to make a database of {request.param}"
-    url = f"sqlite:///{tmp_path}/berth.db"
-    conf = tmp_path / "placement.conf"
-    conf.write_text(f"[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = {url}\n")
-    return Ground(tmp_path, url, conf, late_s=0.0)
+@pytest.fixture
+def ground(
+    engine: str, databases: Databases, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Ground]:
+    """An empty database of each engine."""
+    url = databases.create_database()
+    urls = request.getfixturevalue("galera").urls(url) if engine == "galera" else [url]
+    confs = tuple(_conf(tmp_path / f"placement-{place}.conf", at) for place, at in enumerate(urls))
+    yield Ground(engine, tmp_path, url, confs, late_s=LATE_S)
+    databases.drop_database(url)
+
+
+def _conf(path: Path, url: str) -> Path:
+    path.write_text(
+        "[api]\nauth_strategy = noauth2\n"
+        f"[placement_database]\nconnection = {url}\nsync_on_startup = True\n"
+    )
+    return path

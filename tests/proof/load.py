@@ -4,7 +4,8 @@
 Each client holds two connections, one to write and one to look, which most likely belong to two
 workers: what it has just written it looks at through the other, in the database and in the index.
 It has consumers of its own and shares some rivals with all others; a child provider of its own
-comes, moves and goes.
+comes, moves and goes. Where several services share a database, a client writes to one and looks at
+the next.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ _RIVALS: Final = tuple(consumer_uuid(900_000 + number) for number in range(8))
 #: Seconds for which nobody may listen before a client gives up.
 _PATIENCE: Final = 60.0
 
+#: The longest pause before a client that was told to come back does so, in seconds.
+_RETURN_S_MAX: Final = 0.4
+
 Sights = tuple[ConsumerSight | ProviderSight, ...]
 
 
@@ -54,8 +58,8 @@ Sights = tuple[ConsumerSight | ProviderSight, ...]
 class Task:
     """What some clients of one process do."""
 
-    host: str
-    port: int
+    #: Host and port of each service.
+    services: tuple[tuple[str, int], ...]
     seed: int
     clients: tuple[int, ...]
     #: The clients stop when this file appears.
@@ -64,6 +68,8 @@ class Task:
     pause_s: float
     #: For how long a write can still come true when its connection has died, in seconds.
     late_s: float
+    #: Whether the database may be away at times: then a service may tell clients to come back.
+    may_be_away: bool
 
 
 @dataclass(slots=True)
@@ -73,6 +79,8 @@ class Load:
     operations: list[Operation] = field(default_factory=list)
     #: Answers that should never come, such as 500.
     surprises: list[str] = field(default_factory=list)
+    #: When requests were sent that were told to come back, where the database may be away.
+    away: list[int] = field(default_factory=list)
 
 
 @contextmanager
@@ -86,18 +94,25 @@ def under_load(
     late_s: float,
     pause_s: float = 0.0,
     processes: int = 2,
+    others: Sequence[tuple[str, int]] = (),
+    may_be_away: bool = False,
 ) -> Iterator[Load]:
-    """Clients at a service for as long as the block lasts."""
+    """Clients at a service for as long as the block lasts.
+
+    Args:
+        others: more services on the same database, for the clients to share.
+        may_be_away: see `Task`.
+    """
     stop = home / "stop"
     tasks = [
         Task(
-            host,
-            port,
+            ((host, port), *others),
             seed,
             tuple(range(1 + first, 1 + clients, processes)),
             stop,
             pause_s,
             late_s,
+            may_be_away,
         )
         for first in range(processes)
     ]
@@ -109,23 +124,25 @@ def under_load(
         finally:
             stop.touch()
         for one in running:
-            operations, surprises = one.result()
-            load.operations += operations
-            load.surprises += surprises
+            done = one.result()
+            load.operations += done.operations
+            load.surprises += done.surprises
+            load.away += done.away
     stop.unlink()
 
 
-def run_clients(task: Task) -> tuple[list[Operation], list[str]]:
-    """Run the clients of one process to their end; what they did, and what surprised them."""
+def run_clients(task: Task) -> Load:
+    """Run the clients of one process to their end."""
     crowd = [Client(task, number) for number in task.clients]
     threads = [threading.Thread(target=client.run) for client in crowd]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return (
+    return Load(
         [one for client in crowd for one in client.operations],
         [one for client in crowd for one in client.surprises],
+        [one for client in crowd for one in client.away],
     )
 
 
@@ -135,11 +152,13 @@ class Client:
     def __init__(self, task: Task, number: int) -> None:
         self.operations: list[Operation] = []
         self.surprises: list[str] = []
+        self.away: list[int] = []
         self._task = task
         self._number = number
         self._rng = random.Random(f"{task.seed}/{number}")
-        self._writer = Connection(task.host, task.port)
-        self._reader = Connection(task.host, task.port)
+        self._writer, self._reader = (
+            Connection(*task.services[place % len(task.services)]) for place in (number, number + 1)
+        )
         self._own = [consumer_uuid(number * 100 + place) for place in range(_OWN)]
         #: Consumer -> its generation and what it holds, as last seen.
         self._known: dict[str, ConsumerSight] = {}
@@ -429,10 +448,8 @@ class Client:
         end = time.monotonic_ns()
         text = f"{method} {_readable(path)} {_told(consumers, providers)}"
         refusal = None
-        if answer is None:
+        if answer is None or answers.may_be_done(answer):
             outcome, end = Outcome.UNKNOWN, end + int(self._task.late_s * 1e9)
-        elif answer.status >= 500:
-            outcome = Outcome.UNKNOWN
         elif answer.status >= 400:
             outcome = Outcome.REFUSED
             of = providers[0].provider if len(providers) == 1 else None
@@ -502,7 +519,10 @@ class Client:
             except Lost:
                 return begin, None
             else:
-                if answer.status >= 500:
+                if self._task.may_be_away and answers.is_told_to_come_back(answer):
+                    self.away.append(begin)
+                    time.sleep(self._rng.uniform(0, _RETURN_S_MAX))
+                elif answer.status >= 500:
                     self.surprises.append(f"{method} {path} {body}: {answer}")
                 return begin, answer
 

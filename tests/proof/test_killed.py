@@ -36,7 +36,7 @@ SERVICE_EVERY = 12
 
 #: For no longer than this, in seconds, is nothing acknowledged: a service needs one or two to start
 #: again, and the machine may be busy.
-SILENCE_S_MAX = 15
+SILENCE_S_MAX = 60
 
 #: Kills after which everything that clients may do has been done, and some answers were lost.
 ENOUGH = 50
@@ -62,7 +62,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_half_done(
     one of a service that was never killed, but for answers that did not arrive."""
     print(f"seed {bounds.seed}")
     with ExitStack() as stack:
-        killer = Killer(ground, random.Random(bounds.seed), stack)
+        killer = Killer(ground, random.Random(bounds.seed), stack, bounds.kill_each_s)
         service = killer.service
         begin = fleet.build(Connection(service.host, service.port))
         with under_load(
@@ -105,7 +105,10 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_half_done(
 class Killer:
     """Starts a service, kills parts of it, and starts it again, as a supervisor would."""
 
-    def __init__(self, ground: Ground, rng: random.Random, stack: ExitStack) -> None:
+    def __init__(
+        self, ground: Ground, rng: random.Random, stack: ExitStack, kill_each_s: float
+    ) -> None:
+        self._kill_each_s = kill_each_s
         self._ground = ground
         self._rng = rng
         self._stack = stack
@@ -122,7 +125,7 @@ class Killer:
 
     def strike(self, *, whole: bool) -> None:
         """Kill a worker or the whole service after a random while, and see that it is replaced."""
-        time.sleep(self._rng.uniform(0.05, 0.35))
+        time.sleep(self._rng.uniform(0.05, self._kill_each_s))
         if whole:
             os.kill(self.service.process.pid, signal.SIGKILL)
             self.service.process.wait()

@@ -32,6 +32,8 @@ class Answer(NamedTuple):
 
     status: int
     body: Any
+    #: What the header of that name says.
+    retry_after: str | None = None
 
 
 class Connection:
@@ -107,7 +109,7 @@ class Connection:
         if headers.get("connection", "").lower() == "close":
             self.close()
         try:
-            return Answer(status, json.loads(rest) if rest else None)
+            return Answer(status, json.loads(rest) if rest else None, headers.get("retry-after"))
         except ValueError as error:
             raise ValueError(f"{error} in {rest!r}") from error
 

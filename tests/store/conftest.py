@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases for the store's tests: one file, opened as often as processes would."""
+"""Databases for the store's tests, on each engine: one, opened as often as processes would."""
 
 from __future__ import annotations
 
@@ -8,21 +8,27 @@ from pathlib import Path
 
 import pytest
 
-from berth.store.database import Database, DatabaseOptions, open_database
+from berth.store.database import Database
+from tests.fresh import Fresh, opened_at, prepare
+from tests.store import damage
 
 Opener = Callable[[], Database]
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Opener]:
-    """Opens the test's file (that of the fixture `database`, or an empty one) once more."""
+def fresh_url(fresh: Fresh, tmp_path: Path) -> str:
+    """The URL of the test's database: the standard names, and nothing else."""
+    return fresh(tmp_path)
+
+
+@pytest.fixture
+def opened(fresh_url: str) -> Iterator[Opener]:
+    """Opens the test's database once more."""
     databases: list[Database] = []
 
     def open_it() -> Database:
-        url = f"sqlite:///{tmp_path / 'berth.db'}"
-        db = open_database(url, options=DatabaseOptions(synchronous=False))
-        databases.append(db)
-        return db
+        databases.append(opened_at(fresh_url))
+        return databases[-1]
 
     yield open_it
     for db in databases:
@@ -30,13 +36,29 @@ def opened(tmp_path: Path) -> Iterator[Opener]:
 
 
 @pytest.fixture
-def db(database: Database) -> Database:
-    """A database with its schema and the standard names, and nothing else."""
-    return database
+def db(opened: Opener) -> Database:
+    """The test's database, open."""
+    return opened()
 
 
 @pytest.fixture
-def other(database: Database, opened: Opener) -> Database:
+def database(db: Database) -> Database:
+    """The same, by the name that it has in tests of other parts."""
+    return db
+
+
+@pytest.fixture
+def other(db: Database, opened: Opener) -> Database:
     """The same database, as another process has it open."""
-    assert database, "made first"
+    assert db, "made first"
     return opened()
+
+
+@pytest.fixture
+def sound(database_url: str) -> Iterator[Database]:
+    """The fleet that `damage` knows, on an engine, sound."""
+    prepare(database_url)
+    db = opened_at(database_url)
+    damage.fleet(db)
+    yield db
+    db.dispose()

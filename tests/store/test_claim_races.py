@@ -31,7 +31,7 @@ from berth.store.claims import (
     read_held,
     read_providers,
 )
-from berth.store.consumers import StoredConsumer, read_consumers
+from berth.store.consumers import read_consumers
 from berth.store.database import Database, Tx
 from berth.store.generations import Bump, bump_generation, bump_generations, pin_provider
 from berth.store.inventories import put_inventories, remove_unused, stored_keys
@@ -226,7 +226,7 @@ def test_of_writers_with_one_view_of_a_consumer_one_wins(db: Database, other: Da
         start.wait()
         try:
             claim((db, other)[thread % 2], holding(1, {1: {"VCPU": thread + 1}}, seen=None))
-        except ConsumerGenerationConflict:
+        except (ConsumerGenerationConflict, ConsumerRace):
             return False
         return True
 
@@ -243,7 +243,7 @@ def test_stale_reads_cannot_empty_a_consumer(db: Database, other: Database) -> N
         stored = read_consumers(tx, [consumer(1)])
         row = read_held(tx, [consumer(1)])
     claim(db, holding(1, {1: {"VCPU": 1}}))
-    assert stored[consumer(1)] == StoredConsumer(1, consumer(1), Generation(1), None)
+    assert stored[consumer(1)].generation == 1
     emptying = Claim([holding(1, {})], stored, {}, {}, [Held(*one) for one in row])
     with pytest.raises(ConsumerRace):
         apply_once(other, emptying)

@@ -10,15 +10,20 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import event, func, select, text
 from sqlalchemy.exc import OperationalError
 
 from berth.model.errors import DatabaseUnavailable, UnsupportedDatabase
 from berth.model.filters import ProviderFilters
+from berth.store import database
 from berth.store.database import Database, DatabaseOptions, Tx, open_database
+from berth.store.dialect import PoolOptions
 from berth.store.providers import get_provider, list_providers
-from berth.store.sqlite import PoolOptions
+from berth.store.tables import resource_providers
 from tests.store.fleet import add_provider, provider
+
+#: A file; servers are lost and found in tests/faults.
+pytestmark = pytest.mark.engines("sqlite")
 
 
 @pytest.mark.parametrize(
@@ -26,7 +31,7 @@ from tests.store.fleet import add_provider, provider
     [
         ("sqlite://", "needs an SQLite database in a file"),
         ("sqlite:///:memory:", "needs an SQLite database in a file"),
-        ("postgresql://u:secret@h/db", "not on postgresql"),
+        ("oracle://u:secret@h/db", "does not know the engine oracle"),
         ("nonsense", "cannot be read"),
     ],
 )
@@ -69,14 +74,16 @@ def test_how_connections_are_set_up(db: Database, tmp_path: Path) -> None:
     durable.dispose()
 
 
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_a_reader_sees_one_state_throughout(db: Database, other: Database) -> None:
     """What is committed meanwhile is for the next one; nobody waits."""
     add_provider(db, 1)
-    count = text("SELECT count(*) FROM resource_providers")
+    count = select(func.count()).select_from(resource_providers)
     with db.read() as tx:
-        before = tx.connection.scalar(count)
+        before = tx.rows(count, {})
         add_provider(other, 2)
-        assert tx.connection.scalar(count) == before == 1
+        assert tx.rows(count, {}) == before == [(1,)]
+        assert tx.connection.scalar(count) == 1
     assert len(list_providers(db, ProviderFilters())) == 2
 
 
@@ -113,8 +120,9 @@ class FindsItLocked:
         return "done"
 
 
-def test_a_lock_is_waited_for_a_few_times(tmp_path: Path) -> None:
-    """With a random pause in between; each run is a new transaction."""
+def test_a_lock_is_waited_for_a_few_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a random pause in between; each run is a new transaction. They have a bound."""
+    monkeypatch.setattr(database, "_BUSY_ATTEMPTS", 3)
     pauses: list[float] = []
     db = open_database(f"sqlite:///{tmp_path / 'berth.db'}", sleep=pauses.append)
     unit = FindsItLocked(2)
@@ -217,7 +225,7 @@ def test_a_forked_child_has_a_row_of_the_clock_of_its_own(db: Database) -> None:
 
 def test_a_child_does_not_wait_for_a_thread_of_its_parent(db: Database) -> None:
     """Who held a standing connection at the fork does not run in the child, to let go of it."""
-    with db._watching.use(), db._writing.use():
+    with db._watching.use(lambda run: None), db._writing.use(lambda run: None):
         db.forget_connections()
         assert not db._watching._lock.locked()
         assert not db._writing._lock.locked()

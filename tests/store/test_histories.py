@@ -7,7 +7,6 @@ generation is the predicted one, and a refusal is exactly the one that the model
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
@@ -43,10 +42,10 @@ from berth.store.allocations import (
     delete_allocations,
     provider_allocations,
 )
-from berth.store.database import DatabaseOptions, open_database
 from berth.store.inventories import list_inventories, replace_inventories
 from berth.store.reshape import ReshapedInventories, reshape
 from berth.store.usages import provider_usages
+from tests.fresh import Fresh, opened_at
 from tests.store.fleet import add_provider, claim, consumer, holding, provider
 
 PROVIDERS = range(1, 4)
@@ -64,7 +63,7 @@ stocks = st.dictionaries(
     st.sampled_from(CLASSES),
     st.builds(
         Inventory,
-        total=st.integers(1, 10),
+        total=st.integers(2, 10),
         reserved=st.integers(0, 2),
         max_unit=st.integers(3, 6),
         step_size=st.sampled_from([1, 1, 2]),
@@ -131,13 +130,12 @@ class Ledger:
 class Histories(RuleBasedStateMachine):
     """One database and its ledger."""
 
-    prepared: ClassVar[Path]
+    fresh: ClassVar[Fresh]
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
-        path = shutil.copy(self.prepared, Path(self.folder.name) / "berth.db")
-        self.db = open_database(f"sqlite:///{path}", options=DatabaseOptions(synchronous=False))
+        self.db = opened_at(type(self).fresh(Path(self.folder.name)))
         self.ledger = Ledger()
         for number in PROVIDERS:
             add_provider(self.db, number)
@@ -277,14 +275,13 @@ def merged(wish: Wish) -> Amounts:
     return dict(total)
 
 
-def test_random_histories(prepared: Path) -> None:
+def test_random_histories(engine: str, fresh: Fresh) -> None:
     """A few seconds' worth of them."""
-
-    Histories.prepared = prepared
+    Histories.fresh = staticmethod(fresh)
     run_state_machine_as_test(
         Histories,
         settings=settings(
-            max_examples=25,
+            max_examples=25 if engine == "sqlite" else 6,
             stateful_step_count=12,
             deadline=None,
             print_blob=True,

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 from sqlalchemy import select
@@ -17,6 +16,7 @@ from berth.model.sentinels import UNSET
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import delete_allocations
 from berth.store.database import Database, DatabaseOptions, open_database, trim_journal
+from berth.store.dialect import PoolOptions
 from berth.store.inventories import (
     create_inventory,
     delete_inventories,
@@ -31,7 +31,6 @@ from berth.store.resource_classes import (
     ensure_resource_class,
     rename_resource_class,
 )
-from berth.store.sqlite import PoolOptions
 from berth.store.tables import berth_journal, berth_writer
 from berth.store.traits import (
     create_trait,
@@ -50,6 +49,10 @@ from tests.store.fleet import (
     restock,
 )
 from tests.store.statements import counted_statements
+
+#: Row ids are told by their numbers here, and only there begin at 1 whatever was taken back.
+#: What comes of the journal on other engines: tests/index/test_histories.py.
+pytestmark = pytest.mark.engines("sqlite")
 
 
 def journal(db: Database) -> list[tuple[int, int, int]]:
@@ -137,10 +140,10 @@ def test_a_refused_write_notes_nothing(db: Database) -> None:
     assert (heads(db), journal(db)) == before
 
 
-def test_connections_that_come_and_go_leave_no_rows(database: Database) -> None:
+def test_connections_that_come_and_go_leave_no_rows(fresh_url: str) -> None:
     """Those beyond the pool's size are closed after use; the readers ask for all rows each time."""
     options = DatabaseOptions(synchronous=False, pool=PoolOptions(size=1))
-    db = open_database(str(database.engine.url), options=options)
+    db = open_database(fresh_url, options=options)
     before = len(heads(db))
     with db.read():
         for number in range(1, 6):
@@ -161,12 +164,12 @@ def test_each_process_has_a_row_of_its_own(db: Database, other: Database) -> Non
     assert len(set(heads(db)) - writers) == 2
 
 
-def test_an_idle_row_is_taken_over_and_never_shared(database: Database, tmp_path: Path) -> None:
+def test_an_idle_row_is_taken_over_and_never_shared(fresh_url: str) -> None:
     """Who slept too long finds the count moved on, and takes another row."""
     now = [datetime(2030, 1, 1)]
     one, two = (
         open_database(
-            f"sqlite:///{tmp_path / 'berth.db'}",
+            fresh_url,
             options=DatabaseOptions(synchronous=False),
             clock=lambda: now[0],
         )
@@ -202,10 +205,10 @@ def test_trimming_leaves_a_mark(db: Database) -> None:
     assert journal(db) == [(writer, 2, 2)]
 
 
-def test_trimming_goes_up_to_the_first_young_row(database: Database) -> None:
+def test_trimming_goes_up_to_the_first_young_row(fresh_url: str) -> None:
     """A clock that was set back makes a row wait for those before it; none is forgotten early."""
     now = datetime(2100, 1, 1)
-    db = open_database(str(database.engine.url), clock=lambda: now)
+    db = open_database(fresh_url, clock=lambda: now)
     for number, hour in enumerate((1, 2, 9, 3), start=1):
         now = datetime(2100, 1, 1, hour)
         add_provider(db, number)
@@ -233,13 +236,11 @@ def test_trimming_walks_along_the_key(db: Database) -> None:
     assert all(step.startswith("SEARCH berth_journal USING PRIMARY KEY") for step in steps), steps
 
 
-def test_a_busy_database_trims_itself(
-    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_busy_database_trims_itself(fresh_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One commit in so many also forgets what every reader has long applied."""
     monkeypatch.setattr("berth.store.database._COMMITS_BETWEEN_TRIMS", 1)
     now = datetime(2100, 1, 1)
-    db = open_database(str(database.engine.url), clock=lambda: now)
+    db = open_database(fresh_url, clock=lambda: now)
     for number in range(1, 3):
         add_provider(db, number)
     now += timedelta(hours=2)

@@ -16,6 +16,10 @@ from berth.store.prepared import Statements, insert_of
 from berth.store.tables import projects, resource_providers
 from tests.store.fleet import add_provider
 
+#: Statements of other engines are run by all other tests here.
+pytestmark = pytest.mark.engines("sqlite")
+
+
 _rp = resource_providers.c
 NOW = datetime(2030, 1, 2, 3, 4, 5)
 

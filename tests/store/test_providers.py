@@ -76,7 +76,8 @@ def test_a_new_provider_is_its_own_root_at_generation_0(db: Database) -> None:
         add_provider(db, number, parent=parent)
     created = get_provider(db, provider(1))
     assert (created.generation, created.parent_uuid, created.root_uuid) == (0, None, provider(1))
-    assert created.updated_at is None and created.last_modified == created.created_at
+    assert created.created_at and created.last_modified
+    assert created.last_modified >= created.created_at
     assert tree(db) == {"p1": (None, "p1"), "p2": ("p1", "p1"), "p3": ("p2", "p1")}
 
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of the schema: from nothing, from each of the original's revisions, and its checks."""
+"""The life of the schema: from nothing, from each of the original's revisions, and back."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,22 +14,21 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect, text
+from sqlalchemy import event, inspect, text
 
 import berth.store
 from berth.model.errors import SchemaError
 from berth.model.standard import STANDARD_CLASSES, STANDARD_TRAITS
 from berth.store import schema
-from berth.store.database import Database, Tx
+from berth.store.database import Database, DatabaseOptions, Tx, open_database
+from berth.store.providers import get_provider
 from berth.store.resource_classes import list_resource_classes
 from berth.store.tables import metadata
 from berth.store.traits import list_traits
-from berth.store.usages import provider_usages
-from tests.store.conftest import Opener
-from tests.store.fleet import add_provider, claim, consumer, holding, provider
+from berth.store.usages import project_usages, provider_usages
+from berth.store.versions import BERTH_REVISIONS, PLACEMENT_REVISIONS, Versions
+from tests.store.fleet import add_provider, claim, holding, provider
 from tests.store.statements import counted_statements
-
-REVISIONS = ("b4ed3a175331", "611cd6dffd7b", "b5c396305c25", "422ece571366", "a082b8bb98d0")
 
 
 def history(name: str) -> Config:
@@ -40,6 +41,19 @@ def history(name: str) -> Config:
     return config
 
 
+def open_on(url: str) -> Database:
+    """One more process, as it were, that has the database open."""
+    return open_database(url, options=DatabaseOptions(synchronous=False))
+
+
+@pytest.fixture
+def bare(database_url: str) -> Iterator[Database]:
+    """An empty database, on each engine."""
+    db = open_on(database_url)
+    yield db
+    db.dispose()
+
+
 def bring_to(db: Database, revision: str) -> None:
     """Make what the original makes up to one of its revisions."""
 
@@ -49,12 +63,18 @@ def bring_to(db: Database, revision: str) -> None:
         config.attributes.update(connection=tx.connection, version_table="alembic_version")
         command.upgrade(config, revision)
 
-    db.write(unit)
+    db.write_unnoted(unit)
 
 
-def run(db: Database, *statements: str) -> None:
+def change(db: Database, *statements: str) -> None:
     """Change rows behind the store's back."""
-    db.write(lambda tx: [tx.connection.execute(text(one)) for one in statements] and None)
+    db.write_unnoted(lambda tx: [tx.connection.execute(text(one)) for one in statements] and None)
+
+
+def tables(db: Database) -> list[str]:
+    """The names of all tables there are."""
+    with db.read() as tx:
+        return sorted(inspect(tx.connection).get_table_names())
 
 
 #: A provider of an old database, with seven VCPU held by two consumers.
@@ -64,31 +84,33 @@ OLD_ROWS = (
     "INSERT INTO resource_classes (id, name) VALUES (0, 'VCPU')",
     "INSERT INTO inventories (resource_provider_id, resource_class_id, total, reserved, min_unit,"
     " max_unit, step_size, allocation_ratio) VALUES (5, 0, 8, 0, 1, 8, 1, 1.0)",
-    "INSERT INTO projects (id, external_id) VALUES (1, 'p')",
-    "INSERT INTO users (id, external_id) VALUES (1, 'u')",
+    "INSERT INTO projects (external_id) VALUES ('p')",
+    "INSERT INTO users (external_id) VALUES ('u')",
     "INSERT INTO consumers (uuid, project_id, user_id) VALUES ('one', 1, 1), ('two', 1, 1)",
     "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used)"
     " VALUES (5, 'one', 0, 3), (5, 'two', 0, 4)",
 )
 
 
-def test_an_empty_database_is_prepared(opened: Opener) -> None:
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
+def test_an_empty_database_is_prepared(bare: Database) -> None:
     """And again, which changes nothing."""
-    db = opened()
-    assert schema.is_empty(db) and not schema.is_current(db)
-    assert schema.current_version(db) == "None"
-    schema.upgrade(db)
-    schema.upgrade(db)
-    schema.sync_standard_names(db)
-    assert schema.is_current(db) and not schema.is_empty(db)
-    assert schema.current_version(db) == "a082b8bb98d0 (berth: 0002)"
-    assert schema.check(db) == []
+    assert schema.is_empty(bare) and not schema.is_current(bare)
+    assert schema.current_version(bare) == "None"
+    schema.upgrade(bare)
+    schema.upgrade(bare)
+    schema.sync_standard_names(bare)
+    assert schema.is_current(bare) and not schema.is_empty(bare)
+    assert schema.current_version(bare) == "a082b8bb98d0 (berth: 0003)"
+    assert schema.check(bare) == []
+    assert differences(bare) == []
 
 
-def test_the_migrations_make_the_tables_that_the_code_knows(db: Database) -> None:
-    """Column by column, index by index."""
+def differences(db: Database) -> list[object]:
+    """What the tables of a database have that the code does not know, or lack; column by column,
+    index by index."""
     with db.read() as tx:
-        differences = compare_metadata(
+        found: list[object] = compare_metadata(
             MigrationContext.configure(
                 tx.connection,
                 opts={
@@ -99,71 +121,115 @@ def test_the_migrations_make_the_tables_that_the_code_knows(db: Database) -> Non
             ),
             metadata,
         )
-    assert differences == []
+    return found
+
+
+@pytest.mark.engines("mariadb")
+def test_names_are_exact_in_tables_that_berth_makes_on_mariadb(bare: Database) -> None:
+    """Letter case, accents and trailing blanks count, as on the other engines."""
+    schema.upgrade(bare)
+    with bare.read() as tx:
+        made = tx.connection.execute(
+            text(
+                "SELECT DISTINCT engine, table_collation FROM information_schema.tables "
+                "WHERE table_schema = database() AND table_name NOT LIKE '%alembic_version'"
+            )
+        ).all()
+    assert [tuple(row) for row in made] == [("InnoDB", "utf8mb4_nopad_bin")]
+    for name in ("one", "ONE", "one ", "öne"):
+        change(bare, f"INSERT INTO traits (name) VALUES ('{name}')")
 
 
 def test_the_heads_are_the_last_revisions_of_their_histories() -> None:
     """And the original's are its five, in their order."""
-    placement = ScriptDirectory.from_config(history("placement"))
-    assert tuple(one.revision for one in placement.walk_revisions())[::-1] == REVISIONS
-    assert placement.get_current_head() == schema.PLACEMENT_HEAD
-    assert ScriptDirectory.from_config(history("berth")).get_current_head() == schema.BERTH_HEAD
+    for name, known in (("placement", PLACEMENT_REVISIONS), ("berth", BERTH_REVISIONS)):
+        steps = ScriptDirectory.from_config(history(name)).walk_revisions()
+        assert tuple(one.revision for one in steps)[::-1] == known
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_a_database_of_the_original_is_adopted(opened: Opener, revision: str) -> None:
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
+@pytest.mark.parametrize("revision", PLACEMENT_REVISIONS)
+def test_a_database_of_the_original_is_adopted(bare: Database, revision: str) -> None:
     """From each of its revisions, with its data, and with the sums counted."""
-    db = opened()
-    bring_to(db, revision)
-    run(db, *OLD_ROWS)
-    assert not schema.is_current(db)
-    schema.upgrade(db)
-    schema.sync_standard_names(db)
-    assert schema.is_current(db) and schema.check(db) == []
-    assert provider_usages(db, provider(5)).usages == {"VCPU": 7}
-    claim(db, holding(1, {5: {"VCPU": 1}}))
+    bring_to(bare, revision)
+    change(bare, *OLD_ROWS)
+    assert not schema.is_current(bare)
+    assert schema.upgrade(bare) == []
+    schema.sync_standard_names(bare)
+    assert schema.is_current(bare) and schema.check(bare) == []
+    assert provider_usages(bare, provider(5)).usages == {"VCPU": 7}
+    claim(bare, holding(1, {5: {"VCPU": 1}}))
 
 
-@pytest.mark.parametrize(
-    ("breakage", "words"),
-    [
-        ("UPDATE resource_providers SET root_provider_id = NULL", "1 resource providers have no"),
-        ("DELETE FROM consumers", "2 consumers have allocations but no consumers row"),
-    ],
-)
-def test_data_that_blocks_an_upgrade(opened: Opener, breakage: str, words: str) -> None:
-    """One sentence and the next step; the database stays as it was."""
-    db = opened()
-    bring_to(db, REVISIONS[0])
-    run(db, *OLD_ROWS, breakage)
-    with pytest.raises(SchemaError, match=words):
-        schema.upgrade(db)
-    assert schema.current_version(db) == REVISIONS[0]
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
+def test_what_old_databases_lack_is_written_down(bare: Database) -> None:
+    """Roots by the parents, and records of consumers, whose they are being a matter of
+    configuration."""
+    bring_to(bare, PLACEMENT_REVISIONS[0])
+    columns = "(id, uuid, name, generation, root_provider_id, parent_provider_id)"
+    rows = f"(6, '{provider(6)}', 'p6', 0, NULL, 5), (7, '{provider(7)}', 'p7', 0, NULL, 6)"
+    change(
+        bare,
+        *OLD_ROWS,
+        f"INSERT INTO resource_providers {columns} VALUES {rows}",
+        "UPDATE resource_providers SET root_provider_id = NULL WHERE id = 5",
+        "DELETE FROM consumers WHERE uuid = 'two'",
+    )
+    assert schema.upgrade(bare, owner=schema.Owner("someone", "somebody")) == [
+        "3 resource providers without a root were given theirs",
+        "1 consumers that hold something were given a record",
+    ]
+    assert schema.check(bare) == []
+    assert {get_provider(bare, provider(number)).root_uuid for number in (5, 6, 7)} == {provider(5)}
+    assert project_usages(bare, project_id="someone", user_id="somebody") == {"VCPU": 4}
 
 
-def test_tables_that_nobody_knows(opened: Opener) -> None:
-    """Without a revision, or with one of the future."""
-    db = opened()
-    bring_to(db, REVISIONS[-1])
-    run(db, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
-    with pytest.raises(SchemaError, match="ffffffffffff"):
-        schema.upgrade(db)
-    run(db, "DROP TABLE alembic_version")
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
+def test_roots_that_nothing_tells_stop_an_upgrade(bare: Database) -> None:
+    """One sentence and the next step; the database stays where it was."""
+    bring_to(bare, PLACEMENT_REVISIONS[0])
+    columns = "(id, uuid, name, generation, root_provider_id, parent_provider_id)"
+    change(
+        bare,
+        f"INSERT INTO resource_providers {columns} VALUES (6, '{provider(6)}', 'p6', 0, NULL, 6)",
+    )
+    with pytest.raises(SchemaError, match="1 resource providers have no root_provider_id"):
+        schema.upgrade(bare)
+    assert schema.current_version(bare) == PLACEMENT_REVISIONS[0]
+
+
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
+def test_tables_that_nobody_knows(bare: Database) -> None:
+    """Without a revision, or with one of the future, of either history."""
+    schema.upgrade(bare)
+    change(bare, "UPDATE berth_alembic_version SET version_num = '9999'")
+    with pytest.raises(SchemaError, match=r"says 9999.*a newer release made the database"):
+        schema.upgrade(bare)
+    with pytest.raises(SchemaError, match="says 9999"):
+        schema.release(bare)
+    change(
+        bare,
+        "DROP TABLE berth_alembic_version",
+        "UPDATE alembic_version SET version_num = 'ffffffffffff'",
+    )
+    with pytest.raises(SchemaError, match=r"says ffffffffffff.*a newer release"):
+        schema.upgrade(bare)
+    change(bare, "DROP TABLE alembic_version")
     with pytest.raises(SchemaError, match="stamp b4ed3a175331"):
-        schema.upgrade(db)
+        schema.upgrade(bare)
 
 
-def test_the_tables_of_another_program_are_left_alone(opened: Opener) -> None:
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
+def test_the_tables_of_another_program_are_left_alone(bare: Database) -> None:
     """A mistyped path must not put berth's tables among somebody else's."""
-    db = opened()
-    run(db, "CREATE TABLE bookmarks (id INTEGER)")
+    change(bare, "CREATE TABLE bookmarks (id INTEGER)")
     with pytest.raises(SchemaError, match="another program's tables \\(bookmarks\\)"):
-        schema.upgrade(db)
-    with db.read() as tx:
-        assert inspect(tx.connection).get_table_names() == ["bookmarks"]
+        schema.upgrade(bare)
+    assert tables(bare) == ["bookmarks"]
 
 
-def test_several_processes_may_prepare_one_database(opened: Opener) -> None:
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
+def test_several_processes_may_prepare_one_database(database_url: str) -> None:
     """One does it, the others find it done."""
 
     def prepare(db: Database) -> bool:
@@ -171,17 +237,106 @@ def test_several_processes_may_prepare_one_database(opened: Opener) -> None:
         schema.sync_standard_names(db)
         return schema.is_current(db)
 
+    processes = [open_on(database_url) for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
-        assert all(pool.map(prepare, [opened() for _ in range(4)]))
-    db = opened()
-    assert list_resource_classes(db).names == list(STANDARD_CLASSES)
-    found = list_traits(db, names=None, prefix=None, associated=None)
+        assert all(pool.map(prepare, processes))
+    assert list_resource_classes(processes[0]).names == list(STANDARD_CLASSES)
+    found = list_traits(processes[0], names=None, prefix=None, associated=None)
     assert sorted(found.names) == list(STANDARD_TRAITS)
+    for db in processes:
+        db.dispose()
 
 
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
+@pytest.mark.parametrize("revision", [None, PLACEMENT_REVISIONS[0]])
+def test_an_upgrade_that_was_cut_at_any_statement_goes_on(
+    bare: Database, engine: str, revision: str | None
+) -> None:
+    """It dies again and again in the same database, each time further on; what is there at last is
+    what an undisturbed upgrade makes.
+
+    MariaDB keeps what changes a table, so there a run goes on where the last one died. Elsewhere a
+    run that dies in a step leaves nothing of it, and the next has to come further by itself.
+    """
+    if revision is not None:
+        bring_to(bare, revision)
+        change(bare, *OLD_ROWS)
+    cuts = 0
+    while cut_upgrade(bare, changes_before=cuts % 5 if engine == "mariadb" else 4 * cuts):
+        cuts += 1
+        assert cuts < 100, "it comes no further"
+    assert cuts > 3
+    assert schema.is_current(bare) and schema.check(bare) == []
+    assert differences(bare) == []
+
+
+class Cut(Exception):
+    """The end of a process, at a statement."""
+
+
+def cut_upgrade(db: Database, *, changes_before: int) -> bool:
+    """Upgrade, and die at a later change each time; whether it died before it was done."""
+    left = changes_before
+
+    def die(_connection: object, _cursor: object, statement: str, *_others: object) -> None:
+        nonlocal left
+        if statement.lstrip().partition(" ")[0].upper() in CHANGES:
+            left -= 1
+            if left < 0:
+                raise Cut
+
+    event.listen(db.engine, "before_cursor_execute", die)
+    try:
+        schema.upgrade(db)
+    except Cut:
+        return True
+    finally:
+        event.remove(db.engine, "before_cursor_execute", die)
+    return False
+
+
+#: What statements begin with that change something.
+CHANGES = {"CREATE", "ALTER", "DROP", "INSERT", "UPDATE", "DELETE"}
+
+
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
+def test_a_database_is_handed_back(bare: Database) -> None:
+    """Only what is the original's is left, with its rows; and it can be taken over again."""
+    schema.upgrade(bare)
+    schema.sync_standard_names(bare)
+    original = [name for name in tables(bare) if not name.startswith("berth_")]
+    add_provider(bare, 5, VCPU=8)
+    claim(bare, holding(1, {5: {"VCPU": 2}}))
+    with pytest.raises(schema.StillWritten, match="a berth wrote to the database"):
+        schema.release(bare)
+    change(bare, "UPDATE berth_writer SET updated_at = '2026-01-01 00:00:00'")
+    assert set(schema.release(bare)) == {
+        "berth_alembic_version",
+        "berth_journal",
+        "berth_usages",
+        "berth_writer",
+    }
+    assert tables(bare) == original
+    assert schema.current_version(bare) == PLACEMENT_REVISIONS[-1]
+    assert schema.release(bare) == []
+    schema.upgrade(bare)
+    assert schema.check(bare) == []
+    assert provider_usages(bare, provider(5)).usages == {"VCPU": 2}
+
+
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
+def test_force_hands_back_what_is_being_written(bare: Database) -> None:
+    """For those who know that nobody serves it any more."""
+    schema.upgrade(bare)
+    schema.sync_standard_names(bare)
+    add_provider(bare, 5, VCPU=8)
+    assert "berth_usages" in schema.release(bare, force=True)
+
+
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_missing_standard_names_come_back(db: Database) -> None:
     """A newer library has more; when none is missing, nothing is written."""
-    run(
+    change(
         db,
         "DELETE FROM traits WHERE name = 'HW_CPU_X86_VMX'",
         "DELETE FROM resource_classes WHERE name = 'FPGA'",
@@ -190,90 +345,21 @@ def test_missing_standard_names_come_back(db: Database) -> None:
     assert list_resource_classes(db).names == list(STANDARD_CLASSES)
     with counted_statements(db) as sent:
         schema.sync_standard_names(db)
-    assert len(sent) == 3 and not any("INSERT" in statement for statement in sent)
-
-
-def test_what_the_original_did_meanwhile_is_counted_again(db: Database) -> None:
-    """After a database was handed back and taken over again."""
-    add_provider(db, 5, VCPU=8)
-    claim(db, holding(1, {5: {"VCPU": 2}}))
-    run(
-        db,
-        "UPDATE allocations SET used = 5",
-        "INSERT INTO inventories (resource_provider_id, resource_class_id, total, reserved,"
-        " min_unit, max_unit, step_size, allocation_ratio) VALUES (1, 2, 8, 0, 1, 8, 1, 1.0)",
-        "INSERT INTO berth_usages VALUES (1, 7, 0)",
-    )
-    assert schema.check(db) == [
-        "provider 1, resource class 0: the sum of usage is 2, but its allocations make 5",
-        "provider 1, resource class 2: there is an inventory but no sum of usage",
-        "provider 1, resource class 7: there is a sum of usage but no inventory",
-    ]
-    assert schema.recount_usages(db) == 3
-    assert schema.check(db) == []
-    assert provider_usages(db, provider(5)).usages == {"VCPU": 5, "DISK_GB": 0}
-    assert schema.recount_usages(db) == 0
-
-
-def test_a_record_that_a_failed_claim_of_the_original_left_is_no_fault(db: Database) -> None:
-    """It is at generation 0; one that has held something must not be left."""
-    add_provider(db, 5, VCPU=8)
-    claim(db, holding(1, {5: {"VCPU": 2}}))
-    run(db, "DELETE FROM allocations", "UPDATE berth_usages SET used = 0")
-    assert schema.check(db) == [f"consumer {consumer(1)} has a record but no allocations"]
-    run(db, "UPDATE consumers SET generation = 0")
-    assert schema.check(db) == []
+    queries = [statement for statement in sent if statement.startswith("SELECT")]
+    assert len(queries) == 2 and not any("INSERT" in statement for statement in sent)
 
 
 @pytest.mark.parametrize(
-    ("breakage", "faults"),
+    ("versions", "words"),
     [
-        (
-            "UPDATE resource_providers SET root_provider_id = NULL WHERE id = 1",
-            ["provider 1 has no root", "provider 2 has root 1, but its parent has root None"],
-        ),
-        (
-            "UPDATE resource_providers SET root_provider_id = 3 WHERE id = 2",
-            ["provider 2 has root 3, but its parent has root 1"],
-        ),
-        (
-            "UPDATE resource_providers SET root_provider_id = 1 WHERE id = 3",
-            ["provider 3 has no parent, but 1 as its root"],
-        ),
-        (
-            "UPDATE resource_providers SET parent_provider_id = 2 WHERE id = 1",
-            ["provider 1 is below itself", "provider 2 is below itself"],
-        ),
-        (
-            "DELETE FROM consumers",
-            [f"consumer {holding(1, {}).uuid} has allocations but no record"],
-        ),
-        (
-            "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used)"
-            " SELECT resource_provider_id, consumer_id, resource_class_id, 0 FROM allocations",
-            [
-                f"consumer {holding(1, {}).uuid} has several allocations of resource class 0"
-                " on provider 3"
-            ],
-        ),
-        (
-            "INSERT INTO inventories (resource_provider_id, resource_class_id, total, reserved,"
-            " min_unit, max_unit, step_size, allocation_ratio) VALUES (9, 2, 8, 0, 1, 8, 1, 1.0);"
-            "INSERT INTO berth_usages VALUES (9, 2, 0)",
-            ["inventories: there are rows of provider 9, which does not exist"],
-        ),
-        (
-            "DELETE FROM inventories; DELETE FROM berth_usages",
-            ["provider 3, resource class 0: there are allocations but no inventory"],
-        ),
+        (Versions(None, None), "run `berth db upgrade`"),
+        (Versions("b4ed3a175331", None), "make a copy of it, then run `berth db upgrade`"),
+        (Versions("a082b8bb98d0", "0002"), "goes on where that stopped"),
+        (Versions("ffffffffffff", "0003"), "alembic_version says ffffffffffff.*newer release"),
+        (Versions("a082b8bb98d0", "0999"), "berth_alembic_version says 0999.*newer release"),
+        (Versions("a082b8bb98d0", "unfinished-copy"), "run the same `berth db copy` again"),
     ],
 )
-def test_the_check_says_what_is_wrong(db: Database, breakage: str, faults: list[str]) -> None:
-    """A sentence for each fault, and nothing else."""
-    for number, parent in ((1, None), (2, 1)):
-        add_provider(db, number, parent=parent)
-    add_provider(db, 3, VCPU=4)
-    claim(db, holding(1, {3: {"VCPU": 2}}))
-    assert schema.check(db) == []
-    run(db, *breakage.split(";"))
-    assert schema.check(db) == faults
+def test_why_a_schema_is_not_served(versions: Versions, words: str) -> None:
+    """Each state has its own next step."""
+    assert re.search(words, schema.why_not_current(versions))

@@ -133,10 +133,9 @@ def test_what_a_claim_costs(db: Database) -> None:
         claim(db, holding(2, {1: {"VCPU": 1}}, consumer_type="INSTANCE"))
     shapes = [
         " ".join(re.findall(r"^\w+|(?<=FROM )\w+|(?<=INTO )\w+|(?<=UPDATE )\w+", one)[:2])
-        for one in sent
+        for one in sent[1:]  # after that which begins, which each engine says in its own way
     ]
     assert shapes == [
-        "BEGIN",
         "SELECT consumers",
         "SELECT resource_providers",
         "SELECT allocations",

@@ -8,6 +8,7 @@ shrunk, and told as a script of requests that can be sent to any server.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any, ClassVar
 
 import hypothesis
@@ -21,6 +22,7 @@ from berth.store.database import Database
 from tests.candidates.seeds import SEED, worlds_to_draw
 from tests.candidates.strategies import AGGREGATES
 from tests.client import NOTHING
+from tests.fresh import Fresh, opened_at
 from tests.proof.model.aiming import Aiming
 from tests.proof.model.plain_model import PlainModel, Record
 from tests.proof.model.plain_reads import ProviderQuery
@@ -71,6 +73,16 @@ def run(histories: type[Machine], most: int, steps: int = STEPS, **options: Any)
 def test_the_service_does_as_the_plain_model_says(database: Database, settings: Settings) -> None:
     """Status, error code and body, request by request, at the microversions that differ."""
     run(machine(database, settings), worlds_to_draw(HISTORIES), print_blob=True)
+
+
+@pytest.mark.engines("postgresql", "mariadb", "galera")
+def test_the_service_does_so_on_every_engine(
+    engine: str, fresh: Fresh, settings: Settings, tmp_path: Path
+) -> None:
+    """The same, for a while."""
+    db = opened_at(fresh(tmp_path))
+    run(machine(db, settings), worlds_to_draw(HISTORIES // 25 if engine == "galera" else 10))
+    db.dispose()
 
 
 @given(st.none())

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What berth adds: the sums of usage, and the writers' clock with its journal.
 
-The sums are filled in by `berth.store.schema.upgrade`, which counts them again on every upgrade.
+The sums are filled in afterwards: see 0003.
 """
 
 import sqlalchemy as sa
-from alembic import op
+
+from berth.store.migrations.steps import create_table
 
 revision = "0001"
 down_revision = None
@@ -13,21 +14,21 @@ down_revision = None
 
 def upgrade() -> None:
     """Create the three tables."""
-    op.create_table(
+    create_table(
         "berth_usages",
         sa.Column("resource_provider_id", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("resource_class_id", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("used", sa.BigInteger, nullable=False),
         sqlite_with_rowid=False,
     )
-    op.create_table(
+    create_table(
         "berth_writer",
         sa.Column("id", sa.Integer, primary_key=True),
         sa.Column("seq", sa.BigInteger, nullable=False),
         sa.Column("trimmed_seq", sa.BigInteger, nullable=False),
         sa.Column("updated_at", sa.DateTime, nullable=False),
     )
-    op.create_table(
+    create_table(
         "berth_journal",
         sa.Column("writer_id", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),

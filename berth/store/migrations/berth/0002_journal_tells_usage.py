@@ -8,12 +8,16 @@ count as changes of everything.
 import sqlalchemy as sa
 from alembic import op
 
+from berth.store.migrations.steps import has_column
+
 revision = "0002"
 down_revision = "0001"
 
 
 def upgrade() -> None:
     """Add the column."""
+    if has_column("berth_journal", "usage_only"):
+        return
     op.add_column(
         "berth_journal",
         sa.Column("usage_only", sa.Boolean, nullable=False, server_default=sa.false()),

@@ -18,6 +18,7 @@ def upgrade() -> None:
     without = op.get_bind().scalar(count.where(_providers.c.root_provider_id.is_(None)))
     if without:
         raise SchemaError(
-            f"{without} resource providers have no root_provider_id: run the original's "
-            f"`placement-manage db online_data_migrations`, then upgrade again"
+            f"{without} resource providers have no root_provider_id, and none can be found by "
+            f"their parents, which do not exist or are below them: this is damage, so go back to a "
+            f"copy, or set parent_provider_id and root_provider_id of these rows by hand"
         )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drop the indexes that a unique key makes superfluous."""
 
-from alembic import op
+from berth.store.migrations.steps import drop_index
 
 revision = "a082b8bb98d0"
 down_revision = "422ece571366"
@@ -18,4 +18,4 @@ _REDUNDANT = (
 def upgrade() -> None:
     """Drop them."""
     for table, index in _REDUNDANT:
-        op.drop_index(index, table_name=table)
+        drop_index(index, table)

@@ -2,7 +2,8 @@
 """All tables but consumer_types, as placement had them when it became a service of its own."""
 
 import sqlalchemy as sa
-from alembic import op
+
+from berth.store.migrations.steps import create_index, create_table
 
 revision = "b4ed3a175331"
 down_revision = None
@@ -22,7 +23,7 @@ def _times() -> tuple[sa.Column[object], sa.Column[object]]:
 
 
 def _create_providers() -> None:
-    op.create_table(
+    create_table(
         "resource_providers",
         *_times(),
         sa.Column("id", sa.Integer, primary_key=True),
@@ -40,11 +41,11 @@ def _create_providers() -> None:
         ("resource_providers_root_provider_id_idx", "root_provider_id"),
         ("resource_providers_parent_provider_id_idx", "parent_provider_id"),
     ):
-        op.create_index(name, "resource_providers", [column])
+        create_index(name, "resource_providers", [column])
 
 
 def _create_stock() -> None:
-    op.create_table(
+    create_table(
         "inventories",
         *_times(),
         sa.Column("id", sa.Integer, primary_key=True),
@@ -62,14 +63,14 @@ def _create_stock() -> None:
             name="uniq_inventories0resource_provider_resource_class",
         ),
     )
-    op.create_index("inventories_resource_provider_id_idx", "inventories", ["resource_provider_id"])
-    op.create_index("inventories_resource_class_id_idx", "inventories", ["resource_class_id"])
-    op.create_index(
+    create_index("inventories_resource_provider_id_idx", "inventories", ["resource_provider_id"])
+    create_index("inventories_resource_class_id_idx", "inventories", ["resource_class_id"])
+    create_index(
         "inventories_resource_provider_resource_class_idx",
         "inventories",
         ["resource_provider_id", "resource_class_id"],
     )
-    op.create_table(
+    create_table(
         "allocations",
         *_times(),
         sa.Column("id", sa.Integer, primary_key=True),
@@ -78,17 +79,17 @@ def _create_stock() -> None:
         sa.Column("resource_class_id", sa.Integer, nullable=False),
         sa.Column("used", sa.Integer, nullable=False),
     )
-    op.create_index(
+    create_index(
         "allocations_resource_provider_class_used_idx",
         "allocations",
         ["resource_provider_id", "resource_class_id", "used"],
     )
-    op.create_index("allocations_resource_class_id_idx", "allocations", ["resource_class_id"])
-    op.create_index("allocations_consumer_id_idx", "allocations", ["consumer_id"])
+    create_index("allocations_resource_class_id_idx", "allocations", ["resource_class_id"])
+    create_index("allocations_consumer_id_idx", "allocations", ["consumer_id"])
 
 
 def _create_consumers() -> None:
-    op.create_table(
+    create_table(
         "consumers",
         *_times(),
         sa.Column("id", sa.Integer, primary_key=True),
@@ -98,12 +99,12 @@ def _create_consumers() -> None:
         sa.Column("generation", sa.Integer, nullable=False, server_default=sa.text("0")),
         sa.UniqueConstraint("uuid", name="uniq_consumers0uuid"),
     )
-    op.create_index("consumers_project_id_uuid_idx", "consumers", ["project_id", "uuid"])
-    op.create_index(
+    create_index("consumers_project_id_uuid_idx", "consumers", ["project_id", "uuid"])
+    create_index(
         "consumers_project_id_user_id_uuid_idx", "consumers", ["project_id", "user_id", "uuid"]
     )
     for table in ("projects", "users"):
-        op.create_table(
+        create_table(
             table,
             *_times(),
             sa.Column("id", sa.Integer, primary_key=True),
@@ -113,32 +114,32 @@ def _create_consumers() -> None:
 
 
 def _create_names() -> None:
-    op.create_table(
+    create_table(
         "resource_classes",
         *_times(),
         sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("name", sa.String(255), nullable=False),
         sa.UniqueConstraint("name", name="uniq_resource_classes0name"),
     )
-    op.create_table(
+    create_table(
         "traits",
         *_times(),
         sa.Column("id", sa.Integer, primary_key=True),
         sa.Column("name", sa.String(255), nullable=False),
         sa.UniqueConstraint("name", name="uniq_traits0name"),
     )
-    op.create_table(
+    create_table(
         "placement_aggregates",
         *_times(),
         sa.Column("id", sa.Integer, primary_key=True),
         sa.Column("uuid", sa.String(36)),
         sa.UniqueConstraint("uuid", name="uniq_placement_aggregates0uuid"),
     )
-    op.create_index("ix_placement_aggregates_uuid", "placement_aggregates", ["uuid"])
+    create_index("ix_placement_aggregates_uuid", "placement_aggregates", ["uuid"])
 
 
 def _create_associations() -> None:
-    op.create_table(
+    create_table(
         "resource_provider_traits",
         *_times(),
         sa.Column("trait_id", sa.Integer, sa.ForeignKey("traits.id"), primary_key=True),
@@ -149,18 +150,18 @@ def _create_associations() -> None:
             primary_key=True,
         ),
     )
-    op.create_index(
+    create_index(
         "resource_provider_traits_resource_provider_trait_idx",
         "resource_provider_traits",
         ["resource_provider_id", "trait_id"],
     )
-    op.create_table(
+    create_table(
         "resource_provider_aggregates",
         *_times(),
         sa.Column("resource_provider_id", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("aggregate_id", sa.Integer, primary_key=True, autoincrement=False),
     )
-    op.create_index(
+    create_index(
         "resource_provider_aggregates_aggregate_id_idx",
         "resource_provider_aggregates",
         ["aggregate_id"],

@@ -2,7 +2,7 @@
 """Go on only when every allocation has a consumers row; nothing is changed."""
 
 from alembic import op
-from sqlalchemy import column, distinct, func, select, table
+from sqlalchemy import column, distinct, exists, func, select, table
 
 from berth.model.errors import SchemaError
 
@@ -15,14 +15,12 @@ _consumers = table("consumers", column("uuid"))
 
 def upgrade() -> None:
     """Refuse while a consumer is missing."""
-    known = select(_consumers.c.uuid)
+    is_known = exists().where(_consumers.c.uuid == _allocations.c.consumer_id)
     without = op.get_bind().scalar(
-        select(func.count(distinct(_allocations.c.consumer_id))).where(
-            _allocations.c.consumer_id.not_in(known)
-        )
+        select(func.count(distinct(_allocations.c.consumer_id))).where(~is_known)
     )
     if without:
         raise SchemaError(
-            f"{without} consumers have allocations but no consumers row: run the original's "
-            f"`placement-manage db online_data_migrations`, then upgrade again"
+            f"{without} consumers have allocations but no record, which were all made a moment "
+            f"ago: stop the original service, then upgrade again"
         )

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Taking a database over from the original, bringing it up to date, and handing it back.
+
+The original's tables stay what they are: as long as `alembic_version` says `PLACEMENT_HEAD`, the
+original can work with the database again. What it wrote in the meantime is not in berth's sums of
+usage: `upgrade` counts them again.
+
+An upgrade may be broken off at any point, and goes on where it was when it is run again. On SQLite
+and PostgreSQL a step of a history is a transaction; MySQL and MariaDB commit every statement that
+changes a table, so there each part of a step looks first whether it has been done
+(`migrations/steps.py`).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection, MetaData, Table, func, inspect, select
+
+from berth.model.errors import SchemaError
+from berth.store.data_migrations import NOBODY_IN_PARTICULAR, Owner, migrate_data
+from berth.store.database import Database, Tx
+from berth.store.schema_lock import schema_lock
+from berth.store.tables import berth_writer, resource_providers
+from berth.store.usage_counts import Report, fill_usages, recount_usages, unheard
+from berth.store.versions import (
+    BERTH_PREFIX,
+    BERTH_REVISIONS,
+    BERTH_TABLES_MADE,
+    BERTH_VERSIONS,
+    CURRENT,
+    PLACEMENT_REVISIONS,
+    PLACEMENT_VERSIONS,
+    read_versions,
+    versions_of,
+    why_not_current,
+)
+
+#: A berth that has written within this time is taken to be serving.
+WRITING: Final = timedelta(minutes=1)
+
+#: The original's revisions before which roots and records of consumers may be missing.
+_BEFORE_DATA_MIGRATIONS: Final = PLACEMENT_REVISIONS[:2]
+
+_MIGRATIONS: Final = Path(__file__).parent / "migrations"
+
+
+class StillWritten(SchemaError):
+    """Somebody works with what is to be removed."""
+
+
+def upgrade(
+    db: Database, *, owner: Owner = NOBODY_IN_PARTICULAR, report: Report = unheard
+) -> list[str]:
+    """Bring an empty or adopted database to this release; repeatable, and may be broken off.
+
+    Nobody may write to the database meanwhile.
+
+    Args:
+        owner: has the consumers that an old database does not know the owner of.
+        report: is told how far the long parts have come.
+
+    Returns:
+        What was done to the data, a sentence for each.
+
+    Raises:
+        SchemaError: the tables are not what a known revision left, or their data is damaged.
+    """
+    with schema_lock(db):
+        _refuse_unknown(db)
+        if _is_bare(db):
+            db.write_unnoted(partial(_migrate, berth="head"))
+            return []
+        done = []
+        if versions_of(db).placement in _BEFORE_DATA_MIGRATIONS:
+            done += migrate_data(db, owner, report)
+        if versions_of(db) != CURRENT:
+            db.write_unnoted(partial(_migrate, berth=BERTH_TABLES_MADE))
+            fill_usages(db, report)
+        if wrong := recount_usages(db, report):
+            done.append(f"{wrong} sums of usage were wrong and have been counted anew")
+        db.write_unnoted(partial(_migrate, berth="head"))
+        return done
+
+
+def release(db: Database, *, force: bool = False) -> list[str]:
+    """Remove all that is berth's own, and leave the original's tables as they are; repeatable.
+
+    Args:
+        force: also when a berth seems to be serving.
+
+    Returns:
+        The names of the tables that were removed.
+
+    Raises:
+        SchemaError: these are not the tables of this release's or an older berth.
+        StillWritten: a berth wrote to the database a moment ago; nothing has been changed.
+    """
+    with schema_lock(db):
+        _refuse_unknown(db)
+        if not force:
+            _refuse_while_written(db)
+        return db.write_unnoted(_drop)
+
+
+# --- Taking over ---------------------------------------------------------------------------------
+
+
+def _refuse_unknown(db: Database) -> None:
+    with db.read() as tx:
+        versions = read_versions(tx.connection)
+        tables = set(inspect(tx.connection).get_table_names())
+    if versions.placement not in (None, *PLACEMENT_REVISIONS) or versions.berth not in (
+        None,
+        *BERTH_REVISIONS,
+    ):
+        raise SchemaError(f"this database is not to be touched: {why_not_current(versions)}")
+    # An empty table of versions is what an upgrade leaves that was cut in its first step.
+    if PLACEMENT_VERSIONS in tables or not tables:
+        return
+    if resource_providers.name not in tables:
+        raise SchemaError(
+            f"the database holds another program's tables ({', '.join(sorted(tables)[:3])}): give "
+            f"berth a database of its own"
+        )
+    raise SchemaError(
+        f"the database has placement's tables but no {PLACEMENT_VERSIONS}: if they come from "
+        f"nova's API database, run `placement-manage db stamp b4ed3a175331`, then upgrade again"
+    )
+
+
+def _is_bare(db: Database) -> bool:
+    """Whether no table holds anything: then all can be made at once."""
+    with db.read() as tx:
+        return read_versions(tx.connection).placement is None
+
+
+def _migrate(tx: Tx, berth: str) -> None:
+    """Bring the original's history to its head, and berth's own to a revision."""
+    read_versions(tx.connection)  # so that SQLAlchemy knows of the transaction, and Alembic of it
+    _run_steps(tx.connection, "placement", PLACEMENT_VERSIONS, "head")
+    _run_steps(tx.connection, "berth", BERTH_VERSIONS, berth)
+
+
+def _run_steps(connection: Connection, history: str, version_table: str, revision: str) -> None:
+    # Alembic takes a third of a second to import, and a database that is current never needs it.
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("path_separator", "newline")
+    config.set_main_option("version_locations", str(_MIGRATIONS / history).replace("%", "%%"))
+    config.attributes.update(connection=connection, version_table=version_table)
+    command.upgrade(config, revision)
+
+
+# --- Handing back --------------------------------------------------------------------------------
+
+
+def _refuse_while_written(db: Database) -> None:
+    with db.read() as tx:
+        if not inspect(tx.connection).has_table(berth_writer.name):
+            return
+        written = tx.connection.scalar(select(func.max(berth_writer.c.updated_at)))
+    if written is not None and tx.now - written < WRITING:
+        seconds = max(int((tx.now - written).total_seconds()), 0)
+        raise StillWritten(
+            f"a berth wrote to the database {seconds} seconds ago: stop every one that serves it, "
+            f"and try again {WRITING.seconds} seconds after its last write"
+        )
+
+
+def _drop(tx: Tx) -> list[str]:
+    """Drop berth's tables: first the one that says they are there, for where this is not one
+    transaction."""
+    names = inspect(tx.connection).get_table_names()
+    own = sorted(name for name in names if name.startswith(BERTH_PREFIX))
+    own.sort(key=lambda name: name != BERTH_VERSIONS)
+    for name in own:
+        Table(name, MetaData()).drop(tx.connection)
+    return own

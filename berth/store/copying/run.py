@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way of a copy, from two open databases to a report.
+
+Each chunk of rows is committed together with the mark of how far it reaches; all that comes after
+the rows may be done any number of times. So a copy may be stopped anywhere, and begun again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from sqlalchemy import Table, bindparam, exc, func, or_, select, update
+
+from berth.model.errors import UnstorableValue
+from berth.store import schema
+from berth.store.copying import marker
+from berth.store.copying.bulk import insert_rows
+from berth.store.copying.comparison import Difference, compare
+from berth.store.copying.indexes import create_indexes, drop_indexes
+from berth.store.copying.marker import Marker, NotAlone
+from berth.store.copying.preparation import CopyRefused, check_unchanged, name_of, prepared
+from berth.store.copying.rows import CHUNK_ROWS, TABLES, Reader, Row, start_of
+from berth.store.database import Database, Tx
+from berth.store.tables import resource_providers
+from berth.store.usage_counts import Report, fill_usages
+
+_MYSQL: Final = ("mysql", "mariadb")
+
+#: What the database says when it is the rows that are wrong.
+_REFUSALS: Final = (exc.IntegrityError, exc.ProgrammingError, UnstorableValue)
+
+
+@dataclass
+class Outcome:
+    """What a finished copy has to say."""
+
+    #: table -> how many rows it has, on both sides.
+    rows: dict[str, int] = field(default_factory=dict)
+    #: What the target's engine keeps otherwise than the source's.
+    notes: list[str] = field(default_factory=list)
+    #: What is wrong in the source, and so in its copy (`schema.check`).
+    faults: list[str] = field(default_factory=list)
+
+
+def copy_database(
+    source: Database,
+    target: Database,
+    *,
+    report: Report,
+    force: bool = False,
+    chunk_rows: int = CHUNK_ROWS,
+) -> Outcome:
+    """Make an empty target a copy of the source; an interrupted copy goes on where it was.
+
+    The source is not changed, and nobody else may change it meanwhile. Until the copy is complete
+    and compared, the target has a schema that no berth serves.
+
+    Args:
+        force: copy although somebody wrote to the source a moment ago.
+        chunk_rows: rows that are held in memory and committed at once.
+
+    Raises:
+        CopyRefused: a sentence that says why, and what to do.
+        Difference: the source was changed meanwhile, or the target keeps something otherwise.
+        SchemaError: the target's tables cannot be brought to this release.
+        DatabaseUnavailable: one of the two cannot be used.
+    """
+    marks = prepared(source, target, force=force)
+    outcome = Outcome()
+    try:
+        if marks is not None:
+            _Copy(source, target, marks, report, chunk_rows).run(outcome)
+        target.write(marker.finish)
+    except NotAlone as error:
+        raise CopyRefused(f"another copy into {name_of(target)} is under way") from error
+    return outcome
+
+
+class _Copy:
+    """A copy under way."""
+
+    def __init__(
+        self, source: Database, target: Database, marks: Marker, report: Report, chunk_rows: int
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._marks = marks
+        self._report = report
+        self._chunk_rows = chunk_rows
+        #: Times without their fractions, where the target has no place for these.
+        self._whole_seconds = _is_mysql(target)
+
+    def run(self, outcome: Outcome) -> None:
+        """Everything between the preparation and the last mark."""
+        for table in TABLES:
+            self._copy_table(table)
+        self._refer_forward()
+        self._raise_sequences()
+        self._target.write(_analyze)
+        fill_usages(self._target, self._report)
+        for table in TABLES:
+            self._compare_table(table, outcome)
+        check_unchanged(self._source, self._marks.clock)
+        if self._whole_seconds and not _is_mysql(self._source):
+            outcome.notes.append("the target keeps times to the second, without their fractions")
+        outcome.faults += schema.check(self._target)
+
+    def _copy_table(self, table: Table) -> None:
+        reader = self._reader(self._source, table)
+        total, done = _count(self._source, table), _count(self._target, table)
+        self._report(f"copying {table.name}", done, total)
+        if self._marks.reached(table) == start_of(table):
+            drop_indexes(self._target, table)
+        for rows in reader.chunks(self._marks.reached(table), self._chunk_rows):
+            self._write_chunk(table, reader, rows)
+            done += len(rows)
+            self._report(f"copying {table.name}", done, total)
+        create_indexes(self._target, table)
+
+    def _write_chunk(self, table: Table, reader: Reader, rows: Sequence[Row]) -> None:
+        reached = reader.key_of(rows[-1])
+        ready = _without_forward_references(rows) if table is resource_providers else rows
+
+        def unit(tx: Tx) -> None:
+            if self._marks.move(tx, table, reached):
+                insert_rows(tx, table, ready)
+
+        try:
+            self._target.write(unit)
+        except _REFUSALS as error:
+            raise CopyRefused(
+                f"{name_of(self._target)} does not take the rows of {table.name} between "
+                f"{reader.key_of(rows[0])} and {reached}: {getattr(error, 'orig', error)}"
+            ) from error
+        self._marks.moved(table, reached)
+
+    def _refer_forward(self) -> None:
+        """Give the providers the references that could not be written before what they refer to."""
+        provider = resource_providers.c
+        query = (
+            select(provider.id, provider.root_provider_id, provider.parent_provider_id)
+            .where(
+                provider.id > bindparam("after"),
+                or_(
+                    provider.root_provider_id > provider.id,
+                    provider.parent_provider_id > provider.id,
+                ),
+            )
+            .order_by(provider.id)
+            .limit(self._chunk_rows)
+        )
+        for rows in _pages(self._source, query):
+            self._target.write(partial(_write_references, rows=rows))
+
+    def _raise_sequences(self) -> None:
+        """Let the ids that PostgreSQL gives begin behind those that were copied."""
+        if self._target.engine.dialect.name != "postgresql":
+            return
+
+        def unit(tx: Tx) -> None:
+            for table in TABLES:
+                if "id" in table.c:
+                    # NULL, and so without effect, where the table has no sequence or no rows.
+                    tx.connection.execute(
+                        select(
+                            func.setval(
+                                func.pg_get_serial_sequence(table.name, "id"), func.max(table.c.id)
+                            )
+                        )
+                    )
+
+        self._target.write(unit)
+
+    def _compare_table(self, table: Table, outcome: Outcome) -> None:
+        readers = self._reader(self._source, table), self._reader(self._target, table)
+        report = partial(self._report, f"comparing {table.name}")
+        try:
+            found = compare(table, *readers, _count(self._source, table), report)
+        except Difference:
+            check_unchanged(self._source, self._marks.clock)
+            raise
+        outcome.rows[table.name] = found.rows
+        outcome.notes += [
+            f"{table.name}: the target keeps {exact} as {kept}, in single precision"
+            for exact, kept in sorted(found.rounded.items())
+        ]
+
+    def _reader(self, db: Database, table: Table) -> Reader:
+        return Reader(db, table, whole_seconds=self._whole_seconds)
+
+
+def _is_mysql(db: Database) -> bool:
+    return db.engine.dialect.name in _MYSQL
+
+
+def _count(db: Database, table: Table) -> int:
+    with db.read() as tx:
+        return tx.connection.scalar(select(func.count()).select_from(table)) or 0
+
+
+def _without_forward_references(rows: Sequence[Row]) -> list[Row]:
+    """Providers as they may be written in the order of their ids: one may have been put below
+    another that is younger."""
+    names = list(resource_providers.columns.keys())
+    number = names.index("id")
+    places = {names.index("root_provider_id"), names.index("parent_provider_id")}
+    return [
+        tuple(
+            None if place in places and value is not None and value > row[number] else value
+            for place, value in enumerate(row)
+        )
+        for row in rows
+    ]
+
+
+def _pages(db: Database, query: Any) -> Iterator[Sequence[Row]]:
+    after = -1
+    while True:
+        with db.read() as tx:
+            rows = tx.rows(query, {"after": after})
+        if not rows:
+            return
+        yield rows
+        after = rows[-1][0]
+
+
+_REFER: Final = (
+    update(resource_providers)
+    .where(resource_providers.c.id == bindparam("provider"))
+    .values(root_provider_id=bindparam("root"), parent_provider_id=bindparam("parent"))
+)
+
+
+def _write_references(tx: Tx, rows: Sequence[Row]) -> None:
+    names = ("provider", "root", "parent")
+    tx.change(_REFER, [dict(zip(names, row, strict=True)) for row in rows])
+
+
+def _analyze(tx: Tx) -> None:
+    """Let PostgreSQL know how large the tables are by now; the others look by themselves."""
+    if tx.connection.dialect.name == "postgresql":
+        tx.connection.exec_driver_sql("ANALYZE")

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What old databases of the original lack, and its later revisions take for granted.
+
+Those are the root of each provider, and a record for each consumer that holds something
+(spec/operations.md 5.1). The original has a command of its own for both; berth does them as a part
+of the upgrade, because they only write down what the database says already, and an operator who
+has left the original's program behind should not need it once more. Both go in parts that are
+transactions of their own, and can be broken off and begun again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from sqlalchemy import Table, bindparam, exists, func, select, update
+
+from berth.store.database import Database, Tx
+from berth.store.tables import allocations, consumers, projects, resource_providers, users
+from berth.store.trees import NO_PROVIDER, WrongRoot, read_trees, wrong_roots
+from berth.store.usage_counts import Report, unheard
+
+#: Rows of one transaction.
+_PART: Final = 1000
+
+#: Whose consumers are that were written without saying so, where nobody configured it.
+NOBODY: Final = "00000000-0000-0000-0000-000000000000"
+
+
+class Owner(NamedTuple):
+    """The project and the user of consumers that were written without."""
+
+    project: str = NOBODY
+    user: str = NOBODY
+
+
+#: Where nothing was configured.
+NOBODY_IN_PARTICULAR: Final = Owner()
+
+
+def migrate_data(db: Database, owner: Owner, report: Report = unheard) -> list[str]:
+    """Give providers their roots and consumers their records; a sentence for what was done.
+
+    A provider of which the root cannot be told keeps none: see `berth.store.trees`.
+    """
+    done = []
+    if roots := _give_roots(db, report):
+        done.append(f"{roots} resource providers without a root were given theirs")
+    if made := _make_consumers(db, owner, report):
+        done.append(f"{made} consumers that hold something were given a record")
+    return done
+
+
+def set_roots(tx: Tx, roots: Sequence[WrongRoot]) -> None:
+    """Write the right roots of some providers, unless they have been moved since."""
+    tx.connection.execute(
+        _SET_ROOT,
+        [
+            {"provider": one.provider, "found": one.found, "right": one.right, "now": tx.now}
+            for one in roots
+        ],
+    )
+    tx.touched.update(one.provider for one in roots)
+
+
+def insert_consumers(tx: Tx, uuids: Sequence[str], owner: Owner) -> None:
+    """Write records for consumers that have none; those that have one by now keep it."""
+    record = {
+        "project_id": _owner_id(tx, projects, owner.project),
+        "user_id": _owner_id(tx, users, owner.user),
+        "generation": 0,
+        "created_at": tx.now,
+    }
+    tx.insert_missing(consumers, [{"uuid": uuid, **record} for uuid in uuids])
+
+
+_provider: Final = resource_providers.c
+_SET_ROOT: Final = (
+    update(resource_providers)
+    .where(
+        _provider.id == bindparam("provider"),
+        func.coalesce(_provider.root_provider_id, NO_PROVIDER) == bindparam("found"),
+    )
+    .values(root_provider_id=bindparam("right"), updated_at=bindparam("now"))
+)
+
+#: The consumers that hold something and have no record.
+UNRECORDED: Final = (
+    select(allocations.c.consumer_id)
+    .where(~exists().where(consumers.c.uuid == allocations.c.consumer_id))
+    .distinct()
+)
+
+
+def _give_roots(db: Database, report: Report) -> int:
+    with db.read() as tx:
+        wrong = [one for one in wrong_roots(read_trees(tx)) if one.found == NO_PROVIDER]
+    for done in range(0, len(wrong), _PART):
+        report("roots of providers", done, len(wrong))
+        db.write_unnoted(partial(set_roots, roots=wrong[done : done + _PART]))
+    return len(wrong)
+
+
+def _make_consumers(db: Database, owner: Owner, report: Report) -> int:
+    with db.read() as tx:
+        total = tx.connection.scalar(select(func.count()).select_from(UNRECORDED.subquery())) or 0
+    done = 0
+    while True:
+        with db.read() as tx:
+            some = list(tx.connection.scalars(UNRECORDED.limit(_PART)))
+        if not some:
+            return done
+        report("records of consumers", done, total)
+        db.write_unnoted(partial(insert_consumers, uuids=some, owner=owner))
+        done += len(some)
+
+
+def _owner_id(tx: Tx, table: Table, name: str) -> int:
+    """The id of a project or a user, which comes into being when it is first named."""
+    tx.insert_missing(table, [{"external_id": name, "created_at": tx.now}])
+    number = tx.connection.scalar(select(table.c.id).where(table.c.external_id == name))
+    assert number is not None, "it has just been written"
+    return int(number)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The writers' clock and the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import Row, Select, bindparam, delete, exists, func, or_, select
+
+from berth.store.database import Tx
+from berth.store.faults.fault import Key, mended
+from berth.store.tables import berth_journal, berth_writer
+
+_note, _writer = berth_journal.c, berth_writer.c
+
+_IS_COUNTED: Final = exists().where(_writer.id == _note.writer_id, _writer.seq >= _note.seq)
+
+
+def _beyond() -> Select[Any]:
+    """(writer, its seq or None, the last seq noted), of journals that go on beyond their clock."""
+    # PERF the last note of a writer is the end of its part of the primary key.
+    notes = (
+        select(_note.writer_id, func.max(_note.seq).label("noted"))
+        .group_by(_note.writer_id)
+        .subquery("notes")
+    )
+    return (
+        select(notes.c.writer_id.label("writer"), _writer.seq, notes.c.noted)
+        .outerjoin(berth_writer, _writer.id == notes.c.writer_id)
+        .where(or_(_writer.seq.is_(None), _writer.seq < notes.c.noted))
+    )
+
+
+def _words(row: Row[Any]) -> str:
+    counted = "does not exist" if row.seq is None else f"has counted {row.seq}"
+    return f"the journal goes on to commit {row.noted} of writer {row.writer}, which {counted}"
+
+
+def _forget(tx: Tx, keys: Sequence[Key]) -> None:
+    """RACE: what the writer has counted by now is no longer beyond it."""
+    tx.connection.execute(
+        delete(berth_journal).where(_note.writer_id == bindparam("writer"), ~_IS_COUNTED),
+        [{"writer": key["writer"]} for key in keys],
+    )
+
+
+RULES: Final = (
+    mended(
+        _beyond(),
+        _words,
+        lambda row: f"remove what the journal has of writer {row.writer} beyond its count",
+        _forget,
+    ),
+)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Consumers: their records, and whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from sqlalchemy import Row, Select, Table, bindparam, delete, exists, select, update
+
+from berth.store.data_migrations import UNRECORDED, Owner, insert_consumers
+from berth.store.database import Tx
+from berth.store.faults.fault import Key, Rule, left_alone, mended
+from berth.store.tables import allocations, consumer_types, consumers, projects, users
+
+_consumer = consumers.c
+_HOLDS: Final = exists().where(allocations.c.consumer_id == _consumer.uuid)
+_RECORDS: Final = select(_consumer.id, _consumer.uuid, _consumer.generation)
+
+
+def rules(owner: Owner) -> tuple[Rule, ...]:
+    """Those about consumers; `owner` has the ones of which nobody knows whose they are."""
+    return (
+        mended(
+            UNRECORDED,
+            lambda row: f"consumer {row.consumer_id} has allocations but no record",
+            lambda row: (
+                f"make a record of consumer {row.consumer_id}, of project {owner.project} and user "
+                f"{owner.user}"
+            ),
+            partial(_make_records, owner),
+        ),
+        *_RULES,
+    )
+
+
+def _make_records(owner: Owner, tx: Tx, keys: Sequence[Key]) -> None:
+    insert_consumers(tx, [key["consumer_id"] for key in keys], owner)
+
+
+# --- Records without use -------------------------------------------------------------------------
+
+#: The original leaves records at generation 0 behind when a claim fails: they do no harm.
+_IDLE: Final = _RECORDS.where(_consumer.generation > 0, ~_HOLDS)
+_FORGET: Final = delete(consumers).where(
+    _consumer.id == bindparam("consumer"), _consumer.generation == bindparam("seen"), ~_HOLDS
+)
+
+
+def _forget(tx: Tx, keys: Sequence[Key]) -> None:
+    tx.connection.execute(
+        _FORGET, [{"consumer": key["id"], "seen": key["generation"]} for key in keys]
+    )
+
+
+# --- Generations ---------------------------------------------------------------------------------
+
+_RESTART: Final = (
+    update(consumers)
+    .where(_consumer.id == bindparam("consumer"), _consumer.generation < 0)
+    .values(generation=0, updated_at=bindparam("now"))
+)
+
+
+def _restart(tx: Tx, keys: Sequence[Key]) -> None:
+    tx.connection.execute(_RESTART, [{"consumer": key["id"], "now": tx.now} for key in keys])
+
+
+# --- Whose they are ------------------------------------------------------------------------------
+
+
+def _without(table: Table, column: Any) -> Select[Any]:
+    known = exists().where(table.c.id == column)
+    return _RECORDS.add_columns(column.label("missing")).where(column.is_not(None), ~known)
+
+
+def _of_unknown(what: str) -> Callable[[Row[Any]], str]:
+    return lambda row: (
+        f"consumer {row.uuid} is of {what} number {row.missing}, which does not exist"
+    )
+
+
+_ADVICE: Final = (
+    "write the allocations of this consumer anew through the API, with its project, user and type"
+)
+
+_RULES: Final = (
+    mended(
+        _IDLE,
+        lambda row: f"consumer {row.uuid} has a record but no allocations",
+        lambda row: f"remove the record of consumer {row.uuid}",
+        _forget,
+    ),
+    mended(
+        _RECORDS.where(_consumer.generation < 0),
+        lambda row: f"consumer {row.uuid} has the generation {row.generation}",
+        lambda row: f"let the generation of consumer {row.uuid} begin at 0",
+        _restart,
+    ),
+    left_alone(_without(projects, _consumer.project_id), _of_unknown("project"), _ADVICE),
+    left_alone(_without(users, _consumer.user_id), _of_unknown("user"), _ADVICE),
+    left_alone(_without(consumer_types, _consumer.consumer_type_id), _of_unknown("type"), _ADVICE),
+)

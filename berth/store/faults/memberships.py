@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traits and aggregates of providers, and the definitions of traits, aggregates and classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Table, bindparam, delete, exists, func, select
+
+from berth.model.standard import CUSTOM_CLASS_ID_MIN, STANDARD_CLASS_IDS
+from berth.store.database import Tx
+from berth.store.faults.fault import Fault, Faults, Key, Rule, left_alone, mended
+from berth.store.faults.words import provider_of, with_provider
+from berth.store.tables import (
+    placement_aggregates,
+    resource_classes,
+    resource_provider_aggregates,
+    resource_provider_traits,
+    resource_providers,
+    traits,
+)
+
+
+def _rules(
+    table: Table, defined: ColumnElement[int], what: str, definitions: Table
+) -> tuple[Rule, ...]:
+    """Those about the memberships of providers in something that has a definition."""
+    member = table.c.resource_provider_id
+    has_provider = exists().where(resource_providers.c.id == member)
+    # One row for each provider: of a provider that went there may be many.
+    lost = select(member.label("provider"), func.count().label("number")).where(~has_provider)
+    has_definition = exists().where(definitions.c.id == defined)
+    undefined = with_provider(select(defined.label("missing")), member).where(~has_definition)
+    return (
+        mended(
+            lost.group_by(member),
+            lambda row: (
+                f"there are {row.number} {what}s of provider number {row.provider}, which does not "
+                f"exist"
+            ),
+            lambda row: f"remove the {what}s of provider number {row.provider}",
+            partial(_remove, table, has_provider),
+        ),
+        left_alone(
+            undefined,
+            lambda row: f"{provider_of(row)} has {what} number {row.missing}, which is not defined",
+            f"write the {what}s of the provider anew through the API",
+        ),
+    )
+
+
+def _remove(table: Table, has_provider: ColumnElement[bool], tx: Tx, keys: Sequence[Key]) -> None:
+    tx.connection.execute(
+        delete(table).where(table.c.resource_provider_id == bindparam("gone"), ~has_provider),
+        [{"gone": key["provider"]} for key in keys],
+    )
+
+
+_BY_NUMBER: Final = "inventories and allocations name it by its number: go back to a copy"
+
+
+def _misnumbered_classes(tx: Tx) -> Faults:
+    """The ids of standard classes are the same everywhere, and those of others are above them."""
+    named = select(resource_classes.c.name, resource_classes.c.id)
+    for name, number in tx.connection.execute(named).all():
+        right: Any = STANDARD_CLASS_IDS.get(name)
+        if right is not None and right != number:
+            what = f"resource class {name} has number {number}, and must have {right}"
+        elif name.startswith("CUSTOM_") and number < CUSTOM_CLASS_ID_MIN:
+            what = (
+                f"resource class {name} has number {number}, which is kept for standard classes: "
+                f"custom ones begin at {CUSTOM_CLASS_ID_MIN}"
+            )
+        else:
+            continue
+        yield Fault(
+            what, None, "inventories and allocations name it by number: go back to a copy", {}
+        )
+
+
+RULES: Final = (
+    *_rules(resource_provider_traits, resource_provider_traits.c.trait_id, "trait", traits),
+    *_rules(
+        resource_provider_aggregates,
+        resource_provider_aggregates.c.aggregate_id,
+        "aggregate",
+        placement_aggregates,
+    ),
+    left_alone(
+        select(placement_aggregates.c.id).where(placement_aggregates.c.uuid.is_(None)),
+        lambda row: f"aggregate number {row.id} has no uuid",
+        "nobody can name it: remove its row by hand",
+    ),
+    Rule(_misnumbered_classes),
+)

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inventories, the allocations of them, and the sums of usage.
+
+An amount over the capacity is no fault: an inventory may shrink below what is held of it. Nor is a
+min_unit above the max_unit, which the API accepts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import (
+    Row,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+)
+
+from berth.store.database import Tx
+from berth.store.faults.fault import Key, left_alone, mended
+from berth.store.faults.words import class_of, provider_of, with_class, with_provider
+from berth.store.tables import (
+    allocations,
+    berth_usages,
+    inventories,
+    resource_classes,
+    resource_providers,
+)
+from berth.store.usage_counts import put_right, usages_without_inventory, wrong_usages
+
+_inv, _held, _usage = inventories.c, allocations.c, berth_usages.c
+
+_BY_HAND: Final = (
+    "it is damage, or another program's work: go back to a copy, or remove these rows by hand"
+)
+
+
+# --- Sums of usage -------------------------------------------------------------------------------
+
+
+def _named(query: Select[Any]) -> Select[Any]:
+    """A query's rows with the names of what their first two columns say: provider and class."""
+    rows = query.subquery()
+    provider, class_id, *others = rows.c
+    named = with_provider(select(*others).select_from(rows), provider)
+    return with_class(named, class_id)
+
+
+def _sum_words(row: Row[Any]) -> str:
+    if row.used is None:
+        return f"{_place(row)}: there is an inventory but no sum of usage"
+    return f"{_place(row)}: the sum of usage is {row.used}, but its allocations make {row.counted}"
+
+
+def _put_right(tx: Tx, keys: Sequence[Key]) -> None:
+    put_right(tx, {(key["provider"], key["class_id"]) for key in keys})
+
+
+_SUMS: Final = mended(
+    _named(wrong_usages()),
+    _sum_words,
+    lambda row: f"set the sum of usage of {class_of(row)} on {provider_of(row)} to {row.counted}",
+    _put_right,
+)
+_SUMS_OF_NOTHING: Final = mended(
+    _named(usages_without_inventory()),
+    lambda row: f"{_place(row)}: there is a sum of usage but no inventory",
+    lambda row: f"remove the sum of usage of {class_of(row)} on {provider_of(row)}",
+    _put_right,
+)
+
+
+# --- Inventories ---------------------------------------------------------------------------------
+
+_INVENTORIES: Final = with_class(
+    with_provider(select(inventories.c.id.label("row")), _inv.resource_provider_id),
+    _inv.resource_class_id,
+)
+_HAS_PROVIDER: Final = exists().where(resource_providers.c.id == _inv.resource_provider_id)
+_HAS_CLASS: Final = exists().where(resource_classes.c.id == _inv.resource_class_id)
+_IS_HELD: Final = exists().where(
+    _held.resource_provider_id == _inv.resource_provider_id,
+    _held.resource_class_id == _inv.resource_class_id,
+)
+
+
+def _remove_inventories(tx: Tx, keys: Sequence[Key]) -> None:
+    tx.connection.execute(
+        delete(inventories).where(_inv.id == bindparam("row"), ~_HAS_PROVIDER, ~_IS_HELD),
+        [{"row": key["row"]} for key in keys],
+    )
+    put_right(tx, {(key["provider"], key["class_id"]) for key in keys})
+
+
+_OF_NO_PROVIDER: Final = mended(
+    _INVENTORIES.where(~_HAS_PROVIDER, ~_IS_HELD),
+    lambda row: f"there is an inventory of {class_of(row)} on {provider_of(row)[:-1]}",
+    lambda row: f"remove the inventory of {class_of(row)} on provider number {row.provider}",
+    _remove_inventories,
+)
+_OF_NO_PROVIDER_HELD: Final = left_alone(
+    _INVENTORIES.where(~_HAS_PROVIDER, _IS_HELD),
+    lambda row: f"there is an inventory of {class_of(row)} on {provider_of(row)} and it is held",
+    _BY_HAND,
+)
+_OF_NO_CLASS: Final = left_alone(
+    _INVENTORIES.where(~_HAS_CLASS),
+    lambda row: f"{provider_of(row)} has an inventory of {class_of(row)[:-1]}",
+    _BY_HAND,
+)
+
+#: More than nothing must be left; the API sees to all of it.
+_IMPOSSIBLE: Final = or_(
+    _inv.total < 1,
+    _inv.reserved < 0,
+    _inv.min_unit < 1,
+    _inv.max_unit < 1,
+    _inv.step_size < 1,
+    (_inv.total - _inv.reserved) * _inv.allocation_ratio <= -1,
+)
+_IMPOSSIBLE_INVENTORIES: Final = left_alone(
+    _INVENTORIES.add_columns(
+        _inv.total,
+        _inv.reserved,
+        _inv.min_unit,
+        _inv.max_unit,
+        _inv.step_size,
+        _inv.allocation_ratio,
+    ).where(_IMPOSSIBLE),
+    lambda row: (
+        f"{_place(row)}: this inventory cannot be: total {row.total}, reserved {row.reserved}, "
+        f"min_unit {row.min_unit}, max_unit {row.max_unit}, step_size {row.step_size}, "
+        f"allocation_ratio {row.allocation_ratio:g}"
+    ),
+    "write the inventory anew through the API",
+)
+
+
+# --- Allocations ---------------------------------------------------------------------------------
+
+
+def _of_no_inventory() -> Select[Any]:
+    # Grouped first: there may be a million of allocations, and few pairs that lack anything.
+    pairs = (
+        select(
+            _held.resource_provider_id,
+            _held.resource_class_id,
+            func.count().label("number"),
+            func.min(_held.consumer_id).label("consumer"),
+        )
+        .group_by(_held.resource_provider_id, _held.resource_class_id)
+        .subquery("pairs")
+    )
+    return _named(
+        select(pairs)
+        .outerjoin(
+            inventories,
+            and_(
+                _inv.resource_provider_id == pairs.c.resource_provider_id,
+                _inv.resource_class_id == pairs.c.resource_class_id,
+            ),
+        )
+        .where(_inv.id.is_(None))
+    )
+
+
+def _repeated() -> Select[Any]:
+    return _named(
+        select(
+            _held.resource_provider_id,
+            _held.resource_class_id,
+            _held.consumer_id.label("consumer"),
+            func.count().label("number"),
+        )
+        .group_by(_held.consumer_id, _held.resource_provider_id, _held.resource_class_id)
+        .having(func.count() > 1)
+    )
+
+
+_ALLOCATIONS_OF_NOTHING: Final = left_alone(
+    _of_no_inventory(),
+    lambda row: (
+        f"{_place(row)}: there are allocations but no inventory "
+        f"({row.number}, one of them of consumer {row.consumer})"
+    ),
+    "give the provider this inventory again, or delete the allocations of these consumers through "
+    "the API; where there is no such provider, go back to a copy or remove these rows by hand",
+)
+_REPEATED_ALLOCATIONS: Final = left_alone(
+    _repeated(),
+    lambda row: (
+        f"consumer {row.consumer} has {row.number} allocations of {class_of(row)} on "
+        f"{provider_of(row)}, where there may be one"
+    ),
+    "they count together; write the allocations of this consumer anew through the API",
+)
+_EMPTY_ALLOCATIONS: Final = left_alone(
+    with_class(
+        with_provider(
+            select(_held.used, _held.consumer_id.label("consumer")), _held.resource_provider_id
+        ),
+        _held.resource_class_id,
+    ).where(_held.used < 1),
+    lambda row: (
+        f"consumer {row.consumer} has an allocation of {row.used} {class_of(row)} on "
+        f"{provider_of(row)}"
+    ),
+    "write the allocations of this consumer anew through the API",
+)
+
+
+def _place(row: Row[Any]) -> str:
+    return f"{provider_of(row).rstrip(',')}, {class_of(row).rstrip(',')}"
+
+
+RULES: Final = (
+    _SUMS,
+    _SUMS_OF_NOTHING,
+    _OF_NO_PROVIDER,
+    _OF_NO_PROVIDER_HELD,
+    _OF_NO_CLASS,
+    _IMPOSSIBLE_INVENTORIES,
+    _ALLOCATIONS_OF_NOTHING,
+    _REPEATED_ALLOCATIONS,
+    _EMPTY_ALLOCATIONS,
+)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trees of all providers as their parents make them, to be compared with the roots they name.
+
+A million providers take some 50 MB. All arrays have one entry for each provider, in order of the
+ids; a position is a place in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import func, select
+
+from berth.store.database import Tx
+from berth.store.tables import resource_providers
+
+#: In the place of an id: none.
+NO_PROVIDER: Final = -1
+
+#: In the place of a parent's position: it has no parent, or one that does not exist.
+_NO_PARENT: Final = -1
+_LOST_PARENT: Final = -2
+
+#: Rows that are fetched at a time.
+_ROWS: Final = 10_000
+
+_Ids = NDArray[np.int64]
+_Mask = NDArray[np.bool_]
+
+
+class WrongRoot(NamedTuple):
+    """A provider that names a root which is not that of its tree; `found` may be NO_PROVIDER."""
+
+    provider: int
+    found: int
+    right: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trees:
+    """What the rows say.
+
+    Attributes:
+        ids: of the providers, ascending.
+        parents, roots: ids, or NO_PROVIDER.
+        above: position of the parent, or _NO_PARENT, or _LOST_PARENT.
+        ends: position of the last provider on the way up; of one on a loop where there is no last.
+    """
+
+    ids: _Ids
+    parents: _Ids
+    roots: _Ids
+    above: _Ids
+    ends: _Ids
+
+    def is_endless(self) -> _Mask:
+        """Those from which the way up has no end."""
+        endless: _Mask = self.above[self.ends] >= 0
+        return endless
+
+    def on_loops(self) -> _Mask:
+        """Those that are below themselves."""
+        mask = np.zeros(len(self.ids), dtype=np.bool_)
+        mask[self.ends[self.is_endless()]] = True
+        return mask
+
+    def right_roots(self) -> _Ids:
+        """The ids of the roots as the parents make them, NO_PROVIDER where those do not tell.
+
+        They do not tell below a loop, below a parent that does not exist, and below a provider that
+        has no parent but names another as its root: one of the two is wrong.
+        """
+        end_ids, end_roots = self.ids[self.ends], self.roots[self.ends]
+        tells = (self.above[self.ends] == _NO_PARENT) & (
+            (end_roots == NO_PROVIDER) | (end_roots == end_ids)
+        )
+        return np.where(tells, end_ids, NO_PROVIDER)
+
+    def lost_parents(self) -> _Mask:
+        """Those whose parent does not exist."""
+        lost: _Mask = self.above == _LOST_PARENT
+        return lost
+
+    def misled(self) -> _Mask:
+        """Those with a root that cannot be right, where nothing tells which is."""
+        astray = np.where(
+            self.above >= 0,
+            self.roots != self.roots[self.above],
+            (self.above == _NO_PARENT) & (self.roots != self.ids),
+        )
+        misled: _Mask = (self.right_roots() == NO_PROVIDER) & ((self.roots == NO_PROVIDER) | astray)
+        return misled
+
+
+def read_trees(tx: Tx) -> Trees:
+    """All providers. Cost: reads one table once."""
+    rp = resource_providers.c
+    query = select(
+        rp.id,
+        func.coalesce(rp.parent_provider_id, NO_PROVIDER),
+        func.coalesce(rp.root_provider_id, NO_PROVIDER),
+    ).order_by(rp.id)
+    rows = tx.connection.execute(query, execution_options={"yield_per": _ROWS})
+    parts = [np.array(part, dtype=np.int64).reshape(-1, 3) for part in rows.partitions()]
+    columns = np.concatenate(parts) if parts else np.empty((0, 3), dtype=np.int64)
+    ids, parents, roots = (np.ascontiguousarray(columns[:, place]) for place in range(3))
+    above = _positions(ids, parents)
+    return Trees(ids, parents, roots, above, _ends(above))
+
+
+def wrong_roots(trees: Trees) -> list[WrongRoot]:
+    """The providers that name a root which is not the one that their parents lead to."""
+    right = trees.right_roots()
+    wrong = np.flatnonzero((right != NO_PROVIDER) & (right != trees.roots))
+    return [
+        WrongRoot(int(trees.ids[at]), int(trees.roots[at]), int(right[at])) for at in wrong.tolist()
+    ]
+
+
+def _positions(ids: _Ids, parents: _Ids) -> _Ids:
+    if not len(ids):
+        return ids
+    places = np.minimum(np.searchsorted(ids, parents), len(ids) - 1)
+    found = np.where(ids[places] == parents, places, _LOST_PARENT)
+    return np.where(parents == NO_PROVIDER, _NO_PARENT, found)
+
+
+def _ends(above: _Ids) -> _Ids:
+    """Where the ways up end, found by doubling the length of the steps."""
+    at = np.where(above >= 0, above, np.arange(len(above)))
+    for _ in range(len(above).bit_length()):
+        at = at[at]
+    return at

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of adoption put into a database, and everything that can be read back from it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+from tests.client import Client, Response
+
+#: Microversions that every release of these tests has.
+OLDEST_LATEST = "1.36"
+
+HOST, CHILD, POOL, ODD, EMPTY = (str(UUID(int=number)) for number in range(1, 6))
+ODD_NAME = 'Ödd "name" % 100'
+LATER = str(UUID(int=6))
+HOLDERS = [str(UUID(int=1000 + number)) for number in range(4)]
+FAILED = str(UUID(int=2000))
+
+#: One aggregate in each spelling that fits the column.
+AGGREGATES = (
+    "5e08ea53-c4c6-448e-9334-ac4953de3cfa",
+    "6E08EA53-C4C6-448E-9334-AC4953DE3CFA",
+    "7e08ea53c4c6448e9334ac4953de3cfa",
+)
+CLASSES = ("CUSTOM_GOLD", "CUSTOM__", "CUSTOM_GOLD_")
+TRAITS = ("CUSTOM_FAST", "CUSTOM_FAST_", "CUSTOM_0")
+
+
+def fill(client: Client) -> None:
+    """Everything that the original can be made to store, the odd things included."""
+    for uuid, name, parent in (
+        (HOST, "host", None),
+        (CHILD, "host child", HOST),
+        (POOL, "pool", None),
+        (ODD, ODD_NAME, None),
+        (EMPTY, "soon empty", None),
+    ):
+        body = {"uuid": uuid, "name": name}
+        _done(client.post("/resource_providers", json=body | _parent(parent), version=_V))
+    _done(client.put(f"/resource_providers/{EMPTY}", json={"name": ""}, version=_V))
+    for name in CLASSES:
+        _done(client.put(f"/resource_classes/{name}", version=_V))
+    for name in TRAITS:
+        _done(client.put(f"/traits/{name}", version=_V))
+    set_inventories(client, HOST, MEMORY_MB={"total": 4096, "reserved": 512, "step_size": 64})
+    set_inventories(client, CHILD, VCPU={"total": 16, "allocation_ratio": 2.5}, CUSTOM__=3)
+    set_inventories(client, POOL, DISK_GB=1000, CUSTOM_GOLD=7)
+    set_traits(client, CHILD, *TRAITS)
+    set_traits(client, POOL, "MISC_SHARES_VIA_AGGREGATE")
+    set_aggregates(client, HOST, *AGGREGATES)
+    set_aggregates(client, POOL, AGGREGATES[0])
+    for number, holder in enumerate(HOLDERS):
+        claim(client, holder, {CHILD: {"VCPU": number + 1}, POOL: {"DISK_GB": 10}}, f"p{number}")
+    claim(client, HOLDERS[0], {}, "p0")  # its project and user are left behind
+    refused = _claim(client, FAILED, {CHILD: {"VCPU": 1000}}, "never seen again")
+    assert refused.status == 409, refused.text
+
+
+def go_on(client: Client) -> None:
+    """What is written later, by whoever has the database then."""
+    _done(client.post("/resource_providers", json={"uuid": LATER, "name": "later"}, version=_V))
+    _done(client.put("/resource_classes/CUSTOM_LATER", version=_V))
+    _done(client.put("/traits/CUSTOM_LATER", version=_V))
+    set_inventories(client, LATER, VCPU=8, CUSTOM_LATER=5)
+    set_traits(client, LATER, "CUSTOM_LATER", "CUSTOM_FAST")
+    set_aggregates(client, LATER, AGGREGATES[0], str(UUID(int=77)))
+    claim(client, HOLDERS[0], {LATER: {"VCPU": 2, "CUSTOM_LATER": 1}}, "p0")
+    claim(client, HOLDERS[1], {LATER: {"VCPU": 1}}, "p9")
+    claim(client, HOLDERS[2], {}, "p2")
+    # Some releases leave a record at generation 0 when a claim fails, others do not.
+    again = {CHILD: {"VCPU": 1}}
+    if _claim(client, FAILED, again, "seen again").status == 409:
+        claim(client, FAILED, again, "seen again", generation=0)
+
+
+def set_inventories(client: Client, provider: str, **stock: Any) -> None:
+    """Replace a provider's inventories: `VCPU=8`, or the fields."""
+    wanted = {
+        name: fields if isinstance(fields, dict) else {"total": fields}
+        for name, fields in stock.items()
+    }
+    body = {"inventories": wanted} | _seen(client, provider)
+    _done(client.put(f"/resource_providers/{provider}/inventories", json=body, version=_V))
+
+
+def set_traits(client: Client, provider: str, *names: str) -> None:
+    """Replace a provider's traits."""
+    body = {"traits": list(names)} | _seen(client, provider)
+    _done(client.put(f"/resource_providers/{provider}/traits", json=body, version=_V))
+
+
+def set_aggregates(client: Client, provider: str, *uuids: str) -> None:
+    """Replace a provider's aggregates."""
+    body = {"aggregates": list(uuids)} | _seen(client, provider)
+    _done(client.put(f"/resource_providers/{provider}/aggregates", json=body, version=_V))
+
+
+def claim(
+    client: Client,
+    consumer: str,
+    allocations: dict[str, dict[str, int]],
+    project: str,
+    *,
+    generation: int | None = None,
+) -> None:
+    """Replace what a consumer holds."""
+    _done(_claim(client, consumer, allocations, project, generation=generation))
+
+
+def everything(client: Client) -> dict[str, Any]:
+    """Every answer that tells something about the contents, in an order of its own.
+
+    Aggregates are compared as uuids: berth tells each in its usual spelling.
+    """
+    answers = {path: _comparable(client.get(path, version=_V)) for path in _paths(client)}
+    answers["candidates"] = _candidates(client)
+    return answers
+
+
+_V = OLDEST_LATEST
+
+
+def _paths(client: Client) -> list[str]:
+    found = client.get("/resource_providers", version=_V).json["resource_providers"]
+    uuids = sorted(provider["uuid"] for provider in found)
+    parts = ("", "/inventories", "/traits", "/aggregates", "/usages", "/allocations")
+    projects = ("p0", "p1", "p2", "p3", "p9", "never seen again", "seen again")
+    return [
+        "/resource_providers",
+        "/resource_classes",
+        "/traits",
+        "/traits?associated=true",
+        f"/resource_providers?in_tree={CHILD}",
+        f"/resource_providers?name={quote(ODD_NAME)}",
+        *(f"/resource_providers?member_of={uuid}" for uuid in AGGREGATES),
+        *(f"/resource_providers/{uuid}{part}" for uuid in uuids for part in parts),
+        *(f"/allocations/{uuid}" for uuid in (*HOLDERS, FAILED)),
+        *(f"/usages?project_id={quote(project)}" for project in projects),
+        "/usages?project_id=p1&user_id=u",
+    ]
+
+
+def _candidates(client: Client) -> list[str]:
+    answer = client.get(
+        "/allocation_candidates?resources=VCPU:1,DISK_GB:1,MEMORY_MB:64", version=_V
+    )
+    assert answer.status == 200, answer.text
+    found = _sorted(answer.json["allocation_requests"])
+    return [json.dumps(one, sort_keys=True) for one in found]
+
+
+def _comparable(response: Response) -> Any:
+    assert response.status == 200, response.text
+    return _sorted(response.json)
+
+
+def _sorted(value: Any) -> Any:
+    """The value with its lists in an order of their own, and uuids in their usual spelling."""
+    if isinstance(value, dict):
+        return {key: _sorted(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return sorted(
+            (_sorted(one) for one in value), key=lambda one: json.dumps(one, sort_keys=True)
+        )
+    if isinstance(value, str):
+        try:
+            return str(UUID(value))
+        except ValueError:
+            return value
+    return value
+
+
+def _seen(client: Client, provider: str) -> dict[str, int]:
+    shown = client.get(f"/resource_providers/{provider}", version=_V)
+    return {"resource_provider_generation": shown.json["generation"]}
+
+
+def _parent(uuid: str | None) -> dict[str, str]:
+    return {} if uuid is None else {"parent_provider_uuid": uuid}
+
+
+def _claim(
+    client: Client,
+    consumer: str,
+    allocations: dict[str, dict[str, int]],
+    project: str,
+    *,
+    generation: int | None = None,
+) -> Response:
+    known = client.get(f"/allocations/{consumer}", version=_V).json
+    body = {
+        "allocations": {uuid: {"resources": amounts} for uuid, amounts in allocations.items()},
+        "project_id": project,
+        "user_id": "u",
+        "consumer_generation": known.get("consumer_generation", generation),
+    }
+    return client.put(f"/allocations/{consumer}", json=body, version=_V)
+
+
+def _done(response: Response) -> None:
+    assert response.status < 300, response.text

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A database that a release of the original made and filled goes to berth and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from berth import config, deploy
+from tests.adoption.contents import everything, fill, go_on
+from tests.adoption.originals import HEADS, Original
+from tests.adoption.tables import rows, structure
+from tests.cli.test_commands import on
+from tests.client import Client
+from tests.e2e.serving import run_berth
+from tests.servers.server import Databases
+
+NEWEST = "16.0.0"
+
+pytestmark = pytest.mark.engines("sqlite", "postgresql", "mariadb")
+
+
+def berth(folder: Path, url: str, *arguments: str) -> str:
+    """Run a `berth db` command on a database; what it printed."""
+    done = run_berth(folder, "db", *arguments, "--config-file", on(folder, url))
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def answers_of_berth(folder: Path, url: str, *, more: bool) -> dict[str, Any]:
+    """What berth answers from a database, after it has written some more to it."""
+    application = deploy.load_application(config.load([on(folder, url)]))
+    client = Client.of(application)
+    if more:
+        go_on(client)
+    return everything(client)
+
+
+def without_names(answers: dict[str, Any]) -> dict[str, Any]:
+    """The answers without the lists of standard names, of which each release knows others."""
+    return {
+        path: one for path, one in answers.items() if path not in ("/traits", "/resource_classes")
+    }
+
+
+@pytest.mark.parametrize("release", HEADS)
+def test_a_database_goes_to_berth_and_back(
+    database_url: str, databases: Databases, tmp_path: Path, release: str
+) -> None:
+    """The original's rows stay as they are, berth answers what the original answered, and the
+    original answers from what berth has written."""
+    original = Original(release, database_url, tmp_path)
+    original.manage("db", "sync")
+    assert original.manage("db", "version") == HEADS[release]
+    with original.serving() as client:
+        fill(client)
+        told = without_names(everything(client))
+    made, held = structure(database_url), rows(database_url, without=("alembic_version",))
+
+    berth(tmp_path, database_url, "upgrade")
+    assert "nothing wrong" in berth(tmp_path, database_url, "check")
+    _assert_only_added_to(held, rows(database_url))
+    if release == NEWEST:
+        assert structure(database_url) == made
+    assert without_names(answers_of_berth(tmp_path, database_url, more=False)) == told
+
+    more = answers_of_berth(tmp_path, database_url, more=True)
+    assert "nothing wrong" in berth(tmp_path, database_url, "check")
+    berth(tmp_path, database_url, "release", "--yes", "--force")
+    if release == NEWEST:
+        assert structure(database_url) == made
+    original.manage("db", "version")
+    with original.serving() as client:
+        assert without_names(everything(client)) == without_names(more)
+    assert Original(NEWEST, database_url, tmp_path).manage("db", "version") == HEADS[NEWEST]
+
+
+def _assert_only_added_to(before: dict[str, list[str]], after: dict[str, list[str]]) -> None:
+    """Every row is there still; the standard names of this release have come, and a column."""
+    for table, some in before.items():
+        kept = {row.replace("'consumer_type_id': None, ", "") for row in after[table]}
+        assert {row.replace("'consumer_type_id': None, ", "") for row in some} <= kept, table
+        if table not in ("traits", "resource_classes"):
+            assert len(some) == len(after[table]), table

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth db upgrade`, `check` and `release`, as they are typed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+from berth.cli.exit_codes import ExitCode
+from tests.cli.test_commands import assert_fails, on
+from tests.e2e.serving import BERTH, PATIENCE, environment, run_berth, wait_until
+from tests.fresh import opened_at
+from tests.servers.statements import run
+from tests.store.damage import CASES, damage, fleet
+from tests.store.fleet import consumer
+
+
+def sound(folder: Path) -> tuple[str, str]:
+    """A fleet in a file; its URL and its configuration."""
+    url = f"sqlite:///{folder}/berth.db"
+    source = on(folder, url)
+    assert run_berth(folder, "db", "upgrade", "--config-file", source).returncode == 0
+    db = opened_at(url)
+    fleet(db)
+    db.dispose()
+    return url, source
+
+
+def test_a_repair_does_what_its_dry_run_says(tmp_path: Path) -> None:
+    """Line for line; the dry run changes nothing, and what is left is found again."""
+    url, source = sound(tmp_path)
+    damage(url, *CASES.values())
+    before = (tmp_path / "berth.db").read_bytes()
+    command = ("db", "check", "--repair", "--config-file", source)
+    dry = run_berth(tmp_path, *command, "--dry-run")
+    assert dry.returncode == ExitCode.INCONSISTENT, dry.stderr
+    assert "nothing has been changed" in dry.stderr
+    assert (tmp_path / "berth.db").read_bytes() == before
+    done = run_berth(tmp_path, *command)
+    assert done.returncode == ExitCode.INCONSISTENT, done.stderr
+    assert done.stdout.splitlines()[:-1] == dry.stdout.splitlines()[:-1]
+    assert f"remove the record of consumer {consumer(99)}" in done.stdout
+    left = [line for line in done.stdout.splitlines() if line.startswith("  left alone: ")]
+    again = run_berth(tmp_path, "db", "check", "--config-file", source)
+    assert len(again.stdout.splitlines()) == len(left) > 5
+
+
+def test_a_database_that_can_be_put_right_is_sound_afterwards(tmp_path: Path) -> None:
+    """The exit code says that nothing is left."""
+    url, source = sound(tmp_path)
+    damage(url, CASES["sums of usage"], CASES["a wrong root"])
+    done = run_berth(tmp_path, "db", "check", "--repair", "--config-file", source)
+    assert (done.returncode, done.stderr) == (ExitCode.OK, "")
+    assert "put right 4 faults" in done.stdout
+    assert run_berth(tmp_path, "db", "check", "--config-file", source).returncode == ExitCode.OK
+
+
+def test_a_dry_run_needs_something_to_say(tmp_path: Path) -> None:
+    """--dry-run is about --repair."""
+    done = run_berth(tmp_path, "db", "check", "--dry-run")
+    assert done.returncode == ExitCode.USAGE
+    assert "give both" in done.stderr
+
+
+def test_a_release_asks_first(tmp_path: Path) -> None:
+    """Without an answer nothing is changed; with --yes berth's tables go."""
+    url, source = sound(tmp_path)
+    command = ("db", "release", "--config-file", source)
+    asked = run_berth(tmp_path, *command)
+    assert asked.returncode == ExitCode.USAGE
+    assert "--yes" in asked.stderr
+    busy = run_berth(tmp_path, *command, "--yes")
+    assert_fails(busy, ExitCode.IN_USE, "a berth wrote to the database")
+    run(url, "UPDATE berth_writer SET updated_at = '2026-01-01 00:00:00'")
+    done = run_berth(tmp_path, *command, "--yes")
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert "berth_usages" in done.stdout
+    version = run_berth(tmp_path, "db", "version", "--config-file", source)
+    assert version.stdout == "a082b8bb98d0\n"
+    again = run_berth(tmp_path, *command, "--yes")
+    assert "nothing of berth's" in again.stdout
+
+
+def test_an_upgrade_says_what_it_has_counted(tmp_path: Path) -> None:
+    """A plain line where there is no terminal."""
+    url, source = sound(tmp_path)
+    run(url, "UPDATE berth_alembic_version SET version_num = '0002'", "DELETE FROM berth_usages")
+    done = run_berth(tmp_path, "db", "upgrade", "--config-file", source)
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert "counting usages: 24" in done.stderr
+    assert run_berth(tmp_path, "db", "check", "--config-file", source).returncode == ExitCode.OK
+
+
+def test_an_upgrade_that_is_interrupted_says_that_it_goes_on(tmp_path: Path) -> None:
+    """Ctrl-C while it waits for the file's lock: one line, and the code for it."""
+    url, source = sound(tmp_path)
+    run(url, "UPDATE berth_alembic_version SET version_num = '0002'", "DELETE FROM berth_usages")
+    with opened_at(url).engine.connect() as holder:
+        holder.exec_driver_sql("ROLLBACK")
+        holder.exec_driver_sql("BEGIN IMMEDIATE")
+        process = subprocess.Popen(
+            [*BERTH, "db", "upgrade", "--config-file", source],
+            env=environment(tmp_path),
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        wait_until(lambda: has_open(process, tmp_path / "berth.db-wal"), "it has the file open")
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == ExitCode.INTERRUPTED, said
+    assert "the same command goes on from here" in said
+    done = run_berth(tmp_path, "db", "upgrade", "--config-file", source)
+    assert done.returncode == ExitCode.OK, done.stderr
+
+
+def has_open(process: subprocess.Popen[str], path: Path) -> bool:
+    """Whether a process has a file open."""
+    links = Path(f"/proc/{process.pid}/fd").iterdir()
+    return str(path) in {str(link.readlink()) for link in links if link.is_symlink()}

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small database in which everything that could get lost on the way occurs, and how it is read.
+
+Rows are written and read with SQLAlchemy's plain words, so that nothing of the copy is needed to
+judge it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import insert, select, update
+
+from berth.store import schema
+from berth.store.database import Database, Tx
+from berth.store.tables import (
+    allocations,
+    consumer_types,
+    consumers,
+    inventories,
+    metadata,
+    placement_aggregates,
+    projects,
+    resource_classes,
+    resource_provider_aggregates,
+    resource_provider_traits,
+    resource_providers,
+    traits,
+    users,
+)
+from tests.store.fleet import aggregate, consumer, provider
+
+Rows = dict[str, list[tuple[Any, ...]]]
+
+#: Of which the fraction is kept by most engines.
+CREATED = datetime(2021, 3, 4, 5, 6, 7, 654321)
+UPDATED = datetime(2026, 7, 8, 9, 10, 11)
+
+#: A ratio that single precision holds, one that it shows as it was, and one that it does not.
+RATIOS = (1.5, 0.9, 1.23456789)
+
+#: Providers, of which the second has been put below the last.
+PROVIDERS = 12
+MOVED, NEW_PARENT = 2, PROVIDERS
+
+#: In id order.
+NAMES = ["", "quote ' and \\ backslash", "tab\tnewline\n", "Zürich", "\\N", "%s", "NULL"]
+
+
+def fill(db: Database) -> None:
+    """Prepare a database and put the rows in; ids have gaps."""
+    schema.upgrade(db)
+    db.write(_write)
+
+
+def _write(tx: Tx) -> None:
+    times = {"created_at": CREATED, "updated_at": UPDATED}
+    run = tx.connection.execute
+    run(
+        insert(resource_classes),
+        [
+            {"id": number, "name": name, **times}
+            for number, name in ((0, "VCPU"), (10_000, "CUSTOM_A"))
+        ],
+    )
+    run(
+        insert(traits),
+        [{"id": n, "name": f"CUSTOM_T{n}", "created_at": CREATED} for n in (1, 5, 6)],
+    )
+    run(insert(projects), [{"id": n, "external_id": f"project {n}"} for n in (1, 2, 9)])
+    run(insert(users), [{"id": 4, "external_id": "ü" * 255, **times}])
+    run(insert(consumer_types), [{"id": 3, "name": "INSTANCE", **times}])
+    run(
+        insert(placement_aggregates),
+        [{"id": n, "uuid": aggregate(n), **times} for n in (2, 3)],
+    )
+    _write_providers(tx)
+    _write_consumers(tx)
+
+
+def _write_providers(tx: Tx) -> None:
+    numbers = range(1, PROVIDERS + 1)
+    tx.connection.execute(
+        insert(resource_providers),
+        [
+            {
+                "id": n,
+                "uuid": provider(n),
+                "name": NAMES[n - 1] if n <= len(NAMES) else f"p{n}",
+                "generation": n,
+                "root_provider_id": n,
+                "created_at": CREATED + timedelta(seconds=n),
+            }
+            for n in numbers
+        ],
+    )
+    moved = resource_providers.c.id == MOVED
+    tx.connection.execute(
+        update(resource_providers)
+        .where(moved)
+        .values(root_provider_id=NEW_PARENT, parent_provider_id=NEW_PARENT)
+    )
+    tx.connection.execute(
+        insert(inventories),
+        [
+            {
+                "resource_provider_id": n,
+                "resource_class_id": c,
+                "total": 2**31 - 1,
+                "reserved": 0,
+                "min_unit": 1,
+                "max_unit": 2**31 - 1,
+                "step_size": 1,
+                "allocation_ratio": RATIOS[n % 3],
+            }
+            for n in numbers
+            for c in (0, 10_000)
+        ],
+    )
+    tx.connection.execute(
+        insert(resource_provider_traits),
+        [{"trait_id": t, "resource_provider_id": n} for n in numbers for t in (1, 6)],
+    )
+    tx.connection.execute(
+        insert(resource_provider_aggregates),
+        [{"resource_provider_id": n, "aggregate_id": a} for n in numbers for a in (2, 3)],
+    )
+
+
+def _write_consumers(tx: Tx) -> None:
+    holders = range(1, 6)
+    tx.connection.execute(
+        insert(consumers),
+        [
+            {
+                "id": n * 10,
+                "uuid": consumer(n),
+                "project_id": 1,
+                "user_id": 4,
+                "generation": n,
+                "consumer_type_id": 3 if n % 2 else None,
+            }
+            for n in holders
+        ],
+    )
+    tx.connection.execute(
+        insert(allocations),
+        [
+            {
+                "id": 1000 * n + place,
+                "resource_provider_id": place,
+                "consumer_id": consumer(n),
+                "resource_class_id": 0,
+                "used": n,
+                "created_at": CREATED,
+            }
+            for n in holders
+            for place in (1, 2, 5)
+        ],
+    )
+
+
+def contents(db: Database) -> Rows:
+    """Every row of the original's tables."""
+    with db.read() as tx:
+        return {
+            table.name: sorted(
+                (tuple(row) for row in tx.connection.execute(select(table))), key=repr
+            )
+            for table in metadata.sorted_tables
+            if not table.name.startswith("berth_")
+        }
+
+
+def whole_seconds(rows: Rows) -> Rows:
+    """The same with times as MySQL keeps them."""
+    return {
+        name: sorted(
+            (
+                tuple(
+                    value.replace(microsecond=0) if isinstance(value, datetime) else value
+                    for value in row
+                )
+                for row in table
+            ),
+            key=repr,
+        )
+        for name, table in rows.items()
+    }
+
+
+def single_precision(rows: Rows) -> Rows:
+    """The same with ratios as MySQL shows them."""
+    return {
+        name: sorted(
+            (
+                tuple(float(f"{value:.6g}") if isinstance(value, float) else value for value in row)
+                for row in table
+            ),
+            key=repr,
+        )
+        for name, table in rows.items()
+    }

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From each engine to each: what arrives, and what is said of what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import func, select
+
+from berth.store import schema
+from berth.store.copying import Outcome, copy_database
+from berth.store.database import Database
+from berth.store.tables import berth_journal, berth_usages, berth_writer
+from berth.store.usages import provider_usages
+from tests.copying.conftest import Opener
+from tests.copying.contents import RATIOS, contents, fill, single_precision, whole_seconds
+from tests.store.fleet import add_provider, claim, holding, provider
+
+ENGINES = ("sqlite", "postgresql", "mariadb")
+
+
+def copied(source: Database, target: Database) -> Outcome:
+    """Copy in small chunks."""
+    return copy_database(source, target, report=lambda *_: None, chunk_rows=5)
+
+
+@pytest.mark.parametrize("origin", ENGINES)
+@pytest.mark.parametrize("destination", ENGINES)
+def test_every_row_arrives(
+    origin: str, destination: str, new_url: Callable[[str], str], opened: Opener
+) -> None:
+    """With its id, its times and its references; and berth goes on from there."""
+    source, target = opened(new_url(origin)), opened(new_url(destination))
+    fill(source)
+    before = contents(source)
+    outcome = copied(source, target)
+    assert contents(source) == before
+    expected = before
+    if destination == "mariadb":
+        expected = single_precision(whole_seconds(before))
+    assert contents(target) == expected
+    assert outcome.rows == {name: len(rows) for name, rows in before.items()}
+    assert outcome.faults == [] and schema.is_current(target)
+    assert_goes_on(target)
+
+
+def assert_goes_on(db: Database) -> None:
+    """The clock is new, usages are counted, and new rows get ids of their own."""
+    with db.read() as tx:
+        for table in (berth_writer, berth_journal):
+            assert tx.connection.scalar(select(func.count()).select_from(table)) == 0
+        assert tx.connection.scalar(select(func.sum(berth_usages.c.used))) == 3 * sum(range(1, 6))
+    schema.sync_standard_names(db)
+    add_provider(db, 100, parent=2, VCPU=8)
+    claim(db, holding(77, {100: {"VCPU": 2}, 5: {"VCPU": 1}}))
+    assert provider_usages(db, provider(5)).usages == {"VCPU": 16, "CUSTOM_A": 0}
+    assert schema.check(db) == []
+
+
+@pytest.mark.parametrize("destination", ENGINES)
+def test_what_the_target_keeps_less_precisely_is_said(
+    destination: str, source: Database, new_url: Callable[[str], str], opened: Opener
+) -> None:
+    """MySQL's FLOAT has single precision, and its times have no fractions."""
+    outcome = copied(source, opened(new_url(destination)))
+    expected = []
+    if destination == "mariadb":
+        expected = [
+            f"inventories: the target keeps {RATIOS[2]} as 1.23457, in single precision",
+            "the target keeps times to the second, without their fractions",
+        ]
+    assert outcome.notes == expected
+
+
+@pytest.mark.parametrize("destination", ENGINES)
+def test_the_target_has_all_its_indexes_again(
+    destination: str, source: Database, new_url: Callable[[str], str], opened: Opener
+) -> None:
+    """They are taken away while the rows are written."""
+    target, prepared = opened(new_url(destination)), opened(new_url(destination))
+    copied(source, target)
+    schema.upgrade(prepared)
+    assert indexes(target) == indexes(prepared)
+
+
+def indexes(db: Database) -> set[tuple[str, str, tuple[str | None, ...]]]:
+    """Table, name and columns of each index."""
+    from sqlalchemy import inspect
+
+    with db.read() as tx:
+        inspector = inspect(tx.connection)
+        return {
+            (table, str(index["name"]), tuple(index["column_names"]))
+            for table in inspector.get_table_names()
+            for index in inspector.get_indexes(table)
+        }

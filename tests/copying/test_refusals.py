@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a copy is refused, or is no copy: what is said, and that nothing was done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import pytest
+from sqlalchemy import text
+
+from berth.model.errors import SchemaError
+from berth.store import schema
+from berth.store.copying import CopyRefused, Difference, copy_database
+from berth.store.database import Database, utc_now
+from tests.copying.conftest import Opener
+from tests.copying.contents import contents
+from tests.store.fleet import add_provider
+
+
+def run(db: Database, *statements: str) -> None:
+    """Change rows behind the store's back."""
+    db.write(lambda tx: [tx.connection.execute(text(one)) for one in statements] and None)
+
+
+def refused(source: Database, target: Database, words: str, *, force: bool = False) -> None:
+    """A copy says why not."""
+    with pytest.raises(CopyRefused, match=words):
+        copy_database(source, target, report=lambda *_: None, force=force)
+
+
+def test_a_target_with_data_is_left_alone(source: Database, target: Database) -> None:
+    """Whatever is in it may be all that there is of something."""
+    schema.upgrade(target)
+    add_provider(target, 1)
+    before = contents(target)
+    refused(source, target, "is not empty .there are rows in resource_providers.")
+    assert contents(target) == before
+
+
+def test_a_target_with_names_of_its_own_is_left_alone(source: Database, target: Database) -> None:
+    """A trait that somebody defined is data; those that exist everywhere are not."""
+    schema.upgrade(target)
+    schema.sync_standard_names(target)
+    run(target, "INSERT INTO traits (name) VALUES ('CUSTOM_MINE')")
+    refused(source, target, "there are rows in traits")
+
+
+def test_a_prepared_target_is_empty(source: Database, target: Database) -> None:
+    """`berth db upgrade` may have been run on it before."""
+    schema.upgrade(target)
+    schema.sync_standard_names(target)
+    copy_database(source, target, report=lambda *_: None)
+    assert contents(target) == contents(source)
+
+
+def test_the_tables_of_another_program_are_left_alone(source: Database, target: Database) -> None:
+    """A mistyped name must not put berth's tables among somebody else's."""
+    run(target, "CREATE TABLE bookmarks (id INTEGER)")
+    with pytest.raises(SchemaError, match="bookmarks"):
+        copy_database(source, target, report=lambda *_: None)
+
+
+def test_a_database_is_not_copied_into_itself(source: Database) -> None:
+    """However its URL is written."""
+    refused(source, source, "the same database")
+
+
+def test_a_source_without_tables(
+    target: Database, new_url: Callable[[str], str], opened: Opener
+) -> None:
+    """There is nothing to copy."""
+    refused(opened(new_url("sqlite")), target, "is at None.*berth db upgrade")
+
+
+def test_a_source_that_the_original_left_is_copied(source: Database, target: Database) -> None:
+    """berth's own tables are made from the others, and so need not be there."""
+    for table in ("berth_usages", "berth_writer", "berth_journal", "berth_alembic_version"):
+        run(source, f"DROP TABLE {table}")
+    copy_database(source, target, report=lambda *_: None)
+    assert contents(target) == contents(source)
+    assert schema.is_current(target) and schema.check(target) == []
+
+
+def test_a_source_that_was_written_lately_is_probably_served(
+    source: Database, target: Database
+) -> None:
+    """Unless the operator knows better."""
+    add_provider(source, 200)
+    refused(source, target, "within the last minute.*--force")
+    assert schema.is_empty(target)
+    copy_database(source, target, report=lambda *_: None, force=True)
+    assert contents(target) == contents(source)
+
+
+def test_a_source_that_was_written_long_ago(source: Database, target: Database) -> None:
+    """It is at rest."""
+    add_provider(source, 200)
+    run(source, f"UPDATE berth_writer SET updated_at = '{ago(timedelta(minutes=2))}'")
+    copy_database(source, target, report=lambda *_: None)
+    assert contents(target) == contents(source)
+
+
+def ago(time: timedelta) -> str:
+    """A time in the past, as SQLite keeps it."""
+    moment: datetime = utc_now() - time
+    return moment.isoformat(" ", "microseconds")
+
+
+def test_whoever_writes_meanwhile_is_noticed_by_the_clock(
+    source: Database, target: Database
+) -> None:
+    """A berth counts each of its commits."""
+
+    def write(what: str, done: int, _total: int) -> None:
+        if what == "comparing users" and done:
+            add_provider(source, 200)
+
+    with pytest.raises(CopyRefused, match=r"somebody wrote to sqlite.*since the copy was begun"):
+        copy_database(source, target, report=write)
+    assert not schema.is_current(target)
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        (
+            "UPDATE allocations SET used = 99 WHERE id = 2005",
+            "allocations, row 2005: used is 99 in the source and 2 in the target",
+        ),
+        (
+            "DELETE FROM allocations WHERE id = 2005",
+            "allocations, row 2005: only the target has it",
+        ),
+        (
+            "DELETE FROM allocations WHERE id > 5001",
+            "allocations, row 5002: only the target has it",
+        ),
+        (
+            "INSERT INTO allocations (id, resource_provider_id, consumer_id, resource_class_id,"
+            " used) VALUES (1, 1, 'x', 0, 1)",
+            "allocations, row 1: only the source has it",
+        ),
+        (
+            "INSERT INTO resource_provider_traits (resource_provider_id, trait_id) VALUES (3, 5)",
+            "resource_provider_traits, row 3, 5: only the source has it",
+        ),
+        (
+            "UPDATE inventories SET allocation_ratio = 1.2345678 WHERE id = 2",
+            "inventories, row 2: allocation_ratio is 1.2345678 in the source and",
+        ),
+    ],
+)
+def test_whoever_writes_meanwhile_without_a_clock_is_noticed_by_the_rows(
+    source: Database, target: Database, statement: str, words: str
+) -> None:
+    """Both sides are read back and compared, and the row that differs is named."""
+
+    def write(what: str, _done: int, _total: int) -> None:
+        if what == "comparing allocations":
+            run(source, statement)
+            statements.clear()
+
+    statements = [statement]
+    with pytest.raises(Difference) as caught:
+        copy_database(source, target, report=lambda *told: write(*told) if statements else None)
+    assert str(caught.value).startswith(words)
+    assert not schema.is_current(target)
+
+
+def test_references_to_nothing_are_said_before_anything_is_copied(
+    source: Database, target: Database
+) -> None:
+    """SQLite may hold them, where a program did not ask it to look."""
+    with source.engine.connect() as connection:
+        driver = connection.connection
+        driver.execute("PRAGMA foreign_keys = OFF")
+        driver.execute("UPDATE resource_providers SET parent_provider_id = 999 WHERE id = 3")
+        driver.commit()
+    refused(source, target, "resource_providers: 1 rows refer by parent_provider_id .* as 999")
+    assert sum(map(len, contents(target).values())) == 0
+
+
+@pytest.mark.engines("postgresql", "mariadb")
+def test_a_text_that_is_too_long_is_said_before_anything_is_copied(
+    source: Database, database_url: str, opened: Opener
+) -> None:
+    """SQLite holds texts of any length."""
+    target = opened(database_url)
+    run(source, f"UPDATE placement_aggregates SET uuid = '{{{'a' * 36}}}' WHERE id = 3")
+    refused(source, target, "placement_aggregates: the uuid '{a.*longer than 36 characters")
+    assert sum(map(len, contents(target).values())) == 0
+
+
+@pytest.mark.engines("postgresql")
+def test_a_text_with_a_nul_is_said_before_anything_is_copied(
+    source: Database, database_url: str, opened: Opener
+) -> None:
+    """PostgreSQL has no such character."""
+    target = opened(database_url)
+    run(source, "UPDATE resource_providers SET name = 'a' || char(0) || 'b' WHERE id = 3")
+    refused(source, target, r"resource_providers: the name 'a\\x00b' does not fit")
+    assert sum(map(len, contents(target).values())) == 0
+
+
+@pytest.mark.engines("mariadb")
+@pytest.mark.parametrize(
+    ("one", "other"), [("Rack", "rack"), ("cafe", "café"), ("blank", "blank  "), ("ÄB", "äb")]
+)
+def test_names_that_mysql_holds_to_be_the_same_are_said_before_anything_is_copied(
+    source: Database, database_url: str, opened: Opener, one: str, other: str
+) -> None:
+    """In a database whose collation ignores letter case and accents, as most do."""
+    target = opened(database_url)
+    schema.upgrade(target)
+    run(
+        target,
+        "ALTER TABLE resource_providers CONVERT TO CHARACTER SET utf8mb4"
+        " COLLATE utf8mb4_general_ci",
+    )
+    run(
+        source,
+        f"UPDATE resource_providers SET name = '{one}' WHERE id = 5",
+        f"UPDATE resource_providers SET name = '{other}' WHERE id = 9",
+    )
+    refused(source, target, f"resource_providers: .* names '{one}' and '{other}' to be the same")
+    assert sum(map(len, contents(target).values())) == 0
+
+
+def test_faults_of_the_source_are_told(source: Database, target: Database) -> None:
+    """The copy is as good as its source, and no better."""
+    run(source, "DELETE FROM consumers WHERE id = 10")
+    outcome = copy_database(source, target, report=lambda *_: None)
+    assert len(outcome.faults) == 1 and contents(target) == contents(source)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The connection to the database dies about a COMMIT, again and again: before the server gets it,
+before it answers, or before the client hears that.
+
+Whoever asks the database afterwards can find out what became of the commit; so every client is
+told, and none is told to come back.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.faults.conftest import Keep
+from tests.faults.stage import staged
+from tests.servers.proxy import Fault, proxied, sends
+from tests.servers.server import Databases
+
+#: In each of them a connection is lost, or two at once: then it may be that of whoever asks what
+#: became of the first. After three lost connections a client would be told to come back.
+_ROUNDS = 20
+
+#: Seconds between two of them at most.
+_PAUSE_S_MAX = 0.2
+
+
+@pytest.mark.engines("postgresql", "mariadb")
+def test_a_commit_without_an_answer_is_found_out_about(
+    databases: Databases, database_url: str, tmp_path: Path, keep: Keep
+) -> None:
+    """It was done or it was not, and the client is told which: as if nothing had happened."""
+    with (
+        proxied(database_url) as proxy,
+        staged(tmp_path, database_url, proxy.url(database_url)) as stage,
+    ):
+        rng = random.Random(stage.seed)
+        ways = (proxy.lose_request, proxy.lose_answer, proxy.deliver_late)
+        with stage.load(may_be_away=False):
+            for _ in range(_ROUNDS):
+                time.sleep(rng.uniform(0, _PAUSE_S_MAX))
+                for _ in range(rng.choice((1, 1, 2))):
+                    lose: Callable[..., Fault] = rng.choice(ways)
+                    lose(sends(b"COMMIT")).wait()
+                stage.strike()
+                stage.wait_until_back()
+            time.sleep(1)
+        keep(stage.seconds_to_recover())
+        stage.judge()
+
+
+@pytest.mark.engines("mariadb")
+def test_a_commit_whose_answer_never_comes_is_found_out_about(
+    database_url: str, tmp_path: Path, keep: Keep
+) -> None:
+    """A server that has become silent is given up, and asked again."""
+    with (
+        proxied(database_url) as proxy,
+        staged(tmp_path, database_url, f"{proxy.url(database_url)}?read_timeout=2") as stage,
+    ):
+        with stage.load(may_be_away=False):
+            for _ in range(3):
+                time.sleep(0.5)
+                proxy.silence(sends(b"COMMIT")).wait()
+                stage.strike()
+                stage.wait_until_back()
+            time.sleep(1)
+        keep(stage.seconds_to_recover())
+        stage.judge()

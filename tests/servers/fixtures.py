@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pytest plugin: database servers for tests, one of each engine for the whole run.
+
+A server starts when the first test asks for it. A test that does a server harm, more than to cut
+its own connections, makes one of its own, so that nobody else meets what is left of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+
+from tests.engines import need
+
+if TYPE_CHECKING:
+    from tests.servers.galera import Galera
+    from tests.servers.mariadb import MariaDB
+    from tests.servers.postgresql import PostgreSQL
+    from tests.servers.server import Databases
+
+
+class SQLiteFiles:
+    """A directory of SQLite databases, each with the usual file beside it."""
+
+    engine = "sqlite"
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def create_database(self, name: str | None = None) -> str:
+        """The URL of a file that is not there yet, under a name of its own unless given one."""
+        return f"sqlite:///{self._directory}/{name or uuid4().hex}.db"
+
+    def drop_database(self, url: str) -> None:
+        """Remove the file and what stands beside it."""
+        path = Path(url.removeprefix("sqlite:///"))
+        for file in path.parent.glob(f"{path.name}*"):
+            file.unlink()
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgreSQL]:
+    """The run's PostgreSQL."""
+    need("postgresql")
+    from tests.servers.postgresql import PostgreSQL
+
+    with PostgreSQL() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDB]:
+    """The run's MariaDB."""
+    need("mariadb")
+    from tests.servers.mariadb import MariaDB
+
+    with MariaDB() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def galera() -> Iterator[Galera]:
+    """The run's cluster of three nodes."""
+    need("galera")
+    from tests.servers.galera import Galera
+
+    with Galera() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def sqlite(tmp_path_factory: pytest.TempPathFactory) -> SQLiteFiles:
+    """The run's directory of SQLite databases."""
+    need("sqlite")
+    return SQLiteFiles(tmp_path_factory.mktemp("sqlite"))
+
+
+@pytest.fixture(scope="session")
+def databases(engine: str, request: pytest.FixtureRequest) -> Databases:
+    """Where databases of the test's engine come from; whoever asks is run once for each engine."""
+    found: Databases = request.getfixturevalue(engine)
+    return found
+
+
+@pytest.fixture
+def database_url(databases: Databases) -> Iterator[str]:
+    """The URL of an empty database of the test's own, on each engine in turn."""
+    url = databases.create_database()
+    yield url
+    databases.drop_database(url)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sums of usage, counted again after somebody else has written allocations."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import pytest
+
+from berth.store import schema, usage_counts
+from berth.store.database import Database, DatabaseOptions, Tx, open_database
+from berth.store.usages import provider_usages
+from tests.servers.statements import run
+from tests.store.damage import CASES, damage
+from tests.store.fleet import claim, holding, provider
+
+pytestmark = pytest.mark.engines("sqlite", "postgresql", "mariadb")
+
+
+def test_wrong_sums_are_counted_again(sound: Database, database_url: str) -> None:
+    """A wrong one, a missing one and one too many; when all are right, nothing is written."""
+    damage(database_url, CASES["sums of usage"])
+    assert schema.recount_usages(sound) == 3
+    assert schema.check(sound) == []
+    assert provider_usages(sound, provider(12)).usages == {"VCPU": 2, "DISK_GB": 0}
+    assert schema.recount_usages(sound) == 0
+
+
+def test_parts_together_are_everything(sound: Database, database_url: str) -> None:
+    """However small they are, wherever the inventories of a provider are cut apart."""
+    run(database_url, "UPDATE berth_usages SET used = 7 WHERE resource_class_id = 0")
+    heard: list[tuple[int, int]] = []
+    with patch.object(usage_counts, "_LAST_OF_PART", usage_counts.last_of_part(3)):
+        wrong = schema.recount_usages(sound, lambda _what, done, total: heard.append((done, total)))
+    assert wrong == 12
+    assert schema.check(sound) == []
+    assert heard[0] == (0, 24) and heard[-1] == (24, 24)
+
+
+def test_a_claim_in_between_is_not_lost(sound: Database, database_url: str) -> None:
+    """RACE: the claim commits after the allocations have been counted and before the sum is
+    written; the sum is then left alone, and counted once more."""
+    run(database_url, "UPDATE berth_usages SET used = 3 WHERE resource_provider_id = 12")
+    other = open_database(database_url, options=DatabaseOptions(synchronous=False))
+    write = usage_counts._write
+    claims = [holding(31, {12: {"VCPU": 1}})]
+
+    def claim_then_write(tx: Tx, stale: list[usage_counts._Stale]) -> None:
+        if claims:
+            claim(other, claims.pop())
+        write(tx, stale)
+
+    if tx_holds_the_whole_file(sound):
+        claim(other, claims.pop())
+    with patch.object(usage_counts, "_write", claim_then_write):
+        schema.recount_usages(sound)
+    assert provider_usages(sound, provider(12)).usages["VCPU"] == 3
+    assert schema.check(sound) == []
+    other.dispose()
+
+
+def tx_holds_the_whole_file(db: Database) -> bool:
+    """Whether nobody else can write while a transaction does: then there is no race."""
+    return db.dialect.is_embedded
