@@ -18,7 +18,7 @@ explained in several ways, each is tried.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
@@ -73,6 +73,16 @@ class Verdict:
     faults: list[Fault] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
 
+    @property
+    def unexplained(self) -> Set[str]:
+        """The consumers and providers for which no order was found."""
+        return {fault.about for fault in self.faults} | set(self.undecided)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether everything is explained."""
+        return not self.unexplained
+
     def __str__(self) -> str:
         told = [str(fault) for fault in self.faults[:3]]
         if len(self.faults) > 3:
@@ -84,18 +94,53 @@ def check(history: History) -> Verdict:
     """Judge a whole history."""
     first = _Check(history, {})
     verdict = first.run()
-    if not verdict.faults:
+    if verdict.is_clean:
         return verdict
-    alternatives = {
+    ways = {
         consumer: found for consumer, found in first.possible_orders().items() if len(found) > 1
     }
-    if prod(len(found) for found in alternatives.values()) > _WAYS_MAX:
-        return Verdict(undecided=[fault.about for fault in verdict.faults])
-    for chosen in product(*alternatives.values()):
-        other = _Check(history, dict(zip(alternatives, chosen, strict=True))).run()
-        if not other.faults:
+    if prod(len(found) for found in ways.values()) > _WAYS_MAX:
+        return _step_by_step(history, first, verdict, ways)
+    for chosen in product(*ways.values()):
+        other = _Check(history, dict(zip(ways, chosen, strict=True))).run()
+        if other.is_clean:
             return other
     return verdict
+
+
+def _step_by_step(
+    history: History, first: _Check, verdict: Verdict, ways: Mapping[str, Sequence[_Way]]
+) -> Verdict:
+    """Where there are too many ways to try each with each: one change after the other, as long as
+    each leaves less unexplained."""
+    chosen: dict[str, _Way] = {}
+    while not verdict.is_clean:
+        left = verdict.unexplained
+        tries = (
+            {**chosen, consumer: way}
+            for consumer in _most_telling(ways, left, first)
+            for way in ways[consumer]
+            if chosen.get(consumer) is not way
+        )
+        for tried in tries:
+            other = _Check(history, tried).run()
+            if len(other.unexplained) < len(left):
+                chosen, verdict = tried, other
+                break
+        else:
+            return Verdict(undecided=sorted(left))
+    return verdict
+
+
+def _most_telling(consumers: Iterable[str], unexplained: Set[str], check: _Check) -> list[str]:
+    """Consumers, those first that have to do with what is not explained and few others have."""
+    about = {name: check.meets(name) & unexplained for name in consumers}
+    commonness = Counter(met for all_met in about.values() for met in all_met)
+    rarest = {
+        name: min((commonness[met] for met in met_here), default=len(about))
+        for name, met_here in about.items()
+    }
+    return sorted(about, key=lambda name: (name not in unexplained, rarest[name], name))
 
 
 class _Rule(Protocol[S]):
@@ -108,6 +153,9 @@ class _Part(NamedTuple):
     operation: Operation
     rule: _Rule[ConsumerState] | _Rule[ProviderState]
 
+
+#: An order of what happened to a consumer.
+_Way = Found[ConsumerState, _Part]
 
 #: What consumers held before and after an operation, by consumer.
 _Change = dict[str, tuple[Held, Held]]
@@ -154,6 +202,17 @@ class _Check:
         return {
             consumer: orders(_events_of(consumer, ones, {}), ConsumerState(), most=_WAYS_MAX + 1)
             for consumer, ones in self._by_consumer().items()
+        }
+
+    def meets(self, consumer: str) -> Set[str]:
+        """The consumers and providers of which a write without an answer tells that it would have
+        changed them together with a consumer."""
+        return {
+            met
+            for one in self._by_consumer()[consumer]
+            if one.outcome is Outcome.UNKNOWN
+            for write in one.consumers
+            for met in (write.consumer, *(provider for provider, _, _ in write.held))
         }
 
     # --- Consumers ---
@@ -256,9 +315,9 @@ class _Check:
         until, optional = one.end, False
         if one.outcome is Outcome.UNKNOWN:
             until, optional = self.happened.get(id(one), one.end), id(one) not in self.happened
-        change = self._expected_change(one) if optional else self.changes[id(one)]
-        if change is None:
-            return
+        if optional and one.consumers:
+            return  # the order of its consumers leaves it out: here it has not happened
+        change = self.changes[id(one)]
         for provider, effect in _effects(one, change).items():
             if not effect.is_nothing:
                 rule = ProviderWritten(effect)

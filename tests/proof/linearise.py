@@ -110,7 +110,9 @@ class _Search(Generic[S, T]):
         self.steps_left = steps_max
         #: Two ways to one place are the same, unless every order is wanted.
         self.every = every
-        self.visited: set[tuple[Hashable, ...]] = set()
+        #: By place and state, which optional events were taken on the ways to it: who comes with
+        #: all of those taken, or more, can go on in no way that was not tried.
+        self.visited: dict[tuple[Hashable, ...], list[int]] = {}
         self.best: tuple[int, list[_Node[S, T]], S, int, int] | None = None
 
     def run(self, state: S) -> Found[S, T] | Stuck[S, T] | Undecided:
@@ -153,10 +155,10 @@ class _Search(Generic[S, T]):
             event = self.events[place]
         following, state = self._settled((event,), (state,), node.base, done, optional_done, state)
         if not self.every:
-            key = (following.base, following.done, following.optional_done, state)
-            if key in self.visited:
+            spent = self.visited.setdefault((following.base, following.done, state), [])
+            if any(before & ~following.optional_done == 0 for before in spent):
                 return None
-            self.visited.add(key)
+            spent.append(following.optional_done)
         return following
 
     def _settled(
