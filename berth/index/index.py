@@ -21,8 +21,9 @@ from berth.index.snapshot import Snapshot
 from berth.model.errors import DatabaseUnavailable, IndexUnavailable
 from berth.model.ids import ProviderId
 from berth.store import index_feed
-from berth.store.database import Database, Tx
+from berth.store.database import Database
 from berth.store.index_feed import WriterHead
+from berth.store.transaction import Tx
 
 
 @dataclass(slots=True)

@@ -22,9 +22,10 @@ from sqlalchemy import Connection, MetaData, Table, func, inspect, select
 
 from berth.model.errors import SchemaError
 from berth.store.data_migrations import NOBODY_IN_PARTICULAR, Owner, migrate_data
-from berth.store.database import Database, Tx
+from berth.store.database import Database
 from berth.store.schema_lock import schema_lock
 from berth.store.tables import berth_writer, resource_providers
+from berth.store.transaction import Tx
 from berth.store.usage_counts import Report, fill_usages, recount_usages, unheard
 from berth.store.versions import (
     BERTH_PREFIX,

@@ -25,7 +25,7 @@ from berth.store.claims import (
     read_providers,
 )
 from berth.store.consumers import check_generations, delete_consumers, read_consumers
-from berth.store.database import Database, Tx
+from berth.store.database import Database
 from berth.store.generations import Bump, bump_generations
 from berth.store.group_commit import Joint
 from berth.store.lookups import get_provider_row
@@ -38,6 +38,7 @@ from berth.store.tables import (
     resource_providers,
     users,
 )
+from berth.store.transaction import Tx
 
 _held = allocations.c
 _consumer = consumers.c

@@ -30,12 +30,12 @@ from berth.model.errors import (
 from berth.model.ids import ClassId, ConsumerUUID, ProviderId, ProviderUUID
 from berth.model.inventory import Inventory
 from berth.store.consumers import StoredConsumer, write_consumers
-from berth.store.database import Tx
 from berth.store.expressions import stored_ratio
 from berth.store.inventories import Key
 from berth.store.lookups import ProviderRow, chunks, class_ids, missing, providers_by_uuid
 from berth.store.prepared import insert_of
 from berth.store.tables import allocations, berth_usages, inventories
+from berth.store.transaction import Tx
 
 _held = allocations.c
 _inv = inventories.c

@@ -16,8 +16,9 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Table, bindparam, exists, func, select, update
 
-from berth.store.database import Database, Tx
+from berth.store.database import Database
 from berth.store.tables import allocations, consumers, projects, resource_providers, users
+from berth.store.transaction import Tx
 from berth.store.trees import NO_PROVIDER, WrongRoot, read_trees, wrong_roots
 from berth.store.usage_counts import Report, unheard
 

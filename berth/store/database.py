@@ -14,22 +14,24 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache, partial
+from functools import partial
 from itertools import compress
 from typing import Any, Final, NamedTuple, TypeVar
 
-from sqlalchemy import Engine, Executable, Insert, Table, bindparam, exc, text
+from sqlalchemy import Engine, exc, text
 from sqlalchemy.engine import make_url
 
-from berth.model.errors import DatabaseUnavailable, LostRace, UnstorableValue, UnsupportedDatabase
+from berth.model.errors import DatabaseUnavailable, LostRace, UnsupportedDatabase
 from berth.store import journal
 from berth.store.dialect import Dialect, PoolOptions
+from berth.store.driver_errors import is_lost, translated
 from berth.store.group_commit import GroupCommit, Joint, Write
 from berth.store.mysql import MysqlDialect
 from berth.store.postgresql import PostgresqlDialect
-from berth.store.prepared import Parameters, Runner, Statements
+from berth.store.prepared import Runner, Statements
 from berth.store.sqlite import SqliteDialect
 from berth.store.standing import CommitFailed, StandingConnection
+from berth.store.transaction import Tx
 
 T = TypeVar("T")
 
@@ -106,65 +108,6 @@ class DatabaseOptions:
     to_look_only: bool = False
 
 
-class Tx:
-    """A transaction under way, handed to the functions that are a part of it."""
-
-    __slots__ = (
-        "_run",
-        "_statements",
-        "connection",
-        "dialect",
-        "names_touched",
-        "now",
-        "reused",
-        "touched",
-    )
-
-    def __init__(
-        self,
-        run: Runner,
-        dialect: Dialect,
-        statements: Statements,
-        *,
-        now: datetime,
-    ) -> None:
-        self.connection: Final = run.connection
-        self.dialect: Final = dialect
-        #: The transaction's own time, naive UTC: one for everything that it writes.
-        self.now: Final = now
-        #: Ids of the providers of which anything changed: they go to the journal with the commit.
-        self.touched: Final[set[int]] = set()
-        #: Ids of those of which nothing changed but what is used of them; may stand in both.
-        self.reused: Final[set[int]] = set()
-        #: Whether definitions of traits or resource classes changed.
-        self.names_touched = False
-        self._statements = statements
-        self._run = run
-
-    def rows(self, query: Executable, parameters: Parameters) -> list[Any]:
-        """What a query finds, as tuples. For queries that are made once: see `store.prepared`."""
-        return self._statements.prepared(query).rows(self._run, parameters)
-
-    def change(self, statement: Executable, parameters: Parameters | Sequence[Parameters]) -> int:
-        """Run a write once, or for each of several sets of parameters; how many rows it wrote."""
-        return self._statements.prepared(statement).change(self._run, parameters)
-
-    def change_each(self, statement: Executable, parameters: Sequence[Parameters]) -> list[int]:
-        """Run a write for each of several sets of parameters; how many rows each of them wrote."""
-        return self._statements.prepared(statement).change_each(self._run, parameters)
-
-    def insert_missing(self, table: Table, rows: Sequence[Parameters]) -> int:
-        """Insert the rows whose keys are not there yet, all with the same columns; how many."""
-        if not rows:
-            return 0
-        return self.change(_insert_missing(self.dialect, table, tuple(rows[0])), rows)
-
-
-@lru_cache(maxsize=64)
-def _insert_missing(dialect: Dialect, table: Table, columns: tuple[str, ...]) -> Insert:
-    return dialect.insert_missing(table).values({name: bindparam(name) for name in columns})
-
-
 class _Outcome(NamedTuple):
     """What a unit gave in a shared transaction that has not been committed yet."""
 
@@ -218,7 +161,7 @@ class Database:
         Raises:
             DatabaseUnavailable: the database cannot be read.
         """
-        with _translated(), self.engine.connect() as connection:
+        with translated(), self.engine.connect() as connection:
             connection.begin()
             yield self._begun(Runner(connection))
 
@@ -245,7 +188,7 @@ class Database:
             {_LOST_RACE: max(attempts, 1), _BUSY: _BUSY_ATTEMPTS, _LOST_CONNECTION: _LOST_ATTEMPTS}
         )
         deadline = time.monotonic() + _BUSY_S_MAX
-        with _translated():
+        with translated():
             while True:
                 write = Write(unit, joint)
                 self._writes.settle(write)
@@ -268,7 +211,7 @@ class Database:
             DatabaseUnavailable: the database cannot be written; what an engine commits by itself
                 with each change of a table may have been.
         """
-        with _translated(), self._begun_to_write() as run:
+        with translated(), self._begun_to_write() as run:
             result = unit(self._begun(run))
             run.commit()
         return result
@@ -279,7 +222,7 @@ class Database:
         Raises:
             DatabaseUnavailable: it cannot, now or later.
         """
-        with _translated():
+        with translated():
             try:
                 with self.engine.connect():
                     return True
@@ -300,7 +243,7 @@ class Database:
         Raises:
             DatabaseUnavailable: the database cannot be asked.
         """
-        with _translated():
+        with translated():
             return self._watching.ask(self._stamp)
 
     @contextmanager
@@ -310,7 +253,7 @@ class Database:
         Raises:
             DatabaseUnavailable: the database cannot be read.
         """
-        with _translated(), self._watching.use(self.dialect.begin_reading) as run:
+        with translated(), self._watching.use(self.dialect.begin_reading) as run:
             yield self._begun(run)
 
     def dispose(self) -> None:
@@ -352,7 +295,7 @@ class Database:
             except journal.NoWriter:
                 self._writer = self._enrolled()
             except exc.SQLAlchemyError as error:
-                if len(writes) < 2 or _is_lost(error):
+                if len(writes) < 2 or is_lost(error):
                     raise
                 if not runs_left or not self.dialect.is_transient(getattr(error, "orig", None)):
                     break
@@ -431,7 +374,7 @@ class Database:
     def _run_first(self, unit: Callable[[Tx], Any], run: Runner) -> _Outcome:
         """What the first unit of a transaction gave, or raised: then the transaction is a new one.
 
-        PERF two round trips less than a savepoint, and a refusal is rare.
+        Two round trips less than a savepoint, and a refusal is rare.
 
         Raises:
             DBAPIError: the database failed, and nobody knows what it left.
@@ -556,7 +499,7 @@ class Database:
             return _LOST_RACE
         if self.dialect.is_transient(error.orig):
             return _BUSY
-        return _LOST_CONNECTION if _is_lost(error) else None
+        return _LOST_CONNECTION if is_lost(error) else None
 
     def _pause(self) -> None:
         self._sleep(self._rng.uniform(0, _PAUSE_S_MAX))
@@ -638,40 +581,3 @@ def _let_go_after_fork(db: Database) -> None:
             child.forget_connections()
 
     os.register_at_fork(before=close, after_in_child=let_go)
-
-
-#: What the driver raises when it is we who are wrong, not the database.
-_MISTAKES: Final = (exc.IntegrityError, exc.ProgrammingError, exc.NotSupportedError)
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """What the driver says about a lost or broken database, as our own error."""
-    try:
-        yield
-    except exc.TimeoutError as error:
-        raise _unavailable(error) from error
-    except exc.DataError as error:
-        raise UnstorableValue(_first_line(error)) from error
-    except exc.DBAPIError as error:
-        # A connection that was closed under us is a ProgrammingError too, and no mistake of ours.
-        if isinstance(error, _MISTAKES) and not error.connection_invalidated:
-            raise
-        raise _unavailable(error) from error
-
-
-def _unavailable(error: exc.SQLAlchemyError) -> DatabaseUnavailable:
-    return DatabaseUnavailable(
-        f"The database cannot be used at the moment: {_first_line(error)}",
-    )
-
-
-def _first_line(error: exc.SQLAlchemyError) -> str:
-    """What the engine says, without the lines that point into a statement."""
-    cause = getattr(error, "orig", None) or error
-    return str(cause).partition("\n")[0]
-
-
-def _is_lost(error: exc.SQLAlchemyError) -> bool:
-    """Whether it is the connection that failed."""
-    return isinstance(error, exc.DBAPIError) and error.connection_invalidated

@@ -8,10 +8,10 @@ from sqlalchemy import Integer, bindparam, func, update
 
 from berth.model.errors import LostRace, ProviderGenerationConflict
 from berth.model.ids import Generation, ProviderId
-from berth.store.database import Tx
 from berth.store.expressions import rewritten
 from berth.store.lookups import ProviderRow
 from berth.store.tables import resource_providers
+from berth.store.transaction import Tx
 
 _rp = resource_providers.c
 

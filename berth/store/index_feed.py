@@ -27,7 +27,6 @@ from sqlalchemy import (
 
 from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId, parse_uuid_lax
 from berth.store import journal
-from berth.store.database import Tx
 from berth.store.prepared import Parameters
 from berth.store.tables import (
     allocations,
@@ -42,6 +41,7 @@ from berth.store.tables import (
     resource_providers,
     traits,
 )
+from berth.store.transaction import Tx
 
 #: In the journal: not a provider, but the definitions of traits or resource classes changed.
 NAMES_CHANGED: Final = ProviderId(journal.NAMES)

@@ -19,7 +19,7 @@ from berth.store.prepared import insert_of
 from berth.store.tables import berth_journal, berth_writer
 
 if TYPE_CHECKING:
-    from berth.store.database import Tx
+    from berth.store.transaction import Tx
 
 #: In the journal: no provider, but the definitions of traits or resource classes were touched.
 NAMES: Final = 0

@@ -25,13 +25,13 @@ from berth.model.ids import (
     parse_uuid_lax,
 )
 from berth.model.standard import STANDARD_CLASS_IDS
-from berth.store.database import Tx
 from berth.store.tables import (
     placement_aggregates,
     resource_classes,
     resource_providers,
     traits,
 )
+from berth.store.transaction import Tx
 
 T = TypeVar("T")
 

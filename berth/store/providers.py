@@ -41,7 +41,7 @@ from berth.model.inventory import MAX_INT
 from berth.model.provider import Provider
 from berth.model.sentinels import UNSET, Sentinel
 from berth.model.tree import check_move, subtree
-from berth.store.database import Database, Tx
+from berth.store.database import Database
 from berth.store.expressions import rewritten, stored_ratio
 from berth.store.lookups import (
     aggregate_ids,
@@ -59,6 +59,7 @@ from berth.store.tables import (
     resource_provider_traits,
     resource_providers,
 )
+from berth.store.transaction import Tx
 
 #: Conditions in one query: engines limit the depth of an expression.
 _CONDITIONS_MAX: Final = 300

@@ -15,9 +15,10 @@ from itertools import islice
 from typing import Final
 
 from berth.store.data_migrations import Owner
-from berth.store.database import Database, Tx
+from berth.store.database import Database
 from berth.store.faults import all_rules
 from berth.store.faults.fault import Fault, Faults, Rule
+from berth.store.transaction import Tx
 
 #: Faults that are put right in one transaction.
 _PART: Final = 10_000

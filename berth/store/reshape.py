@@ -12,7 +12,7 @@ from berth.model.ids import Generation, ProviderId, ProviderUUID
 from berth.model.inventory import Inventory
 from berth.store.claims import Claim, apply_claim, read_classes, read_held, read_providers
 from berth.store.consumers import check_generations, read_consumers
-from berth.store.database import Database, Tx
+from berth.store.database import Database
 from berth.store.generations import Bump, bump_generations, check_seen
 from berth.store.inventories import (
     Key,
@@ -23,6 +23,7 @@ from berth.store.inventories import (
     stored_keys,
 )
 from berth.store.lookups import ProviderRow, providers_by_uuid
+from berth.store.transaction import Tx
 
 
 @dataclass(frozen=True, slots=True)

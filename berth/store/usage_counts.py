@@ -28,9 +28,10 @@ from sqlalchemy import (
     update,
 )
 
-from berth.store.database import Database, Tx
+from berth.store.database import Database
 from berth.store.lookups import chunks
 from berth.store.tables import allocations, berth_usages, inventories
+from berth.store.transaction import Tx
 
 #: Is told what is being done, how much of it has been done, and how much there is.
 Report = Callable[[str, int, int], None]

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import insert, select, update
 
 from berth.store import schema
-from berth.store.database import Database, Tx
+from berth.store.database import Database
 from berth.store.tables import (
     allocations,
     consumer_types,
@@ -29,6 +29,7 @@ from berth.store.tables import (
     traits,
     users,
 )
+from berth.store.transaction import Tx
 from tests.store.fleet import aggregate, consumer, provider
 
 Rows = dict[str, list[tuple[Any, ...]]]

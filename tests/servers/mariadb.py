@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import pwd
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pymysql
@@ -98,7 +99,14 @@ class MariaDB(Server):
 
     def drop_database(self, url: str) -> None:
         """Remove a database, whoever is connected to it."""
-        self.administer(f"DROP DATABASE IF EXISTS `{name_in(url)}`")
+        name = name_in(url)
+        connected = self.administer(
+            f"SELECT id FROM information_schema.processlist WHERE db = '{name}'"
+        )
+        for (number,) in connected:
+            with suppress(pymysql.OperationalError):  # gone by itself
+                self.administer(f"KILL {number}")
+        self.administer(f"DROP DATABASE IF EXISTS `{name}`")
 
     def administer(self, *statements: str) -> list[tuple[str, ...]]:
         """Run statements as the server's administrator, over its socket; the last one's rows."""

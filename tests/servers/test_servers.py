@@ -118,9 +118,9 @@ def test_a_database_is_new_and_can_be_dropped_under_its_clients(server: Server, 
     """Names may be chosen; whoever forgot to disconnect does not keep the next test waiting."""
     other = server.create_database("other")
     assert other == server.url_for("other")
+    run(other, "CREATE TABLE held (number INTEGER)")
     with connected(other) as client:
-        client.exec_driver_sql("SELECT 1")
-        client.rollback()
+        client.exec_driver_sql("SELECT * FROM held")
         server.drop_database(other)
         client.invalidate()
     with pytest.raises(OperationalError, match="other"):

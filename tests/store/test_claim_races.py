@@ -32,11 +32,12 @@ from berth.store.claims import (
     read_providers,
 )
 from berth.store.consumers import read_consumers
-from berth.store.database import Database, Tx
+from berth.store.database import Database
 from berth.store.generations import Bump, bump_generation, bump_generations, pin_provider
 from berth.store.inventories import put_inventories, remove_unused, stored_keys
 from berth.store.lookups import ProviderRow, get_provider_row
 from berth.store.providers import delete_provider
+from berth.store.transaction import Tx
 from berth.store.usages import provider_usages
 from tests.store.fleet import (
     add_provider,

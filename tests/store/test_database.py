@@ -16,10 +16,11 @@ from sqlalchemy.exc import OperationalError
 from berth.model.errors import DatabaseUnavailable, UnsupportedDatabase
 from berth.model.filters import ProviderFilters
 from berth.store import database
-from berth.store.database import Database, DatabaseOptions, Tx, open_database
+from berth.store.database import Database, DatabaseOptions, open_database
 from berth.store.dialect import PoolOptions
 from berth.store.providers import get_provider, list_providers
 from berth.store.tables import resource_providers
+from berth.store.transaction import Tx
 from tests.store.fleet import add_provider, provider
 
 #: A file; servers are lost and found in tests/faults.

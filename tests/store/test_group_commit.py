@@ -25,10 +25,11 @@ from berth.model.errors import (
 )
 from berth.store import group_commit
 from berth.store.allocations import consumer_allocations, delete_allocations
-from berth.store.database import Database, DatabaseOptions, Tx, open_database
+from berth.store.database import Database, DatabaseOptions, open_database
 from berth.store.group_commit import GroupCommit, Joint, Write
 from berth.store.prepared import Runner
 from berth.store.sqlite import SqliteDialect
+from berth.store.transaction import Tx
 from berth.store.usages import provider_usages
 from tests.store.fleet import (
     add_provider,

@@ -11,9 +11,10 @@ from sqlalchemy import Executable, bindparam, func, select
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from berth.store import prepared
-from berth.store.database import Database, Tx
+from berth.store.database import Database
 from berth.store.prepared import Statements, insert_of
 from berth.store.tables import projects, resource_providers
+from berth.store.transaction import Tx
 from tests.store.fleet import add_provider
 
 #: Statements of other engines are run by all other tests here.

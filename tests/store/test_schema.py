@@ -20,11 +20,12 @@ import berth.store
 from berth.model.errors import SchemaError
 from berth.model.standard import STANDARD_CLASSES, STANDARD_TRAITS
 from berth.store import schema
-from berth.store.database import Database, DatabaseOptions, Tx, open_database
+from berth.store.database import Database, DatabaseOptions, open_database
 from berth.store.providers import get_provider
 from berth.store.resource_classes import list_resource_classes
 from berth.store.tables import metadata
 from berth.store.traits import list_traits
+from berth.store.transaction import Tx
 from berth.store.usages import project_usages, provider_usages
 from berth.store.versions import BERTH_REVISIONS, PLACEMENT_REVISIONS, Versions
 from tests.store.fleet import add_provider, claim, holding, provider

@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Table, exc
 
 from berth.store.copying.rows import Row
-from berth.store.database import Tx
+from berth.store.transaction import Tx
 
 #: Characters in a statement of MySQL's, beyond which no more rows are added to it.
 _PACKET_LENGTH: Final = 200_000

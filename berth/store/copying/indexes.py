@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from sqlalchemy import Index, Table, inspect
 
 from berth.store.copying.rows import key_columns
-from berth.store.database import Database, Tx
+from berth.store.database import Database
+from berth.store.transaction import Tx
 
 
 def drop_indexes(db: Database, table: Table) -> None:

@@ -13,7 +13,8 @@ from typing import Final
 from sqlalchemy import Column, MetaData, String, Table, column, inspect, select, table, update
 
 from berth.store.copying.rows import TABLES, Key, start_of
-from berth.store.database import Database, Tx
+from berth.store.database import Database
+from berth.store.transaction import Tx
 from berth.store.versions import BERTH_HEAD, BERTH_VERSIONS, UNFINISHED_COPY
 
 #: How far a copy has come, a row for each table, and what it must find again when it goes on.

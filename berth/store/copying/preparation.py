@@ -16,7 +16,7 @@ from berth.store.copying import marker
 from berth.store.copying.marker import Marker, find_marker
 from berth.store.copying.obstacles import obstacles
 from berth.store.copying.rows import TABLES
-from berth.store.database import Database, Tx
+from berth.store.database import Database
 from berth.store.tables import (
     berth_journal,
     berth_usages,
@@ -25,6 +25,7 @@ from berth.store.tables import (
     resource_classes,
     traits,
 )
+from berth.store.transaction import Tx
 from berth.store.versions import BERTH_REVISIONS, PLACEMENT_HEAD
 
 #: A database that was written so recently is probably being served.

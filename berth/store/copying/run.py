@@ -23,8 +23,9 @@ from berth.store.copying.indexes import create_indexes, drop_indexes
 from berth.store.copying.marker import Marker, NotAlone
 from berth.store.copying.preparation import CopyRefused, check_unchanged, name_of, prepared
 from berth.store.copying.rows import CHUNK_ROWS, TABLES, Reader, Row, start_of
-from berth.store.database import Database, Tx
+from berth.store.database import Database
 from berth.store.tables import resource_providers
+from berth.store.transaction import Tx
 from berth.store.usage_counts import Report, fill_usages
 
 _MYSQL: Final = ("mysql", "mariadb")

@@ -10,7 +10,6 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Table, bindparam, delete, exists, func, select
 
 from berth.model.standard import CUSTOM_CLASS_ID_MIN, STANDARD_CLASS_IDS
-from berth.store.database import Tx
 from berth.store.faults.fault import Fault, Faults, Key, Rule, left_alone, mended
 from berth.store.faults.words import provider_of, with_provider
 from berth.store.tables import (
@@ -21,6 +20,7 @@ from berth.store.tables import (
     resource_providers,
     traits,
 )
+from berth.store.transaction import Tx
 
 
 def _rules(

@@ -22,7 +22,6 @@ from sqlalchemy import (
     select,
 )
 
-from berth.store.database import Tx
 from berth.store.faults.fault import Key, left_alone, mended
 from berth.store.faults.words import class_of, provider_of, with_class, with_provider
 from berth.store.tables import (
@@ -32,6 +31,7 @@ from berth.store.tables import (
     resource_classes,
     resource_providers,
 )
+from berth.store.transaction import Tx
 from berth.store.usage_counts import put_right, usages_without_inventory, wrong_usages
 
 _inv, _held, _usage = inventories.c, allocations.c, berth_usages.c

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from sqlalchemy import Row, bindparam, or_, select, update
 
 from berth.store.data_migrations import set_roots
-from berth.store.database import Tx
 from berth.store.faults.fault import Fault, Faults, Key, Rule, mended
 from berth.store.faults.words import provider_of, provider_words, with_provider
 from berth.store.lookups import chunks
 from berth.store.tables import resource_providers
+from berth.store.transaction import Tx
 from berth.store.trees import NO_PROVIDER, Trees, WrongRoot, read_trees, wrong_roots
 
 _provider = resource_providers.c

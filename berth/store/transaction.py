@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A transaction under way: what a unit of work reads and writes with, and what it has touched."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+
+from sqlalchemy import Executable, Insert, Table, bindparam
+
+from berth.store.dialect import Dialect
+from berth.store.prepared import Parameters, Runner, Statements
+
+
+class Tx:
+    """A transaction under way, handed to the functions that are a part of it."""
+
+    __slots__ = (
+        "_run",
+        "_statements",
+        "connection",
+        "dialect",
+        "names_touched",
+        "now",
+        "reused",
+        "touched",
+    )
+
+    def __init__(
+        self,
+        run: Runner,
+        dialect: Dialect,
+        statements: Statements,
+        *,
+        now: datetime,
+    ) -> None:
+        self.connection: Final = run.connection
+        self.dialect: Final = dialect
+        #: The transaction's own time, naive UTC: one for everything that it writes.
+        self.now: Final = now
+        #: Ids of the providers of which anything changed: they go to the journal with the commit.
+        self.touched: Final[set[int]] = set()
+        #: Ids of those of which nothing changed but what is used of them; may stand in both.
+        self.reused: Final[set[int]] = set()
+        #: Whether definitions of traits or resource classes changed.
+        self.names_touched = False
+        self._statements = statements
+        self._run = run
+
+    def rows(self, query: Executable, parameters: Parameters) -> list[Any]:
+        """What a query finds, as tuples. For queries that are made once: see `store.prepared`."""
+        return self._statements.prepared(query).rows(self._run, parameters)
+
+    def change(self, statement: Executable, parameters: Parameters | Sequence[Parameters]) -> int:
+        """Run a write once, or for each of several sets of parameters; how many rows it wrote."""
+        return self._statements.prepared(statement).change(self._run, parameters)
+
+    def change_each(self, statement: Executable, parameters: Sequence[Parameters]) -> list[int]:
+        """Run a write for each of several sets of parameters; how many rows each of them wrote."""
+        return self._statements.prepared(statement).change_each(self._run, parameters)
+
+    def insert_missing(self, table: Table, rows: Sequence[Parameters]) -> int:
+        """Insert the rows whose keys are not there yet, all with the same columns; how many."""
+        if not rows:
+            return 0
+        return self.change(_insert_missing(self.dialect, table, tuple(rows[0])), rows)
+
+
+@lru_cache(maxsize=64)
+def _insert_missing(dialect: Dialect, table: Table, columns: tuple[str, ...]) -> Insert:
+    return dialect.insert_missing(table).values({name: bindparam(name) for name in columns})
