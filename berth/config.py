@@ -11,20 +11,27 @@ Nothing here changes process-wide state but `register_logging`, so that several 
 live in one process (`berth.direct`).
 """
 
+import contextlib
+import importlib.util
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
 from oslo_config import cfg
+from oslo_log import _options as _logging_options
 from oslo_log import log
 from oslo_middleware import cors, http_proxy_to_wsgi
 from oslo_policy import opts as policy_opts
 
+import berth
+
 PROJECT = "placement"
 PROGRAM = "berth"
+
+KEYSTONE_GROUP = "keystone_authtoken"
 
 AuthStrategy = Literal["keystone", "noauth2"]
 GenerationStrategy = Literal["depth-first", "breadth-first"]
@@ -314,15 +321,52 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     Logging options stand apart (`register_logging`), because oslo.log keeps the last configuration
     it saw for the whole process.
     """
-    for group, opts in (
+    for group, opts in _service_opts():
+        conf.register_opts(opts, group=None if group == "DEFAULT" else group)
+    for name, default in CORS_DEFAULTS.items():
+        conf.set_default(name, default, group="cors")
+
+
+def register_known_opts(conf: cfg.ConfigOpts) -> dict[tuple[str, str], cfg.Opt]:
+    """Make known to `conf` all that can have an effect, and say by group and name what that is.
+
+    Beside what `register_opts` and `register_logging` do, these are the options of the libraries
+    that only one way of authentication needs.
+    """
+    logging_opts = _logging_options.list_opts()[0][1]
+    conf.register_opts(logging_opts)
+    known = [*_service_opts(), ("DEFAULT", logging_opts)]
+    for opts in _keystone_opts(conf):
+        conf.register_opts(opts, group=KEYSTONE_GROUP)
+        known.append((KEYSTONE_GROUP, opts))
+    return {(group, opt.dest): opt for group, opts in known for opt in opts}
+
+
+def _service_opts() -> list[tuple[str, Sequence[cfg.Opt]]]:
+    return [
         *list_opts(),
         *policy_opts.list_opts(),
         ("cors", cors.OPTS),
         ("oslo_middleware", http_proxy_to_wsgi.OPTS),
-    ):
-        conf.register_opts(opts, group=None if group == "DEFAULT" else group)
-    for name, default in CORS_DEFAULTS.items():
-        conf.set_default(name, default, group="cors")
+    ]
+
+
+def _keystone_opts(conf: cfg.ConfigOpts) -> Iterator[Sequence[cfg.Opt]]:
+    """Those of [keystone_authtoken], of the plugin that it names too; none without Keystone."""
+    if importlib.util.find_spec("keystonemiddleware") is None:
+        return
+    # Imported here: they are slow to load, and few commands need them.
+    from keystoneauth1 import loading
+    from keystoneauth1.exceptions import NoMatchingPlugin
+    from keystonemiddleware import auth_token  # type: ignore[import-untyped]
+
+    yield from (opts for _, opts in auth_token.list_opts())
+    common = loading.get_auth_common_conf_options()
+    yield common
+    conf.register_opts(common, group=KEYSTONE_GROUP)
+    plugin = conf[KEYSTONE_GROUP].auth_type
+    with contextlib.suppress(NoMatchingPlugin):
+        yield loading.get_auth_plugin_conf_options(plugin) if plugin else []
 
 
 def list_opts() -> list[tuple[str, Sequence[cfg.Opt]]]:
@@ -383,6 +427,23 @@ def load_for_wsgi(environment: Mapping[str, str] = os.environ) -> cfg.ConfigOpts
     )
 
 
+def load_for_command(
+    args: Sequence[str], program: str, command: cfg.SubCommandOpt
+) -> cfg.ConfigOpts:
+    """Read the configuration of a command that takes its options as the original's do.
+
+    Args:
+        args: of the command line, those of oslo.config and oslo.log among them.
+        program: the name of the command.
+        command: what else the command line may have; its values become `conf.<its name>`.
+
+    Raises:
+        ConfigurationError: a file is missing or cannot be read.
+        SystemExit: the command line cannot be understood, or asks for help.
+    """
+    return _parse(args, program=program, command=command)
+
+
 def read_settings(conf: cfg.ConfigOpts) -> Settings:
     """Read every option once.
 
@@ -435,12 +496,26 @@ def mask_url(url: str) -> str:
     return _PASSWORD_PARAMETER.sub(r"\1***", _PASSWORD.sub(r"\1***@", url))
 
 
-def _parse(args: Sequence[str], default_config_dirs: list[str] | None = None) -> cfg.ConfigOpts:
+def _parse(
+    args: Sequence[str],
+    *,
+    default_config_dirs: list[str] | None = None,
+    program: str = PROGRAM,
+    command: cfg.SubCommandOpt | None = None,
+) -> cfg.ConfigOpts:
     conf = cfg.ConfigOpts()
     register_opts(conf)
     register_logging(conf)
+    if command is not None:
+        conf.register_cli_opt(command)
     try:
-        conf(list(args), project=PROJECT, prog=PROGRAM, default_config_dirs=default_config_dirs)
+        conf(
+            list(args),
+            project=PROJECT,
+            prog=program,
+            version=berth.__version__,
+            default_config_dirs=default_config_dirs,
+        )
     except cfg.ConfigFilesNotFoundError as error:
         names = ", ".join(error.config_files)
         raise ConfigurationError(f"configuration file not found: {names}") from error

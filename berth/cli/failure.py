@@ -7,8 +7,20 @@ from contextlib import contextmanager
 from typing import Final
 
 from berth.cli.exit_codes import ExitCode
-from berth.config import Settings
-from berth.model.errors import DatabaseUnavailable
+from berth.config import ConfigurationError, Settings
+from berth.deploy import NotInThisRelease
+from berth.model.errors import BerthError, DatabaseUnavailable, SchemaError, UnsupportedDatabase
+from berth.store.schema import StillWritten
+
+#: The code of an error, or of its nearest ancestor here.
+EXIT_CODES: dict[type, ExitCode] = {
+    StillWritten: ExitCode.IN_USE,
+    NotInThisRelease: ExitCode.UNSUPPORTED,
+    UnsupportedDatabase: ExitCode.UNSUPPORTED,
+    SchemaError: ExitCode.SCHEMA,
+    ConfigurationError: ExitCode.CONFIGURATION,
+    BerthError: ExitCode.DATABASE,
+}
 
 #: What to do about what engines say, the first that fits. All of them word the same few things.
 _NEXT_STEPS: Final = (
@@ -77,3 +89,17 @@ def next_step(cause: str, engine: str) -> str:
         if re.search(words, cause, re.IGNORECASE):
             return step
     return _SERVER_STEP
+
+
+def failure_for(error: Exception) -> CommandFailed:
+    """What to say about an error, and the code to end with."""
+    if isinstance(error, CommandFailed):
+        return error
+    for kind in type(error).__mro__:
+        if kind in EXIT_CODES:
+            return CommandFailed(str(error), EXIT_CODES[kind])
+    return CommandFailed(
+        f"a mistake in berth itself, {type(error).__name__}: {error}; please report it with what "
+        f"`berth --debug` adds",
+        ExitCode.INTERNAL,
+    )

@@ -5,31 +5,22 @@ A failure is one sentence and, where there is one, the next step, on stderr, wit
 `berth.cli.exit_codes`. A traceback is shown with `--debug` only.
 """
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
 
 import click
+from click.shell_completion import shell_complete
 
 import berth
+from berth.cli.completion import COMPLETION, PROGRAM, completion
+from berth.cli.config_show import config
 from berth.cli.db import db
 from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import CommandFailed
+from berth.cli.failure import failure_for
 from berth.cli.serve import serve
-from berth.config import ConfigurationError
-from berth.deploy import NotInThisRelease
-from berth.model.errors import BerthError, SchemaError, UnsupportedDatabase
-from berth.store.schema import StillWritten
-
-#: The code of an error, or of its nearest ancestor here.
-EXIT_CODES: dict[type, ExitCode] = {
-    StillWritten: ExitCode.IN_USE,
-    NotInThisRelease: ExitCode.UNSUPPORTED,
-    UnsupportedDatabase: ExitCode.UNSUPPORTED,
-    SchemaError: ExitCode.SCHEMA,
-    ConfigurationError: ExitCode.CONFIGURATION,
-    BerthError: ExitCode.DATABASE,
-}
+from berth.cli.status import status
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -43,13 +34,18 @@ def cli(context: click.Context, debug: bool) -> None:
 
 cli.add_command(serve)
 cli.add_command(db)
+cli.add_command(status)
+cli.add_command(config)
+cli.add_command(completion)
 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the `berth` command and end the process with its exit code."""
+    if asked := os.environ.get(COMPLETION):
+        sys.exit(shell_complete(cli, {}, PROGRAM, COMPLETION, asked))
     debug = False
     try:
-        with cli.make_context("berth", list(sys.argv[1:] if args is None else args)) as context:
+        with cli.make_context(PROGRAM, list(sys.argv[1:] if args is None else args)) as context:
             debug = context.params["debug"]
             cli.invoke(context)
     except click.exceptions.Exit as error:
@@ -65,17 +61,3 @@ def main(args: Sequence[str] | None = None) -> None:
         failure = failure_for(error)
         click.echo(f"berth: {failure}", err=True)
         sys.exit(failure.code)
-
-
-def failure_for(error: Exception) -> CommandFailed:
-    """What to say about an error, and the code to end with."""
-    if isinstance(error, CommandFailed):
-        return error
-    for kind in type(error).__mro__:
-        if kind in EXIT_CODES:
-            return CommandFailed(str(error), EXIT_CODES[kind])
-    return CommandFailed(
-        f"a mistake in berth itself, {type(error).__name__}: {error}; please report it with what "
-        f"`berth --debug` adds",
-        ExitCode.INTERNAL,
-    )

@@ -16,7 +16,7 @@ from __future__ import annotations
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, MetaData, Table, func, inspect, select
 
@@ -39,6 +39,9 @@ from berth.store.versions import (
     versions_of,
     why_not_current,
 )
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 #: A berth that has written within this time is taken to be serving.
 WRITING: Final = timedelta(minutes=1)
@@ -85,6 +88,23 @@ def upgrade(
             done.append(f"{wrong} sums of usage were wrong and have been counted anew")
         db.write_unnoted(partial(_migrate, berth="head"))
         return done
+
+
+def stamp(db: Database, revision: str) -> None:
+    """Say of the original's tables that they are at a revision, whatever they are.
+
+    For tables that come from before the original kept its versions; `upgrade` goes on from there.
+
+    Raises:
+        SchemaError: there is no such revision.
+    """
+    if revision not in ("head", *PLACEMENT_REVISIONS):
+        raise SchemaError(
+            f"there is no revision {revision}: it is one of {', '.join(PLACEMENT_REVISIONS)}, or "
+            f"head"
+        )
+    with schema_lock(db):
+        db.write_unnoted(partial(_stamp, revision=revision))
 
 
 def release(db: Database, *, force: bool = False) -> list[str]:
@@ -146,9 +166,22 @@ def _migrate(tx: Tx, berth: str) -> None:
     _run_steps(tx.connection, "berth", BERTH_VERSIONS, berth)
 
 
+def _stamp(tx: Tx, revision: str) -> None:
+    from alembic import command
+
+    read_versions(tx.connection)  # so that SQLAlchemy knows of the transaction, and Alembic of it
+    command.stamp(_history(tx.connection, "placement", PLACEMENT_VERSIONS), revision)
+
+
 def _run_steps(connection: Connection, history: str, version_table: str, revision: str) -> None:
     # Alembic takes a third of a second to import, and a database that is current never needs it.
     from alembic import command
+
+    command.upgrade(_history(connection, history, version_table), revision)
+
+
+def _history(connection: Connection, history: str, version_table: str) -> Config:
+    """What Alembic has to know of one of the two histories."""
     from alembic.config import Config
 
     config = Config()
@@ -156,7 +189,7 @@ def _run_steps(connection: Connection, history: str, version_table: str, revisio
     config.set_main_option("path_separator", "newline")
     config.set_main_option("version_locations", str(_MIGRATIONS / history).replace("%", "%%"))
     config.attributes.update(connection=connection, version_table=version_table)
-    command.upgrade(config, revision)
+    return config
 
 
 # --- Handing back --------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ transactions of their own, and can be broken off and begun again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Table, bindparam, exists, func, select, update
 
@@ -21,6 +21,7 @@ from berth.store.tables import allocations, consumers, projects, resource_provid
 from berth.store.transaction import Tx
 from berth.store.trees import NO_PROVIDER, WrongRoot, read_trees, wrong_roots
 from berth.store.usage_counts import Report, unheard
+from berth.store.versions import is_current
 
 #: Rows of one transaction.
 _PART: Final = 1000
@@ -36,21 +37,64 @@ class Owner(NamedTuple):
     user: str = NOBODY
 
 
+class Unmigrated(NamedTuple):
+    """How many rows lack something: providers without a root, consumers without a record."""
+
+    providers: int
+    consumers: int
+
+
 #: Where nothing was configured.
 NOBODY_IN_PARTICULAR: Final = Owner()
 
 
 def migrate_data(db: Database, owner: Owner, report: Report = unheard) -> list[str]:
-    """Give providers their roots and consumers their records; a sentence for what was done.
+    """Give providers their roots and consumers their records; a sentence for what was done."""
+    done = []
+    if roots := sum(give_roots(db, report=report)):
+        done.append(f"{roots} resource providers without a root were given theirs")
+    if made := sum(make_consumers(db, owner, report=report)):
+        done.append(f"{made} consumers that hold something were given a record")
+    return done
+
+
+def give_roots(db: Database, most: int = _PART, report: Report = unheard) -> Iterator[int]:
+    """Give providers without a root theirs, at most so many in a transaction; how many at a time.
 
     A provider of which the root cannot be told keeps none: see `berth.store.trees`.
     """
-    done = []
-    if roots := _give_roots(db, report):
-        done.append(f"{roots} resource providers without a root were given theirs")
-    if made := _make_consumers(db, owner, report):
-        done.append(f"{made} consumers that hold something were given a record")
-    return done
+    with db.read() as tx:
+        wrong = [one for one in wrong_roots(read_trees(tx)) if one.found == NO_PROVIDER]
+    for done in range(0, len(wrong), most):
+        report("roots of providers", done, len(wrong))
+        some = wrong[done : done + most]
+        _write(db, partial(set_roots, roots=some))
+        yield len(some)
+
+
+def make_consumers(
+    db: Database, owner: Owner, most: int = _PART, report: Report = unheard
+) -> Iterator[int]:
+    """Give consumers that hold something a record, at most so many in a transaction; how many at a
+    time."""
+    done, total = 0, count_unmigrated(db).consumers
+    while True:
+        with db.read() as tx:
+            some = list(tx.connection.scalars(UNRECORDED.limit(most)))
+        if not some:
+            return
+        report("records of consumers", done, total)
+        _write(db, partial(insert_consumers, uuids=some, owner=owner))
+        done += len(some)
+        yield len(some)
+
+
+def count_unmigrated(db: Database) -> Unmigrated:
+    """What is left to do."""
+    rootless = select(func.count()).where(_provider.root_provider_id.is_(None))
+    unrecorded = select(func.count()).select_from(UNRECORDED.subquery())
+    with db.read() as tx:
+        return Unmigrated(*(tx.connection.scalar(query) or 0 for query in (rootless, unrecorded)))
 
 
 def set_roots(tx: Tx, roots: Sequence[WrongRoot]) -> None:
@@ -94,27 +138,10 @@ UNRECORDED: Final = (
 )
 
 
-def _give_roots(db: Database, report: Report) -> int:
-    with db.read() as tx:
-        wrong = [one for one in wrong_roots(read_trees(tx)) if one.found == NO_PROVIDER]
-    for done in range(0, len(wrong), _PART):
-        report("roots of providers", done, len(wrong))
-        db.write_unnoted(partial(set_roots, roots=wrong[done : done + _PART]))
-    return len(wrong)
-
-
-def _make_consumers(db: Database, owner: Owner, report: Report) -> int:
-    with db.read() as tx:
-        total = tx.connection.scalar(select(func.count()).select_from(UNRECORDED.subquery())) or 0
-    done = 0
-    while True:
-        with db.read() as tx:
-            some = list(tx.connection.scalars(UNRECORDED.limit(_PART)))
-        if not some:
-            return done
-        report("records of consumers", done, total)
-        db.write_unnoted(partial(insert_consumers, uuids=some, owner=owner))
-        done += len(some)
+def _write(db: Database, unit: Callable[[Tx], Any]) -> None:
+    """Write to a schema that is in the making, or to one that may be served from meanwhile."""
+    write = db.write if is_current(db) else db.write_unnoted
+    write(unit)
 
 
 def _owner_id(tx: Tx, table: Table, name: str) -> int:

@@ -10,8 +10,14 @@ from __future__ import annotations
 
 from sqlalchemy import update
 
-from berth.store.adoption import StillWritten, release, upgrade
-from berth.store.data_migrations import Owner
+from berth.store.adoption import StillWritten, release, stamp, upgrade
+from berth.store.data_migrations import (
+    Owner,
+    Unmigrated,
+    count_unmigrated,
+    give_roots,
+    make_consumers,
+)
 from berth.store.database import Database
 from berth.store.faults import iter_faults
 from berth.store.repair import iter_repaired
@@ -36,15 +42,20 @@ __all__ = [
     "Owner",
     "Report",
     "StillWritten",
+    "Unmigrated",
     "check",
+    "count_unmigrated",
     "current_version",
     "ensure_writable",
+    "give_roots",
     "is_current",
     "is_empty",
     "iter_faults",
     "iter_repaired",
+    "make_consumers",
     "recount_usages",
     "release",
+    "stamp",
     "sync_standard_names",
     "upgrade",
     "versions_of",

@@ -12,7 +12,7 @@ import pytest
 
 import berth
 from berth.cli.exit_codes import ExitCode
-from berth.cli.main import failure_for
+from berth.cli.failure import failure_for
 from tests.e2e.serving import run_berth
 
 #: The newest revision of the original's history.

@@ -86,8 +86,7 @@ def test_requests_are_logged_as_operators_expect(service: Service) -> None:
 
 def test_a_write_is_seen_through_every_connection_at_once(service: Service) -> None:
     """Whichever worker took a write, the next read of any other connection shows it."""
-    wait_until(lambda: listeners(service.port) == 2, "both workers")
-    clients = [Client.at(service.url) for _ in range(12)]
+    clients = clients_of_both_workers(service)
     for number in range(24):
         provider = create_provider(clients[number % len(clients)])
         path = f"/resource_providers/{provider}/inventories"
@@ -100,6 +99,17 @@ def test_a_write_is_seen_through_every_connection_at_once(service: Service) -> N
         found = [client.get(query).json["allocation_requests"] for client in clients]
         assert all(len(requests) == 1 for requests in found), f"after {number} writes"
     assert workers_hit(service, clients) == 2
+
+
+def clients_of_both_workers(service: Service) -> list[Client]:
+    """A dozen, or as many as it takes until the kernel has given some to each worker."""
+    wait_until(lambda: listeners(service.port) == 2, "both workers")
+    clients: list[Client] = []
+    while len(clients) < 12 or workers_hit(service, clients) < 2:
+        assert len(clients) < 100, "one worker gets no connections"
+        clients.append(Client.at(service.url))
+        assert clients[-1].get("/").status == 200
+    return clients
 
 
 def workers_hit(service: Service, clients: list[Client]) -> int:

@@ -110,7 +110,8 @@ class Stage:
         history = History.ended(self.begin, done.operations, end)
         history.keep(self.home / "history.pickle")
         assert not done.surprises, "\n".join([self._name(), *done.surprises[:5]])
-        assert audit.database_faults(self.url, history) == [], self._name()
+        wrong = audit.database_faults(self.url, history)
+        assert not wrong, "\n".join([self._name(), *wrong[:5]])
         verdict = check(history)
         assert not verdict.faults, f"{self._name()}\n{verdict}"
         assert not verdict.undecided, self._name()

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`placement-status upgrade check`, as deployment tools call it: the original's checks, table and
+exit codes (spec/operations.md 5.2), by the field's own library."""
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final, NoReturn
+
+from oslo_config import cfg
+from oslo_upgradecheck import upgradecheck
+
+from berth import config
+from berth.cli.db_opened import opened
+from berth.cli.failure import failure_for
+from berth.cli.upgrade_checks import Check, upgrade_checks
+from berth.config import read_settings
+
+PROGRAM: Final = "placement-status"
+
+#: There was no way to check.
+ERROR: Final = 255
+
+
+def main(args: Sequence[str] | None = None) -> NoReturn:
+    """Run the command, and end the process with its exit code."""
+    sys.exit(run(sys.argv[1:] if args is None else list(args)))
+
+
+def run(args: Sequence[str]) -> int:
+    """Run the checks; the worst of what they found: 0 all well, 1 a warning, 2 a failure."""
+    try:
+        conf = config.load_for_command(
+            args, PROGRAM, cfg.SubCommandOpt("command", handler=_add_commands)
+        )
+    except config.ConfigurationError as error:
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        return 1
+    try:
+        settings = read_settings(conf)
+        with opened(settings, to_look_only=True) as database:
+            found = list(
+                upgrade_checks(database, conf, "placement-manage db online_data_migrations")
+            )
+    except Exception as error:  # noqa: BLE001 - the outermost edge
+        print(f"{PROGRAM}: {failure_for(error)}", file=sys.stderr)
+        return ERROR
+    return int(_Report(found).check())
+
+
+class _Report(upgradecheck.UpgradeCommands):
+    """Prints the library's table of what was found."""
+
+    def __init__(self, found: Sequence[Check]) -> None:
+        self._upgrade_checks = tuple((one.title, partial(_result_of, one)) for one in found)
+
+
+def _result_of(one: Check, _report: _Report) -> upgradecheck.Result:
+    return upgradecheck.Result(one.code, one.details)
+
+
+def _add_commands(commands: Any) -> None:
+    upgrade = commands.add_parser("upgrade")
+    upgrade.add_argument("check", choices=["check"])
+    upgrade.add_argument(
+        "--json", action="store_true", help="Accepted; the table is printed all the same."
+    )

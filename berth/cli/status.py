@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth status`: may this release serve, or does something have to be done first?"""
+
+import json
+import sys
+from typing import Final
+
+import click
+from oslo_upgradecheck.upgradecheck import Code
+
+from berth import deploy
+from berth.cli.db_opened import opened
+from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import CommandFailed, failure_for
+from berth.cli.options import ConfigurationSource, configured
+from berth.cli.upgrade_checks import Check, schema_check, upgrade_checks
+from berth.config import read_settings
+
+#: There was no way to check. 0, 1 and 2 are those of oslo.upgradecheck.
+ERROR: Final = 255
+
+_WORDS: Final = {Code.SUCCESS: "ok", Code.WARNING: "warning", Code.FAILURE: "failure"}
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="For programs: a list of checks.")
+@configured
+def status(source: ConfigurationSource, as_json: bool) -> None:
+    """Check whether this release can serve with the configuration and the database as they are.
+
+    Exit code: 0 all is well, 1 a warning, 2 a failure, 255 it cannot be checked.
+    """
+    try:
+        found = _checks(source)
+    except Exception as error:  # noqa: BLE001 - whatever it is, 1 and 2 would say something else
+        click.echo(f"berth: {failure_for(error)}", err=True)
+        sys.exit(ERROR)
+    if as_json:
+        shown = [
+            {"check": one.title, "result": _WORDS[one.code], "details": one.details}
+            for one in found
+        ]
+        click.echo(json.dumps(shown, indent=2))
+    else:
+        for one in found:
+            details = f": {one.details}" if one.details else ""
+            click.echo(f"{_WORDS[one.code]:8} {one.title}{details}")
+    sys.exit(int(max(one.code for one in found)))
+
+
+def _checks(source: ConfigurationSource) -> list[Check]:
+    conf = source.load()
+    settings = read_settings(conf)
+    deploy.check_supported(settings)
+    deploy.check_policy(settings)
+    if deploy.is_absent(settings):
+        raise CommandFailed(
+            f"there is no database {settings.database.masked_url} yet: `berth serve` or `berth db "
+            f"upgrade` makes one",
+            ExitCode.DATABASE,
+        )
+    with opened(settings, to_look_only=True) as database:
+        schema = schema_check(database, settings)
+        if schema.code is not Code.SUCCESS:
+            return [schema]
+        return [schema, *upgrade_checks(database, conf, "berth db check --repair")]

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands in the way of an upgrade: the checks of `berth status` and of `placement-status`."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from oslo_config import cfg
+from oslo_upgradecheck import common_checks
+from oslo_upgradecheck.upgradecheck import Code, Result, UpgradeCommands
+
+from berth.config import Settings
+from berth.store import schema
+from berth.store.database import Database
+
+
+class Check(NamedTuple):
+    """What a check found; `details` says what to do, and is None where all is well."""
+
+    title: str
+    code: Code
+    details: str | None
+
+
+def upgrade_checks(database: Database, conf: cfg.ConfigOpts, remedy: str) -> Iterator[Check]:
+    """The original's own, by its titles. Source: spec/operations.md 5.2.
+
+    Args:
+        remedy: the command that does the data migrations.
+    """
+    left = schema.count_unmigrated(database)
+    code, details = Code.SUCCESS, None
+    if left.providers:
+        code = Code.FAILURE
+        details = (
+            f"{left.providers} resource provider(s) have no root provider id. Run the "
+            f'"{remedy}" command.'
+        )
+    yield Check("Missing Root Provider IDs", code, details)
+    code, details = Code.SUCCESS, None
+    if left.consumers:
+        code = Code.WARNING
+        details = (
+            f"{left.consumers} consumer(s) hold allocations and have no record. Run the "
+            f'"{remedy}" command.'
+        )
+    yield Check("Incomplete Consumers", code, details)
+    found: Result = common_checks.check_policy_json(UpgradeCommands(), conf)
+    yield Check("Policy File JSON to YAML Migration", Code(found.code), found.details)
+
+
+def schema_check(database: Database, settings: Settings) -> Check:
+    """Whether this release can serve the database as it is."""
+    versions = schema.versions_of(database)
+    is_served = versions == schema.CURRENT or settings.database.sync_on_startup
+    if is_served or schema.is_empty(database):
+        return Check("Database Schema", Code.SUCCESS, None)
+    return Check("Database Schema", Code.FAILURE, f"{schema.why_not_current(versions)}.")

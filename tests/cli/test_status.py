@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth status`, `berth config show` and `berth completion`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_commands import configuration, on
+from tests.e2e.serving import run_berth
+from tests.servers.statements import run
+
+
+def status(folder: Path, source: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """`berth status` with a configuration."""
+    return run_berth(folder, "status", "--config-file", source, *options)
+
+
+def served(folder: Path) -> tuple[str, str]:
+    """A database that can be served; its URL and its configuration."""
+    url = f"sqlite:///{folder}/berth.db"
+    source = on(folder, url)
+    assert run_berth(folder, "db", "upgrade", "--config-file", source).returncode == 0
+    return url, source
+
+
+def test_all_is_well(tmp_path: Path) -> None:
+    """A line for each check, and 0."""
+    _, source = served(tmp_path)
+    done = status(tmp_path, source)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["ok"] * 4
+
+
+def test_a_warning_and_what_to_do_about_it(tmp_path: Path) -> None:
+    """1, and the command that it names makes it go away."""
+    url, source = served(tmp_path)
+    run(
+        url,
+        "INSERT INTO resource_providers VALUES (NULL, NULL, 1, 'u', 'n', 0, 1, NULL)",
+        "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used) "
+        "VALUES (1, 'c', 0, 1)",
+    )
+    done = status(tmp_path, source, "--json")
+    assert done.returncode == 1
+    warned = [one for one in json.loads(done.stdout) if one["result"] == "warning"]
+    assert [one["check"] for one in warned] == ["Incomplete Consumers"]
+    assert "berth db check --repair" in warned[0]["details"]
+    run_berth(tmp_path, "db", "check", "--repair", "--config-file", source)
+    assert status(tmp_path, source).returncode == 0
+
+
+def test_a_schema_that_cannot_be_served_is_a_failure(tmp_path: Path) -> None:
+    """2, and what to run; nothing else is looked at."""
+    url, source = served(tmp_path)
+    run(url, "UPDATE berth_alembic_version SET version_num = '0001'")
+    done = status(tmp_path, source)
+    assert done.returncode == 2
+    assert done.stdout.startswith("failure  Database Schema: ")
+    assert "run `berth db upgrade`" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "there is no database"),
+        ("[api]\nauth_strategy = nonsense\n", "nonsense"),
+        ("[oslo_policy]\npolicy_file = wrong.yaml\n", "policy files"),
+    ],
+)
+def test_what_cannot_be_checked(tmp_path: Path, text: str, said: str) -> None:
+    """255, and one line."""
+    (tmp_path / "wrong.yaml").write_text("- not\n- a mapping\n")
+    url = f"[placement_database]\nconnection = sqlite:///{tmp_path}/none.db\n"
+    done = status(tmp_path, configuration(tmp_path, text + url))
+    assert (done.returncode, done.stdout) == (255, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_configuration_is_shown_without_its_secrets(tmp_path: Path) -> None:
+    """Each value with the file or the variable that says so; what has no effect is named."""
+    source = configuration(
+        tmp_path,
+        "[api]\nauth_strategy = keystone\nauth_stratgy = noauth2\n"
+        "[placement_database]\nconnection = postgresql://berth:geheim@db/placement\n"
+        "[keystone_authtoken]\nauth_type = password\npassword = geheim\nusername = placement\n",
+    )
+    done = run_berth(
+        tmp_path,
+        *("config", "show", "--set", "--json", "--config-file", source),
+        variables={"OS_PLACEMENT__MAX_ALLOCATION_CANDIDATES": "7"},
+    )
+    assert done.returncode == 0
+    assert "geheim" not in done.stdout + done.stderr
+    shown = {(one["group"], one["name"]): one for one in json.loads(done.stdout)}
+    assert {name: one["value"] for name, one in shown.items()} == {
+        ("api", "auth_strategy"): "keystone",
+        ("keystone_authtoken", "auth_type"): "password",
+        ("keystone_authtoken", "password"): "***",
+        ("keystone_authtoken", "username"): "placement",
+        ("placement", "max_allocation_candidates"): "7",
+        ("placement_database", "connection"): "postgresql://berth:***@db/placement",
+    }
+    by_environment = shown.pop(("placement", "max_allocation_candidates"))
+    assert by_environment["source"] == "OS_PLACEMENT__MAX_ALLOCATION_CANDIDATES"
+    assert {one["source"] for one in shown.values()} == {source}
+    assert done.stderr == f"berth: [api]auth_stratgy in {source}: there is no such option\n"
+
+
+def test_the_whole_configuration_reads_like_a_file(tmp_path: Path) -> None:
+    """Defaults too, group by group."""
+    done = run_berth(tmp_path, "config", "show")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [line.partition("#")[0].rstrip() for line in done.stdout.splitlines()]
+    assert lines[lines.index("[workarounds]") + 1] == "optimize_for_wide_provider_trees = False"
+    assert "[cors]" in lines
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes(tmp_path: Path, shell: str) -> None:
+    """The script asks berth itself what could follow."""
+    script = run_berth(tmp_path, "completion", shell)
+    assert script.returncode == 0
+    assert "_BERTH_COMPLETE" in script.stdout
+
+
+def test_what_could_follow(tmp_path: Path) -> None:
+    """As bash asks."""
+    asked = {"_BERTH_COMPLETE": "bash_complete", "COMP_WORDS": "berth db ", "COMP_CWORD": "2"}
+    done = run_berth(tmp_path, variables=asked)
+    assert "plain,upgrade" in done.stdout
