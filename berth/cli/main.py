@@ -19,6 +19,7 @@ from berth.cli.config_show import config
 from berth.cli.db import db
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import failure_for
+from berth.cli.policy import policy
 from berth.cli.serve import serve
 from berth.cli.status import status
 
@@ -36,6 +37,7 @@ cli.add_command(serve)
 cli.add_command(db)
 cli.add_command(status)
 cli.add_command(config)
+cli.add_command(policy)
 cli.add_command(completion)
 
 

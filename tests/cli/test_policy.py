@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth policy`: who may do what."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from berth.cli.exit_codes import ExitCode
+from berth.cli.policy import auditor_file
+from tests.cli.test_commands import assert_fails, on
+from tests.e2e.serving import run_berth
+
+LIST = "placement:traits:list"
+
+
+def policed(folder: Path, text: str = "") -> str:
+    """A configuration beside which a policy file with this text lies."""
+    (folder / "policy.yaml").write_text(text)
+    return on(folder, f"sqlite:///{folder}/berth.db")
+
+
+def admitted(folder: Path, source: str, *arguments: str) -> dict[str, bool]:
+    """What `berth policy check` says of each rule."""
+    done = run_berth(folder, "policy", "check", "--config-file", source, *arguments)
+    assert done.stderr == ""
+    words = [line.split() for line in done.stdout.splitlines()]
+    return {name: said == "yes" for said, name, *_ in words}
+
+
+def test_the_rules_in_force(tmp_path: Path) -> None:
+    """With what files have overridden, and the requests that each guards."""
+    source = policed(tmp_path, f'"{LIST}": "role:guest"\n')
+    done = run_berth(tmp_path, "policy", "list", "--json", "--config-file", source)
+    rules = {one["name"]: one for one in json.loads(done.stdout)}
+    assert rules[LIST] == {
+        "name": LIST,
+        "check": "role:guest",
+        "is_default": False,
+        "requests": ["GET /traits"],
+    }
+    assert rules["placement:reshaper:reshape"]["is_default"]
+    plain = run_berth(tmp_path, "policy", "list", "--config-file", source)
+    assert f"{LIST}: role:guest  (overridden)\n    GET /traits\n" in plain.stdout
+
+
+def test_what_roles_may_do(tmp_path: Path) -> None:
+    """The defaults: who reshapes, and whose usages a reader sees."""
+    source = policed(tmp_path)
+    administrator = admitted(tmp_path, source, "--role", "admin")
+    assert [name for name, yes in administrator.items() if not yes] == [
+        "placement:reshaper:reshape"
+    ]
+    assert all(admitted(tmp_path, source, "--role", "service").values())
+    reader = admitted(tmp_path, source, "--role", "reader", "--project", "p")
+    assert [name for name, yes in reader.items() if yes] == ["placement:usages"]
+    of_another = ("--role", "reader", "--project", "p", "--target-project", "q")
+    assert not any(admitted(tmp_path, source, *of_another).values())
+    assert not any(admitted(tmp_path, source, "--role", "admin", "--system").values())
+
+
+def test_a_script_can_ask(tmp_path: Path) -> None:
+    """One rule or several; the exit code says whether all of them admit."""
+    source = policed(tmp_path)
+    ask = ("policy", "check", "--config-file", source, "--role", "admin", LIST)
+    assert run_berth(tmp_path, *ask).returncode == ExitCode.OK
+    assert run_berth(tmp_path, *ask, "placement:reshaper:reshape").returncode == 1
+    wrong = run_berth(tmp_path, *ask, "placement:traits:lost")
+    assert_fails(wrong, ExitCode.USAGE, "no rule placement:traits:lost", "berth policy list")
+
+
+@pytest.mark.parametrize("command", ["list", "check"])
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, command: str) -> None:
+    """No rule is shown that is not in force."""
+    source = policed(tmp_path, "- not a mapping\n")
+    done = run_berth(tmp_path, "policy", command, "--config-file", source)
+    assert_fails(done, ExitCode.CONFIGURATION, "policy files", "policy.yaml")
+
+
+def test_a_sample_has_every_rule_and_changes_nothing(tmp_path: Path) -> None:
+    """All of it is commented out."""
+    done = run_berth(tmp_path, "policy", "sample")
+    assert done.returncode == ExitCode.OK
+    assert f'#"{LIST}": "rule:admin_or_service_api"' in done.stdout
+    assert all(line.startswith("#") or not line for line in done.stdout.splitlines())
+
+
+def test_an_auditor_looks_and_changes_nothing(tmp_path: Path) -> None:
+    """The file that `berth policy sample --auditor` prints, put into policy.d."""
+    source = policed(tmp_path)
+    (tmp_path / "policy.d").mkdir()
+    printed = run_berth(tmp_path, "policy", "sample", "--auditor").stdout
+    assert printed == auditor_file()
+    (tmp_path / "policy.d" / "auditor.yaml").write_text(printed)
+    may = admitted(tmp_path, source, "--role", "auditor")
+    rules = json.loads(
+        run_berth(tmp_path, "policy", "list", "--json", "--config-file", source).stdout
+    )
+    for rule in rules:
+        if rule["requests"]:
+            looks = all(request.startswith("GET ") for request in rule["requests"])
+            assert may[rule["name"]] == looks, rule["name"]
+    assert all(admitted(tmp_path, source, "--role", "service").values())
