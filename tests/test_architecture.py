@@ -47,7 +47,8 @@ BELONGS_TO: dict[str, set[str]] = {
     "oslo_config": {"api", "cli", "config", "deploy", "direct", "wsgi"},
     "oslo_policy": {"api", "config"},
     "oslo_middleware": {"api", "config"},
-    "keystoneauth1": {"direct"},
+    # Its options stand in [keystone_authtoken].
+    "keystoneauth1": {"config", "direct"},
 }
 
 #: The parts whose results can be repeated: the time and chance come in as arguments.

@@ -22,9 +22,10 @@ from typing import Any, NamedTuple, NoReturn
 from oslo_config import cfg
 from oslo_context.context import RequestContext
 from oslo_policy import _checks as checks
-from oslo_policy import policy
+from oslo_policy import generator, policy
 
 from berth.api.errors import Refused
+from berth.config import PROJECT
 
 LOG = logging.getLogger(__name__)
 
@@ -308,8 +309,13 @@ def create_enforcer(conf: cfg.ConfigOpts) -> policy.Enforcer:
 def get_enforcer() -> policy.Enforcer:
     """The enforcer that oslo.policy's command line tools work with."""
     conf = cfg.ConfigOpts()
-    conf([], project="placement")
+    conf([], project=PROJECT)
     return create_enforcer(conf)
+
+
+def print_sample() -> None:
+    """Print a policy file with every rule and its default, commented out."""
+    generator.generate_sample(["--namespace", PROJECT])
 
 
 class Subject:

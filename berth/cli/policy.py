@@ -7,11 +7,10 @@ from typing import Final, NamedTuple
 
 import click
 from oslo_context.context import RequestContext
-from oslo_policy import generator
 
 from berth import deploy
 from berth.api.errors import Refused
-from berth.api.policy import ROUTE_RULES, Policy, create_enforcer
+from berth.api.policy import ROUTE_RULES, Policy, create_enforcer, print_sample
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.options import ConfigurationSource, configured
@@ -57,7 +56,7 @@ def sample(auditor: bool) -> None:
     if auditor:
         click.echo(auditor_file(), nl=False)
     else:
-        generator.generate_sample(["--namespace", "placement"])
+        print_sample()
 
 
 @policy.command()
@@ -96,7 +95,9 @@ def check(
         system_scope="all" if system else None,
         overwrite=False,
     )
-    target = {"project_id": target_project, "user_id": user} if target_project else None
+    target: dict[str, str | None] | None = (
+        {"project_id": target_project, "user_id": user} if target_project else None
+    )
     in_force = Policy(conf)
     refused = False
     for name in rules or known:

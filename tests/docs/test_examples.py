@@ -25,7 +25,7 @@ from tests.docs.pages import FENCE, PAGES, ROOT, Block, blocks
 KINDS = {
     *("sh", "python", "ini", "yaml", "json"),
     *("{include} ../README.md", "{include} ../CONTRIBUTING.md", "{include} ../CHANGELOG.md"),
-    "{include} performance/results.md",
+    *("{include} performance/results.md", "{include} performance/engines/results.md"),
     *("{toctree}", "{berth-options}", "{berth-commands}", "{berth-exit-codes}", "{berth-policy}"),
     *("console", "text", "http"),
 }
