@@ -81,11 +81,15 @@ class CommitStamp(NamedTuple):
 
 
 class _CommitFailed(CommitFailed):
-    """A COMMIT that would have moved this process's row of the clock to `writer`."""
+    """A COMMIT that would have moved this process's row of the clock to `writer`, noting what it
+    touched."""
 
-    def __init__(self, writer: journal.Writer, error: exc.DBAPIError) -> None:
+    def __init__(
+        self, writer: journal.Writer, touched: journal.Touched, error: exc.DBAPIError
+    ) -> None:
         super().__init__(str(error))
         self.writer = writer
+        self.touched = touched
         self.error = error
 
 
@@ -420,7 +424,7 @@ class Database:
         except _CommitFailed as failure:
             # Whatever comes of asking, a row of the clock that another may hold is not ours.
             self._writer = None
-            if not self._has_committed(failure.writer):
+            if not self._has_committed(failure):
                 raise failure.error from failure
             self._writer = failure.writer
 
@@ -445,12 +449,11 @@ class Database:
         except exc.DBAPIError as error:
             if self.dialect.is_transient(error.orig):
                 raise
-            raise _CommitFailed(writer, error) from error
+            raise _CommitFailed(writer, touched, error) from error
         self._writer = writer
 
-    def _has_committed(self, writer: journal.Writer) -> bool:
-        """Whether the commit that moved the clock to `writer` took place, though it did not say so;
-        if not, it never will.
+    def _has_committed(self, failure: _CommitFailed) -> bool:
+        """Whether a commit took place, though it did not say so; if not, it never will.
 
         Raises:
             _OutcomeUnknown: the database cannot be asked.
@@ -458,7 +461,7 @@ class Database:
         deadline = time.monotonic() + _OUTCOME_S_MAX
         while True:
             try:
-                return self._outcome_of(writer)
+                return self._outcome_of(failure)
             except exc.SQLAlchemyError as error:
                 if self.dialect.is_embedded or time.monotonic() > deadline:
                     raise _OutcomeUnknown(
@@ -467,7 +470,7 @@ class Database:
                     ) from error
             self._sleep(_OUTCOME_PAUSE_S)
 
-    def _outcome_of(self, writer: journal.Writer) -> bool:
+    def _outcome_of(self, failure: _CommitFailed) -> bool:
         """Its note in the journal is a part of the commit, and nobody else can have written that.
 
         A server may be about to commit still. It holds the row of the clock then; so that row is
@@ -475,10 +478,11 @@ class Database:
         """
         if not self.dialect.is_embedded:
             with self._writing.use(self.dialect.begin_writing) as run:
-                journal.fence(self._begun(run), writer, self._now())
+                tx = self._begun(run)
+                journal.fence(tx, failure.writer, failure.touched, self._now())
                 run.commit()
         with self.engine.connect() as connection:
-            return journal.has_noted(connection, writer)
+            return journal.has_noted(connection, failure.writer)
 
     def _enrolled(self) -> journal.Writer:
         """A row of the clock for this process, committed before it is used: whose seq has moved

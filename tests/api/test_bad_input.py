@@ -5,12 +5,13 @@ The reading back covers the whole state. Which 4xx it is, where that is part of 
 said in the tests of each route; here it only must not be our fault.
 """
 
+import json
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.api import configured
@@ -587,10 +588,20 @@ def test_any_json_in_any_place(
 def test_any_bytes_as_a_body(
     ground: Client, target: tuple[World, dict[str, Write]], name: str, body: bytes
 ) -> None:
-    """They are never what a route wants."""
+    """They are never what a route wants, unless they happen to be an object of JSON: hypothesis
+    tries what stands in quotes in the code, too."""
+    assume(not is_json_object(body))
     write = target[1][name]
     answer = ground.request(write.method, write.path, body=body, headers=JSON)
     assert_our_client_is_at_fault(answer)
+
+
+def is_json_object(body: bytes) -> bool:
+    """Whether some bytes are what `test_any_json_in_any_place` is about."""
+    try:
+        return isinstance(json.loads(body), dict)
+    except ValueError:
+        return False
 
 
 @st.composite

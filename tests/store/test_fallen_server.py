@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""InnoDB shows a commit before it is on disk: a server that falls in between has shown what never
+was, and an index may have taken it over."""
+
+from __future__ import annotations
+
+from sqlalchemy import text
+
+from berth.index import Index
+from berth.store import journal
+from berth.store.database import Database
+from berth.store.journal import Touched, Writer
+from berth.store.transaction import Tx
+from tests.store.fleet import add_provider, claim, holding
+
+
+def heads(db: Database) -> dict[int, int]:
+    """writer -> seq."""
+    with db.read() as tx:
+        rows = tx.connection.execute(text("SELECT id, seq FROM berth_writer"))
+        return {writer: seq for writer, seq in rows}  # noqa: C416 - rows are no pairs to mypy
+
+
+def last_commit(db: Database, before: dict[int, int]) -> Writer:
+    """The only commit since."""
+    ((writer, seq),) = heads(db).items() - before.items()
+    return Writer(writer, seq)
+
+
+def take_back(db: Database, commit: Writer) -> Touched:
+    """Make the first claim of a fleet one that never was; what it had touched."""
+    of_commit = f"writer_id = {commit.id} AND seq = {commit.seq}"
+
+    def unit(tx: Tx) -> Touched:
+        provider = tx.connection.scalar(
+            text(f"SELECT provider_id FROM berth_journal WHERE {of_commit}")
+        )
+        assert provider is not None
+        for statement in (
+            f"DELETE FROM berth_journal WHERE {of_commit}",
+            f"UPDATE berth_writer SET seq = seq - 1 WHERE id = {commit.id}",
+            "DELETE FROM allocations",
+            "DELETE FROM consumers",
+            "UPDATE berth_usages SET used = 0",
+        ):
+            tx.connection.execute(text(statement))
+        return Touched(frozenset(), frozenset({provider}))
+
+    return db.write_unnoted(unit)
+
+
+def test_what_a_fallen_server_had_shown_is_forgotten(db: Database, other: Database) -> None:
+    """Who finds that its commit is not there lets every index look again at what it had touched,
+    though the count stands where they have seen it already."""
+    index = Index(other)
+    add_provider(db, 1, VCPU=8)
+    before = heads(db)
+    claim(db, holding(1, {1: {"VCPU": 2}}))
+    commit = last_commit(db, before)
+    assert index.check() == []
+    touched = take_back(db, commit)
+    db.write_unnoted(lambda tx: journal.fence(tx, commit, touched, tx.now))
+    assert index.check() == []
+    with db.read() as tx:
+        assert not journal.has_noted(tx.connection, commit)
+
+
+def test_a_commit_that_is_there_is_left_alone(db: Database, other: Database) -> None:
+    """Its note says so, and the clock stands where it was."""
+    index = Index(other)
+    add_provider(db, 1, VCPU=8)
+    before = heads(db)
+    claim(db, holding(1, {1: {"VCPU": 2}}))
+    commit = last_commit(db, before)
+    after = heads(db)
+    touched = Touched(frozenset(), frozenset({1}))
+    db.write_unnoted(lambda tx: journal.fence(tx, commit, touched, tx.now))
+    assert heads(db) == after
+    with db.read() as tx:
+        assert journal.has_noted(tx.connection, commit)
+    assert index.check() == []
