@@ -15,7 +15,7 @@ import contextlib
 import importlib.util
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
@@ -335,10 +335,11 @@ def register_known_opts(conf: cfg.ConfigOpts) -> dict[tuple[str, str], cfg.Opt]:
     """
     logging_opts = _logging_options.list_opts()[0][1]
     conf.register_opts(logging_opts)
-    known = [*_service_opts(), ("DEFAULT", logging_opts)]
-    for opts in _keystone_opts(conf):
-        conf.register_opts(opts, group=KEYSTONE_GROUP)
-        known.append((KEYSTONE_GROUP, opts))
+    known = [
+        *_service_opts(),
+        ("DEFAULT", logging_opts),
+        (KEYSTONE_GROUP, _register_keystone_opts(conf)),
+    ]
     return {(group, opt.dest): opt for group, opts in known for opt in opts}
 
 
@@ -351,22 +352,24 @@ def _service_opts() -> list[tuple[str, Sequence[cfg.Opt]]]:
     ]
 
 
-def _keystone_opts(conf: cfg.ConfigOpts) -> Iterator[Sequence[cfg.Opt]]:
+def _register_keystone_opts(conf: cfg.ConfigOpts) -> list[cfg.Opt]:
     """Those of [keystone_authtoken], of the plugin that it names too; none without Keystone."""
     if importlib.util.find_spec("keystonemiddleware") is None:
-        return
+        return []
     # Imported here: they are slow to load, and few commands need them.
     from keystoneauth1 import loading
     from keystoneauth1.exceptions import NoMatchingPlugin
-    from keystonemiddleware import auth_token  # type: ignore[import-untyped]
+    from keystonemiddleware import auth_token
 
-    yield from (opts for _, opts in auth_token.list_opts())
-    common = loading.get_auth_common_conf_options()
-    yield common
-    conf.register_opts(common, group=KEYSTONE_GROUP)
-    plugin = conf[KEYSTONE_GROUP].auth_type
-    with contextlib.suppress(NoMatchingPlugin):
-        yield loading.get_auth_plugin_conf_options(plugin) if plugin else []
+    opts = [opt for _, some in auth_token.list_opts() for opt in some]
+    opts += loading.get_auth_common_conf_options()
+    conf.register_opts(opts, group=KEYSTONE_GROUP)
+    if plugin := conf[KEYSTONE_GROUP].auth_type:
+        with contextlib.suppress(NoMatchingPlugin):
+            of_plugin = loading.get_auth_plugin_conf_options(plugin)
+            conf.register_opts(of_plugin, group=KEYSTONE_GROUP)
+            opts += of_plugin
+    return opts
 
 
 def list_opts() -> list[tuple[str, Sequence[cfg.Opt]]]:

@@ -60,7 +60,7 @@ def noauth2(application: WSGIApplication) -> WSGIApplication:
 def keystone(application: WSGIApplication, conf: cfg.ConfigOpts) -> WSGIApplication:
     """Let keystonemiddleware validate tokens, everywhere but on the version document."""
     # Imported here: it is slow to load, and only this strategy needs it.
-    from keystonemiddleware import auth_token  # type: ignore[import-untyped]
+    from keystonemiddleware import auth_token
 
     guarded: WSGIApplication = auth_token.AuthProtocol(application, {"oslo_config_config": conf})
 

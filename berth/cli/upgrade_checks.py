@@ -28,22 +28,24 @@ def upgrade_checks(database: Database, conf: cfg.ConfigOpts, remedy: str) -> Ite
         remedy: the command that does the data migrations.
     """
     left = schema.count_unmigrated(database)
-    code, details = Code.SUCCESS, None
-    if left.providers:
-        code = Code.FAILURE
-        details = (
-            f"{left.providers} resource provider(s) have no root provider id. Run the "
-            f'"{remedy}" command.'
-        )
-    yield Check("Missing Root Provider IDs", code, details)
-    code, details = Code.SUCCESS, None
-    if left.consumers:
-        code = Code.WARNING
-        details = (
-            f"{left.consumers} consumer(s) hold allocations and have no record. Run the "
-            f'"{remedy}" command.'
-        )
-    yield Check("Incomplete Consumers", code, details)
+    for title, count, code, what in (
+        (
+            "Missing Root Provider IDs",
+            left.providers,
+            Code.FAILURE,
+            "resource provider(s) have no root provider id",
+        ),
+        (
+            "Incomplete Consumers",
+            left.consumers,
+            Code.WARNING,
+            "consumer(s) hold allocations and have no record",
+        ),
+    ):
+        if count:
+            yield Check(title, code, f'{count} {what}. Run the "{remedy}" command.')
+        else:
+            yield Check(title, Code.SUCCESS, None)
     found: Result = common_checks.check_policy_json(UpgradeCommands(), conf)
     yield Check("Policy File JSON to YAML Migration", Code(found.code), found.details)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, Update, bindparam, delete, func, insert, select, update
 
 from berth.store.prepared import insert_of
 from berth.store.tables import berth_journal, berth_writer
@@ -54,18 +54,20 @@ _FORGET: Final = delete(berth_journal).where(
     _note.writer_id == bindparam("of_writer"), _note.seq <= bindparam("horizon")
 )
 
+
+def _counting_on(by: int) -> Update:
+    """Moves a writer's row, if it stands at the count that is known."""
+    return (
+        update(berth_writer)
+        .where(_writer.id == bindparam("of_writer"), _writer.seq == bindparam("known"))
+        .values(seq=_writer.seq + by, updated_at=bindparam("now"))
+    )
+
+
 #: PERF built once; building a statement takes longer than running it.
-_MOVE: Final = (
-    update(berth_writer)
-    .where(_writer.id == bindparam("of_writer"), _writer.seq == bindparam("known"))
-    .values(seq=_writer.seq + 1, updated_at=bindparam("now"))
-)
+_MOVE: Final = _counting_on(1)
 #: Past the count that somebody may have seen of a commit which is not there.
-_FENCE: Final = (
-    update(berth_writer)
-    .where(_writer.id == bindparam("of_writer"), _writer.seq == bindparam("known"))
-    .values(seq=_writer.seq + 2, updated_at=bindparam("now"))
-)
+_FENCE: Final = _counting_on(2)
 _NOTE: Final = insert_of(berth_journal, *berth_journal.c.keys())
 
 
@@ -135,8 +137,8 @@ def _write_notes(tx: Tx, writer: Writer, touched: Touched, now: datetime) -> Non
     )
 
 
-def _moved(tx: Tx, known: Writer, now: datetime) -> bool:
-    return tx.change(_MOVE, {"of_writer": known.id, "known": known.seq, "now": now}) == 1
+def _moved(tx: Tx, known: Writer, now: datetime, how: Update = _MOVE) -> bool:
+    return tx.change(how, {"of_writer": known.id, "known": known.seq, "now": now}) == 1
 
 
 def has_noted(connection: Connection, writer: Writer) -> bool:
@@ -157,8 +159,7 @@ def fence(tx: Tx, writer: Writer, touched: Touched, now: datetime) -> None:
     falls in between has shown what never was. So the count goes beyond that of the commit, and what
     it touched is noted there, for an index that has taken it over.
     """
-    moved = tx.change(_FENCE, {"of_writer": writer.id, "known": writer.seq - 1, "now": now})
-    if moved:
+    if _moved(tx, Writer(writer.id, writer.seq - 1), now, _FENCE):
         _write_notes(tx, Writer(writer.id, writer.seq + 1), touched, now)
 
 

@@ -38,12 +38,15 @@ ALL_WELL = """\
 """
 
 
-def run(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run one of the two commands on the folder's database, told by the environment."""
+def run(
+    folder: Path, program: str, *arguments: str, configured: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """Run one of the two commands on the folder's database, told by the environment if at all."""
     url = f"sqlite:///{folder}/placement.db"
+    told = {"OS_PLACEMENT_DATABASE__CONNECTION": url} if configured else {}
     return subprocess.run(
         [str(Path(sys.executable).with_name(program)), *arguments],
-        env={**environment(folder), "OS_PLACEMENT_DATABASE__CONNECTION": url},
+        env=environment(folder, **told),
         cwd=folder,
         capture_output=True,
         text=True,
@@ -198,15 +201,7 @@ def test_how_it_ends_without_anything_to_do(
 @pytest.mark.parametrize(("program", "code"), [("placement-manage", 1), ("placement-status", 255)])
 def test_a_configuration_without_a_database(tmp_path: Path, program: str, code: int) -> None:
     """One line, and what to do."""
-    done = subprocess.run(
-        [str(Path(sys.executable).with_name(program)), *_ANY[program]],
-        env=environment(tmp_path),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    done = run(tmp_path, program, *_ANY[program], configured=False)
     assert done.returncode == code
     assert done.stderr.startswith(f"{program}: no database is configured: set [placement_database]")
     assert done.stderr.count("\n") == 1
