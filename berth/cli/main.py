@@ -57,6 +57,10 @@ def main(args: Sequence[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        # What is still buffered would be written once more when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(ExitCode.OUTPUT_CLOSED)
     except Exception as error:  # noqa: BLE001 - the outermost edge
         if debug:
             traceback.print_exc()

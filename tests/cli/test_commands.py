@@ -13,7 +13,7 @@ import pytest
 import berth
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import failure_for
-from tests.e2e.serving import run_berth
+from tests.e2e.serving import BERTH, PATIENCE, environment, run_berth
 
 #: The newest revision of the original's history.
 HEAD = "a082b8bb98d0"
@@ -214,6 +214,20 @@ def test_a_mistake_of_ours_is_said_in_one_line() -> None:
     failure = failure_for(ZeroDivisionError("division by zero"))
     assert failure.code == ExitCode.INTERNAL
     assert "ZeroDivisionError: division by zero" in str(failure)
+
+
+def test_a_reader_who_has_seen_enough_ends_it_without_a_word(tmp_path: Path) -> None:
+    """As `berth policy sample | head` does."""
+    with subprocess.Popen(
+        [*BERTH, "policy", "sample"],
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as command:
+        assert command.stdout is not None and command.stderr is not None
+        command.stdout.close()
+        assert command.stderr.read() == b""
+        assert command.wait(PATIENCE) == ExitCode.OUTPUT_CLOSED
 
 
 def test_debug_adds_the_traceback(tmp_path: Path) -> None:

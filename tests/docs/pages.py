@@ -17,7 +17,14 @@ sys.path.insert(0, str(DOCS / "_ext"))
 from reference_text import expand  # noqa: E402
 
 #: Every page that people read: the site's, and those at the top of the tree.
-PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md"), *(ROOT / "changes").glob("README.md")])
+PAGES = sorted(
+    [
+        *DOCS.glob("*.md"),
+        *DOCS.glob("how-to/*.md"),
+        *ROOT.glob("*.md"),
+        *(ROOT / "changes").glob("README.md"),
+    ]
+)
 
 FENCE = re.compile(
     r"^(?P<fence>`{3,})(?P<kind>[^\n]*)\n(?P<text>.*?)^(?P=fence)$", re.DOTALL | re.MULTILINE

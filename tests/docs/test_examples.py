@@ -2,7 +2,7 @@
 """The examples of the documentation are what they say: they run, parse, and name what exists.
 
 What a fence promises is in CONTRIBUTING.md. The README's `sh` blocks run in
-`tests/e2e/test_readme.py`, against a server.
+`tests/e2e/test_readme.py`, against a server; those of `docs/how-to/` in `test_how_to.py`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from oslo_config import cfg, iniparser
 
 from berth.api.policy import list_rules
 from berth.config import register_logging, register_opts
+from tests.docs.how_to import HOW_TO
 from tests.docs.pages import FENCE, PAGES, ROOT, Block, blocks
 
 #: The kinds of fences that pages may have; the last row is never run.
@@ -69,8 +70,8 @@ def test_fences_say_what_they_hold(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_shell_examples_stand_where_they_are_run(page: Path) -> None:
-    """Only the README has some; elsewhere they would be printed and never tried."""
-    assert page == ROOT / "README.md" or not blocks(dedented(page), "sh")
+    """In the README and the how-tos; elsewhere they would be printed and never tried."""
+    assert page in (ROOT / "README.md", *HOW_TO) or not blocks(dedented(page), "sh")
 
 
 @pytest.mark.parametrize("block", examples("json"))

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every how-to of the documentation does what it says, command by command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.how_to import HOW_TO, follow
+
+
+@pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.stem)
+def test_a_how_to_works_as_it_is_printed(page: Path, tmp_path: Path) -> None:
+    """From an empty directory, with nothing but what the page says."""
+    home = tmp_path / "home"
+    home.mkdir()
+    follow(page, home)
