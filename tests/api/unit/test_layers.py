@@ -14,7 +14,8 @@ import pytest
 from oslo_context.context import RequestContext, get_current
 
 from berth.api import body
-from berth.api.auth import identify, noauth2
+from berth.api.auth.identity import identify
+from berth.api.auth.noauth2 import noauth2
 from berth.api.errors import MICROVERSION, REQUEST_ID, Refused, refusal_of, render
 from berth.api.faults import catch_faults
 from berth.api.request import Request

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`[api]auth_strategy = noauth2`: callers are who they say they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from berth.api.auth.identity import unauthorized
+from berth.api.errors import Refused
+
+ADMIN = "admin"
+
+
+def noauth2(application: WSGIApplication) -> WSGIApplication:
+    """Believe what callers say of themselves in `X-Auth-Token: user[:project]`.
+
+    For tests and for one's own machine. Source: spec/operations.md 1.2.
+    """
+
+    def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if environ.get("PATH_INFO") == "/":
+            return application(environ, start_response)
+        token = environ.get("HTTP_X_AUTH_TOKEN")
+        if token is None:
+            refused = Refused(401, "Send a token as X-Auth-Token: user, or user:project.")
+            return unauthorized(refused, environ, start_response)
+        user, _, project = token.partition(":")
+        environ["HTTP_X_USER_ID"] = user
+        if environ.get("HTTP_OPENSTACK_SYSTEM_SCOPE"):
+            environ.pop("HTTP_X_TENANT_ID", None)
+        else:
+            environ["HTTP_X_TENANT_ID"] = project or user
+        environ.setdefault("HTTP_X_ROLES", ADMIN if user == ADMIN else "")
+        return application(environ, start_response)
+
+    return layer
