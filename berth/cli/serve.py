@@ -31,7 +31,7 @@ from granian.server.mp import MPServer
 
 import berth
 from berth import deploy
-from berth.cli import affinity
+from berth.cli import affinity, service_manager
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed, naming_the_database
 from berth.cli.granian_environ import for_granian
@@ -135,6 +135,11 @@ def serve(source: ConfigurationSource, bind: str, workers: int, insecure_noauth:
         with naming_the_database(settings):
             deploy.open_prepared(settings).dispose()
         banner = describe(held, settings, workers=workers)
+
+        def announce() -> None:
+            click.echo(banner)
+            service_manager.tell_ready(banner.partition("\n")[0])
+
         try:
             run(
                 held,
@@ -142,7 +147,7 @@ def serve(source: ConfigurationSource, bind: str, workers: int, insecure_noauth:
                 workers=workers,
                 threads=threads_for(settings.admission),
                 pinned=settings.pin_workers,
-                announce=lambda: click.echo(banner),
+                announce=announce,
             )
         finally:
             deploy.settle(settings)
@@ -387,6 +392,11 @@ class Server(MPServer):
                 continue
             self._announce()
             return
+
+    def shutdown(self, exit_code: int = 0) -> None:
+        """Stop the workers, and say so first."""
+        service_manager.tell_stopping()
+        super().shutdown(exit_code)  # type: ignore[no-untyped-call]
 
     # As MPServer has it, which is not as its own base class says.
     def _spawn_worker(self, idx: int, target: Any, callback_loader: Any) -> Any:  # type: ignore[override]

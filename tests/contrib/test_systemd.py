@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The systemd unit: systemd finds nothing wrong with it, and berth works in its confinement."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from berth.cli.exit_codes import ExitCode
+from berth.cli.lifeline import STOP_S_MAX
+from tests.client import Client
+from tests.contrib import unit
+from tests.contrib.unit import Unit
+from tests.docs.pages import ROOT
+from tests.e2e.serving import PATIENCE, environment, stop
+
+FOLDER = ROOT / "contrib" / "systemd"
+UNIT = Unit(FOLDER / "berth.service")
+BERTH = "/opt/berth/bin/berth"
+
+needs_systemd = pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed"
+)
+
+
+@contextmanager
+def manager(home: Path) -> Iterator[socket.socket]:
+    """Where a service manager listens to what its services say."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(str(home / "notify"))
+        listening.settimeout(PATIENCE)
+        yield listening
+
+
+def said(listening: socket.socket) -> dict[str, str]:
+    """The next that a service says."""
+    return dict(line.split("=", 1) for line in listening.recv(4096).decode().splitlines())
+
+
+def confined(home: Path, *command: str, **variables: str) -> subprocess.Popen[bytes]:
+    """A command under the confinement of the unit."""
+    return subprocess.Popen(
+        [sys.executable, "-m", unit.__name__, str(UNIT.path), *command],
+        env=environment(home, **variables),
+        cwd=home,
+        stdout=subprocess.DEVNULL,
+        stderr=(home / "stderr").open("w"),
+        start_new_session=True,
+    )
+
+
+@needs_systemd
+@pytest.mark.parametrize("drop_in", [None, "privileged-port.conf"])
+def test_systemd_takes_the_unit(tmp_path: Path, drop_in: str | None) -> None:
+    """Not a word about it, once the program that it starts and its user are there."""
+    here = tmp_path / "berth.service"
+    here.write_text(
+        UNIT.path.read_text()
+        .replace(BERTH, shutil.which("true") or "")
+        .replace("=placement\n", "=root\n")
+    )
+    if drop_in:
+        (tmp_path / "berth.service.d").mkdir()
+        shutil.copy(FOLDER / drop_in, tmp_path / "berth.service.d")
+    verified = subprocess.run(
+        ["systemd-analyze", "verify", here], capture_output=True, text=True, check=False
+    )
+    assert (verified.returncode, verified.stderr) == (0, "")
+
+
+@needs_systemd
+def test_systemd_finds_little_exposed() -> None:
+    """On its scale from 0 to 10; what is left is that berth has a network and makes threads."""
+    judged = subprocess.run(
+        ["systemd-analyze", "security", "--offline=yes", "--threshold=15", UNIT.path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert judged.returncode == 0, judged.stdout + judged.stderr
+
+
+@pytest.mark.skipif(shutil.which("systemd-sysusers") is None, reason="no systemd-sysusers")
+def test_the_user_can_be_made(tmp_path: Path) -> None:
+    """Where no deployment has made it before."""
+    (tmp_path / "etc").mkdir()
+    made = subprocess.run(
+        ["systemd-sysusers", f"--root={tmp_path}", FOLDER / "berth.sysusers"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+    (user,) = [
+        line.split(":")
+        for line in (tmp_path / "etc/passwd").read_text().splitlines()
+        if line.startswith(f"{UNIT['User']}:")
+    ]
+    assert user[5] == f"/var/lib/{UNIT['StateDirectory']}"
+
+
+@needs_systemd
+def test_berth_serves_in_the_confinement_of_the_unit(tmp_path: Path) -> None:
+    """Started by the unit's own command; it says when it answers, and when it stops."""
+    conf = tmp_path / "placement.conf"
+    conf.write_text(
+        f"[api]\nauth_strategy = noauth2\n"
+        f"[placement_database]\nconnection = sqlite:///{tmp_path}/berth.db\n"
+    )
+    program, *arguments = UNIT.command(
+        {"BERTH_BIND": "127.0.0.1:0", "BERTH_OPTIONS": f"--config-file {conf}"}
+    )
+    assert program == BERTH
+    here = str(Path(sys.executable).with_name("berth"))
+    with manager(tmp_path) as listening:
+        service = confined(tmp_path, here, *arguments, NOTIFY_SOCKET=f"{tmp_path}/notify")
+        try:
+            ready = said(listening)
+            found = re.search(r"serves (\S+), 2 workers", ready["STATUS"])
+            assert ready["READY"] == "1" and found, (tmp_path / "stderr").read_text()
+            client = Client.at(found[1])
+            assert client.post("/resource_providers", json={"name": "cn1"}).status == 200
+            asked = "/allocation_candidates?resources=VCPU:1"
+            assert client.get(asked).json["allocation_requests"] == []
+            service.send_signal(signal.SIGTERM)
+            assert said(listening)["STOPPING"] == "1"
+            assert service.wait(PATIENCE) == ExitCode.OK
+        finally:
+            stop(service)
+
+
+@needs_systemd
+@pytest.mark.parametrize(
+    "forbidden",
+    [
+        "import mmap; mmap.mmap(-1, 4096, prot=mmap.PROT_WRITE | mmap.PROT_EXEC)",
+        "import os; os.chroot('.')",
+        "import socket; socket.socket(socket.AF_NETLINK)",
+    ],
+)
+def test_the_confinement_confines(tmp_path: Path, forbidden: str) -> None:
+    """So that the test above shows something: root itself may not do what the unit forbids."""
+    process = confined(tmp_path, sys.executable, "-c", forbidden)
+    assert process.wait(PATIENCE) == 1
+    assert "PermissionError" in (tmp_path / "stderr").read_text()
+
+
+def test_what_does_not_go_away_by_itself_is_not_tried_again() -> None:
+    """Another start does not mend a configuration; a database or an address may come back."""
+    prevented = {int(code) for code in UNIT["RestartPreventExitStatus"].split()}
+    assert UNIT["Restart"] == "on-failure"
+    assert prevented == {
+        ExitCode.CONFIGURATION,
+        ExitCode.USAGE,
+        ExitCode.SCHEMA,
+        ExitCode.UNSUPPORTED,
+        ExitCode.UNSAFE,
+    }
+
+
+def test_requests_in_flight_have_the_time_that_berth_gives_them() -> None:
+    """systemd kills only what berth itself would have given up, and lets berth tell its workers."""
+    assert int(UNIT["TimeoutStopSec"]) > STOP_S_MAX
+    assert UNIT["KillMode"] == "mixed"
