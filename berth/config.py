@@ -24,6 +24,7 @@ from oslo_config import cfg
 from oslo_log import _options as _logging_options
 from oslo_log import log
 from oslo_middleware import cors, http_proxy_to_wsgi
+from oslo_middleware import opts as middleware_opts
 from oslo_policy import opts as policy_opts
 
 import berth
@@ -349,6 +350,7 @@ def _service_opts() -> list[tuple[str, Sequence[cfg.Opt]]]:
         *policy_opts.list_opts(),
         ("cors", cors.OPTS),
         ("oslo_middleware", http_proxy_to_wsgi.OPTS),
+        *middleware_opts.list_opts_healthcheck(),
     ]
 
 

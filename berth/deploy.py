@@ -20,7 +20,7 @@ from oslo_config import cfg
 from oslo_log import log
 
 import berth
-from berth.api import log_format
+from berth.api import log_format, operations
 from berth.api.app import create_app
 from berth.api.policy import create_enforcer
 from berth.config import (
@@ -131,6 +131,15 @@ def check_policy(settings: Settings) -> None:
             f"the policy files ({settings.conf.oslo_policy.policy_file}, and those of policy_dirs) "
             f"cannot be read: {' '.join(str(error).split())}"
         ) from error
+
+
+def check_health(settings: Settings) -> None:
+    """Set the health check up once, so that what cannot be is told of before anything is served.
+
+    Raises:
+        ConfigurationError: the `[healthcheck]` group asks for it.
+    """
+    operations.healthcheck(settings.conf)
 
 
 def is_absent(settings: Settings) -> bool:

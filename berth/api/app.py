@@ -22,7 +22,9 @@ from berth.api.body import check_content_headers
 from berth.api.errors import Refused
 from berth.api.faults import catch_faults
 from berth.api.microversion import SERVICE_TYPE
+from berth.api.operations import answer_probes
 from berth.api.policy import Policy
+from berth.api.readiness import Readiness
 from berth.api.rendering import STATUS_LINES
 from berth.api.request import Request, Response, Services
 from berth.api.request_log import log_requests
@@ -44,6 +46,9 @@ def create_app(
 
     Args:
         authentication: the layer that says who calls; none: that of the configured strategy.
+
+    Raises:
+        ConfigurationError: the health check cannot be as it is configured.
     """
     services = Services(
         settings=settings,
@@ -66,6 +71,7 @@ def create_app(
     application = admit(settings.admission)(application)
     if settings.conf.cors.allowed_origin:
         application = cors.CORS(application, settings.conf)
+    application = answer_probes(settings.conf, Readiness(db, index))(application)
     application = log_requests(application)
     if settings.enable_proxy_headers_parsing:
         application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, settings.conf)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from wsgiref.types import WSGIEnvironment
 
 JSON = "application/json"
 HTML = "text/html"
@@ -17,6 +18,12 @@ TEXT = "text/plain"
 _TOKEN = r"[^\s/;,=\"]+"
 _RANGE = re.compile(rf"({_TOKEN}/{_TOKEN})((?:\s*;\s*{_TOKEN}=(?:{_TOKEN}|\"[^\"]*\"))*)\Z")
 _QUALITY = re.compile(r"(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\Z")
+
+
+def settle(environ: WSGIEnvironment) -> None:
+    """Make an `Accept` that is absent, empty or `*/*` say JSON, for libraries too to answer so."""
+    if environ.get("HTTP_ACCEPT", "*/*") in ("", "*/*"):
+        environ["HTTP_ACCEPT"] = JSON
 
 
 @lru_cache(maxsize=64)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The outermost layer of our own: it names each request, and logs how each one ended.
 
-Source: spec/operations.md 4 and spec/rest-api.md 1.7. Below this layer `Accept` is settled: absent,
-empty and `*/*` have become JSON.
+Source: spec/operations.md 4 and spec/rest-api.md 1.7.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from oslo_context.context import RequestContext
 
 from berth.api.errors import MICROVERSION, REQUEST_ID
-from berth.api.media_types import JSON
 
 LOG = logging.getLogger("placement.requestlog")
 
@@ -31,6 +29,10 @@ _GLOBAL_REQUEST_ID = "openstack.global_request_id"
 _GLOBAL_ID_FORM = re.compile(r"req-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
 #: What a query may have in it, the percent signs that quote the rest included.
 _QUERY_AS_IT_CAME = string.punctuation
+
+#: Where `berth.api.operations` notes that a probe asks: there is one every few seconds, so what is
+#: answered 2xx is logged at DEBUG.
+PROBE = "berth.probe"
 
 _END = "%s %s status: %s len: %s microversion: %s"
 
@@ -51,8 +53,6 @@ def log_requests(application: WSGIApplication) -> WSGIApplication:
         # What is logged before `identify` knows the caller, or instead of it, must not bear the
         # name of whom this thread served last.
         RequestContext(request_id=request_id, global_request_id=environ.get(_GLOBAL_REQUEST_ID))
-        if environ.get("HTTP_ACCEPT", "*/*") in ("", "*/*"):
-            environ["HTTP_ACCEPT"] = JSON
         if LOG.isEnabledFor(logging.DEBUG):
             LOG.debug("Starting request: %s %s", environ.get("REMOTE_ADDR"), _request_line(environ))
 
@@ -62,8 +62,9 @@ def log_requests(application: WSGIApplication) -> WSGIApplication:
             exc_info: ExceptionInfo | None = None,
         ) -> Any:
             headers.append((REQUEST_ID_HEADER, request_id))
-            if LOG.isEnabledFor(logging.INFO):
-                _log_end(environ, status, headers)
+            level = logging.DEBUG if PROBE in environ and status[0] == "2" else logging.INFO
+            if LOG.isEnabledFor(level):
+                _log_end(level, environ, status, headers)
             if exc_info is None:
                 return start_response(status, headers)
             return start_response(status, headers, exc_info)
@@ -73,16 +74,16 @@ def log_requests(application: WSGIApplication) -> WSGIApplication:
     return layer
 
 
-def _log_end(environ: WSGIEnvironment, status: str, headers: list[tuple[str, str]]) -> None:
+def _log_end(
+    level: int, environ: WSGIEnvironment, status: str, headers: list[tuple[str, str]]
+) -> None:
     length = next((value for name, value in headers if name.lower() == "content-length"), "-")
     minor = environ.get(MICROVERSION)
     version = "-" if minor is None else f"1.{minor}"
     client = environ.get("REMOTE_ADDR", "-")
     arguments = (client, _request_line(environ), status[:3], length, version)
-    # LOG.info would first walk the stack to find out that it was called from here.
-    LOG.handle(
-        LOG.makeRecord(LOG.name, logging.INFO, __file__, 0, _END, arguments, None, "_log_end")
-    )
+    # LOG.log would first walk the stack to find out that it was called from here.
+    LOG.handle(LOG.makeRecord(LOG.name, level, __file__, 0, _END, arguments, None, "_log_end"))
 
 
 def _request_line(environ: WSGIEnvironment) -> str:

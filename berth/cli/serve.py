@@ -129,6 +129,7 @@ def serve(source: ConfigurationSource, bind: str, workers: int, insecure_noauth:
     settings = read_settings(conf)
     deploy.check_supported(settings)
     deploy.check_policy(settings)
+    deploy.check_health(settings)
     address = parse_bind(bind)
     refuse_strangers(address, settings, insecure_noauth=insecure_noauth)
     with reserved(address) as held:

@@ -20,6 +20,7 @@ OPTION_SOURCES = (
     "oslo.policy",
     "oslo.middleware.cors",
     "oslo.middleware.http_proxy_to_wsgi",
+    "oslo.middleware.healthcheck",
     "oslo.log",
 )
 

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Health: `/healthcheck`, `/livez` and `/readyz`, as load balancers and orchestrators ask them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+
+from berth.api.operations import OPERATIONS
+from berth.api.readiness import NotReady, Readiness
+from berth.config import ConfigurationError
+from berth.index import Index
+from berth.index.snapshot import Snapshot
+from berth.store import schema
+from berth.store.database import Database
+from tests.api import configured
+from tests.client import Client
+
+pytestmark = pytest.mark.in_process
+
+PROBES = [path for path, rule in OPERATIONS.items() if rule is None]
+
+#: Somebody without a token.
+NOBODY: dict[str, str] = {}
+
+
+@pytest.fixture
+def nobody(client: Client) -> Client:
+    """A caller without a token, of a service whose database is there."""
+    return client.acting_as(NOBODY)
+
+
+@pytest.mark.parametrize("path", PROBES)
+def test_a_probe_needs_no_token(nobody: Client, path: str) -> None:
+    """Whoever watches over a service has none; and asks by GET, or by HEAD for the status alone."""
+    assert nobody.get(path, version=None).status == 200
+    head = nobody.request("HEAD", path, version=None)
+    assert head.status in (200, 204)
+    assert head.body == b""
+
+
+@pytest.mark.parametrize("path", OPERATIONS)
+def test_a_probe_is_only_ever_asked(nobody: Client, path: str) -> None:
+    """Any other method is 405, with the methods that there are."""
+    refused = nobody.post(path, json={})
+    assert refused.status == 405
+    assert refused.headers["allow"] == "GET, HEAD"
+    assert "POST" in refused.detail
+
+
+def test_the_health_check_speaks_as_oslo_middleware_does(nobody: Client) -> None:
+    """Plain text, unless JSON is asked for by its name."""
+    for headers in ({}, {"Accept": "*/*"}):
+        plain = nobody.get("/healthcheck", headers=headers)
+        assert plain.headers["content-type"] == "text/plain; charset=UTF-8"
+    as_json = nobody.get("/healthcheck", headers={"Accept": "application/json"})
+    assert as_json.json == {"detailed": False, "reasons": []}
+
+
+def test_liveness_and_readiness_say_that_all_is_well(nobody: Client) -> None:
+    """In one word, which nobody is to keep."""
+    for path in ("/livez", "/readyz"):
+        answer = nobody.get(path)
+        assert answer.json == {"status": "ok"}
+        assert answer.headers["cache-control"] == "no-store"
+
+
+def test_a_file_takes_a_service_out_of_the_balance(tmp_path: Path) -> None:
+    """As with any OpenStack service: `disable_by_file`."""
+    marker = tmp_path / "maintenance"
+    service = configured.serve(
+        tmp_path, f"[healthcheck]\nbackends = disable_by_file\ndisable_by_file_path = {marker}\n"
+    ).acting_as(NOBODY)
+    there = service.get("/healthcheck")
+    assert (there.status, there.text) == (200, "OK")
+    marker.touch()
+    refused = service.get("/healthcheck")
+    assert (refused.status, refused.text) == (503, "DISABLED BY FILE")
+    assert service.request("HEAD", "/healthcheck").status == 503
+    assert service.get("/livez").status == 200
+
+
+def test_the_health_check_can_be_kept_from_others(tmp_path: Path) -> None:
+    """Those who are not among `allowed_source_ranges` are asked for a token, as on any path."""
+    settings = "[healthcheck]\nallowed_source_ranges = 192.0.2.0/24\n"
+    service = configured.serve(tmp_path, settings).acting_as(NOBODY)
+    assert service.get("/healthcheck").status == 401
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("backends = disable_by_fil", "[healthcheck]backends names disable_by_fil, and there are "),
+        ("backends = disable_by_file,enable_by_files", "[healthcheck]backends: "),
+        ("allowed_source_ranges = 192.0.2.0/99", "[healthcheck]allowed_source_ranges: '192.0.2.0"),
+    ],
+)
+def test_a_health_check_that_cannot_be_is_told_of_at_start(
+    tmp_path: Path, settings: str, said: str
+) -> None:
+    """In one line, before anything is served."""
+    with pytest.raises(ConfigurationError) as told:
+        configured.serve(tmp_path, f"[healthcheck]\n{settings}\n")
+    assert str(told.value).startswith(said)
+    assert "\n" not in str(told.value)
+
+
+def test_a_service_without_its_schema_is_alive_and_not_ready(
+    nobody: Client, database: Database
+) -> None:
+    """As after `berth db release`: the original's tables are there, and berth's are not."""
+    schema.release(database, force=True)
+    assert nobody.get("/livez").status == 200
+    unready = nobody.get("/readyz")
+    assert unready.status == 503
+    assert unready.json == {
+        "status": "unavailable",
+        "reason": "the schema of the database is not that of this release",
+    }
+
+
+def test_a_service_without_its_database_is_alive_and_not_ready(
+    nobody: Client, database: Database, tmp_path: Path
+) -> None:
+    """What is told gives neither the database's name nor where it is."""
+    database.dispose()
+    (tmp_path / "berth.db").write_bytes(b"This was a database. " * 500)
+    assert nobody.get("/livez").status == 200
+    unready = nobody.get("/readyz")
+    assert (unready.status, unready.json["reason"]) == (503, "the database cannot be read")
+    head = nobody.request("HEAD", "/readyz")
+    assert (head.status, head.body) == (503, b"")
+
+
+def test_a_service_is_ready_again_as_soon_as_its_database_is(
+    nobody: Client, database: Database, tmp_path: Path
+) -> None:
+    """Nothing is remembered."""
+    elsewhere = (tmp_path / "berth.db").rename(tmp_path / "away.db")
+    database.dispose()
+    assert nobody.get("/readyz").status == 503
+    elsewhere.replace(tmp_path / "berth.db")
+    database.dispose()
+    assert nobody.get("/readyz").status == 200
+
+
+class SilentIndex(Index):
+    """An index whose database does not answer until it is let."""
+
+    def __init__(self, db: Database) -> None:
+        super().__init__(db)
+        self.asked = 0
+        self.may_answer = threading.Event()
+
+    def snapshot(self) -> Snapshot:
+        """Wait, then answer."""
+        self.asked += 1
+        assert self.may_answer.wait(60)
+        return super().snapshot()
+
+
+def test_a_silent_database_is_asked_once_and_not_waited_for(database: Database) -> None:
+    """However many ask; and what it says in the end is what they are told then."""
+    index = SilentIndex(database)
+    readiness = Readiness(database, index, answer_s_max=0.01)
+    for _ in range(3):
+        with pytest.raises(NotReady, match="does not answer in time"):
+            readiness.snapshot()
+    assert index.asked == 1
+    index.may_answer.set()
+    patient = Readiness(database, index)
+    assert patient.snapshot() is index.snapshot()
+
+
+def test_an_unexpected_fault_is_logged_and_told_as_one(
+    database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A probe always has an answer."""
+
+    def fail(db: Database) -> bool:
+        raise RuntimeError("that was not expected")
+
+    monkeypatch.setattr(schema, "is_current", fail)
+    with pytest.raises(NotReady, match="the log says which"):
+        Readiness(database, Index(database)).snapshot()
+    assert "that was not expected" in caplog.text
+
+
+def test_probes_do_not_fill_the_log(nobody: Client, caplog: pytest.LogCaptureFixture) -> None:
+    """Good answers are logged at DEBUG; whatever else they get at INFO, as any request."""
+    caplog.set_level(logging.DEBUG, "placement.requestlog")
+    for path in PROBES:
+        nobody.get(path)
+        nobody.post(path)
+    ends = [
+        (record.levelname, record.args[2])
+        for record in caplog.records
+        if record.message.endswith("microversion: -") and isinstance(record.args, tuple)
+    ]
+    assert ends == [("DEBUG", "200"), ("INFO", "405")] * len(PROBES)
