@@ -28,7 +28,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "deploy": {"model", "store", "index", "candidates", "api", "config"},
     "wsgi": {"config", "deploy"},
     "direct": {"config", "deploy"},
-    "cli": {"model", "store", "index", "candidates", "api", "config", "deploy", "wsgi", "direct"},
+    # By way of the API only, over HTTP or handed a client of `direct`.
+    "compute": {"model"},
+    "cli": {"model", "store", "index", "candidates", "api", "config", "deploy", "wsgi", "direct", "compute"},
 }
 
 #: Libraries that belong to some parts only.
@@ -48,7 +50,7 @@ BELONGS_TO: dict[str, set[str]] = {
     "oslo_policy": {"api", "config"},
     "oslo_middleware": {"api", "config"},
     # Its options stand in [keystone_authtoken].
-    "keystoneauth1": {"config", "direct"},
+    "keystoneauth1": {"compute", "config", "direct"},
 }
 
 #: The parts whose results can be repeated: the time and chance come in as arguments.

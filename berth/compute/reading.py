@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trees as the service has them, read with few requests and kept.
+
+A look at a tree costs one request, which tells every provider's generation; only providers whose
+generation has moved are read again. The providers that share with a tree's aggregates cost one
+request more, and stand beside it as roots. Clients of microversions before 1.19 change aggregates
+without moving a generation, so everything is read again from time to time.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from berth.compute.errors import NotThere
+from berth.compute.plan import Allocations
+from berth.compute.provider_tree import (
+    SHARING_TRAIT,
+    ProviderData,
+    ProviderSubTree,
+    ProviderTree,
+)
+from berth.compute.service import Service, named_path, provider_path
+
+#: Aggregates that are asked for with one request.
+_AGGREGATES_MAX: Final = 200
+
+#: How often a tree is listed anew where providers vanish while it is read.
+_LISTINGS_MAX: Final = 5
+
+#: A provider as the service lists it.
+Listed = Mapping[str, Any]
+
+
+class TreeReader:
+    """What is known of the trees of one or several hosts."""
+
+    def __init__(self, service: Service, *, refresh_s: float, clock: Callable[[], float]) -> None:
+        self._service = service
+        self._refresh_s = refresh_s
+        self._clock = clock
+        #: By their roots.
+        self._trees: dict[str, ProviderSubTree] = {}
+        #: When each was last read as a whole.
+        self._read_at: dict[str, float] = {}
+        #: What the consumers of each held when that was last asked for.
+        self._held: dict[str, Allocations] = {}
+        #: Providers to be read again, whatever their generation.
+        self._unsure: set[str] = set()
+
+    # --- What is known ----------------------------------------------------------------------------
+
+    def tree_of(self, root: str) -> ProviderSubTree:
+        """A tree as it was last read; not a copy.
+
+        Raises:
+            ValueError: it was not.
+        """
+        if root not in self._trees:
+            raise ValueError(f"The tree of {root} was not read yet")
+        return self._trees[root]
+
+    def tree_with(self, name_or_uuid: str) -> ProviderSubTree:
+        """The tree that a provider stands in.
+
+        Raises:
+            ValueError: it is in none that was read.
+        """
+        for root, tree in self._trees.items():
+            if tree.exists(name_or_uuid) and tree.get_root_uuid(name_or_uuid) == root:
+                return tree
+        raise ValueError(f"No such provider {name_or_uuid} in a tree that was read")
+
+    def held_in(self, root: str) -> Allocations | None:
+        """What the consumers of a tree held when that was last asked for."""
+        return self._held.get(root)
+
+    def doubt(self, uuids: Iterable[str]) -> None:
+        """Read providers again when their tree is next looked at."""
+        self._unsure.update(uuids)
+
+    def forget(self) -> None:
+        """Forget everything."""
+        self._trees.clear()
+        self._read_at.clear()
+        self._held.clear()
+        self._unsure.clear()
+
+    # --- Asking the service -----------------------------------------------------------------------
+
+    def list_providers(self, **query: str) -> list[Listed]:
+        """Providers as the service lists them."""
+        listed: list[Listed] = self._service.get("/resource_providers", **query)[
+            "resource_providers"
+        ]
+        return listed
+
+    def look_at(self, uuid: str, make: Callable[[], Listed]) -> ProviderSubTree:
+        """The tree that a provider stands in, as it is now; not a copy.
+
+        Args:
+            make: makes the provider where there is none.
+
+        Raises:
+            NotThere: providers of it vanish again and again while it is read.
+        """
+        for _ in range(_LISTINGS_MAX - 1):
+            try:
+                return self._look_at_once(uuid, make)
+            except NotThere:
+                continue
+        return self._look_at_once(uuid, make)
+
+    def allocations_of(self, tree: ProviderSubTree) -> Allocations:
+        """Everything that the consumers of a tree hold, wherever; a copy of what is kept."""
+        consumers: dict[str, None] = {}
+        for uuid in tree.get_provider_uuids(tree.scope_rp_uuid):
+            path = provider_path(uuid, "allocations")
+            consumers.update(dict.fromkeys(self._service.get(path)["allocations"]))
+        bodies = {
+            consumer: self._service.get(named_path("/allocations", consumer))
+            for consumer in consumers
+        }
+        held = {consumer: body for consumer, body in bodies.items() if body["allocations"]}
+        self._held[tree.scope_rp_uuid] = held
+        return copy.deepcopy(held)
+
+    # --- Inside -----------------------------------------------------------------------------------
+
+    def _look_at_once(self, uuid: str, make: Callable[[], Listed]) -> ProviderSubTree:
+        listed = self.list_providers(in_tree=uuid) or [make()]
+        root = next(one["uuid"] for one in listed if one.get("parent_provider_uuid") is None)
+        now = self._clock()
+        is_old = now - self._read_at.get(root, now - self._refresh_s) >= self._refresh_s
+        known = None if is_old else self._trees.get(root)
+        tree = ProviderSubTree(root)
+        tree.populate_from_iterable(listed)
+        for provider in listed:
+            self._fill(tree, provider, known)
+        for provider in self._sharing_with(tree):
+            tree.new_root(provider["name"], provider["uuid"], provider["generation"])
+            self._fill(tree, provider, known)
+        self._trees[root] = tree
+        if is_old:
+            self._read_at[root] = now
+        return tree
+
+    def _fill(self, tree: ProviderTree, provider: Listed, known: ProviderTree | None) -> None:
+        """Give a provider of a tree what is known of its generation, or what the service says."""
+        uuid = provider["uuid"]
+        if known is not None and known.exists(uuid) and uuid not in self._unsure:
+            data = known.data(uuid)
+            if data.generation == provider["generation"]:
+                _put(tree, data)
+                return
+        _put(tree, self._read(tree.data(uuid)))
+        self._unsure.discard(uuid)
+
+    def _read(self, data: ProviderData) -> ProviderData:
+        """A provider's inventory, aggregates and traits.
+
+        They are three requests; where somebody writes in between, the oldest generation is taken,
+        so that the next look reads them again.
+        """
+        inventories = self._service.get(provider_path(data.uuid, "inventories"))
+        aggregates = self._service.get(provider_path(data.uuid, "aggregates"))
+        traits = self._service.get(provider_path(data.uuid, "traits"))
+        return data._replace(
+            generation=min(
+                body["resource_provider_generation"] for body in (inventories, aggregates, traits)
+            ),
+            inventory=inventories["inventories"],
+            aggregates=set(aggregates["aggregates"]),
+            traits=set(traits["traits"]),
+        )
+
+    def _sharing_with(self, tree: ProviderSubTree) -> Iterator[Listed]:
+        """The providers outside of a tree that share with its aggregates."""
+        own = tree.get_provider_uuids()
+        aggregates = sorted({one for uuid in own for one in tree.data(uuid).aggregates})
+        seen = set(own)
+        for start in range(0, len(aggregates), _AGGREGATES_MAX):
+            some = ",".join(aggregates[start : start + _AGGREGATES_MAX])
+            for provider in self.list_providers(member_of=f"in:{some}", required=SHARING_TRAIT):
+                if provider["uuid"] not in seen:
+                    seen.add(provider["uuid"])
+                    yield provider
+
+
+def _put(tree: ProviderTree, data: ProviderData) -> None:
+    """Give a provider of a tree its contents."""
+    tree.update_inventory(data.uuid, data.inventory, data.generation)
+    tree.update_aggregates(data.uuid, data.aggregates)
+    tree.update_traits(data.uuid, data.traits)
+    tree.update_resources(data.uuid, data.resources)

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan, carried out: one request after another, in an order that can be broken off anywhere.
+
+What was done stays done, and the next plan is only what is left. Between the making of new
+providers and the deleting of old ones, one request moves inventories and allocations together.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Set
+from contextlib import suppress
+from typing import Any
+
+from berth.compute.errors import (
+    Conflict,
+    NameTaken,
+    NotThere,
+    Refused,
+    ReshapeFailed,
+    Unreachable,
+)
+from berth.compute.plan import Plan
+from berth.compute.provider_tree import Inventory, ProviderData, ProviderTree
+from berth.compute.service import (
+    MOVING_VERSION,
+    VERSION,
+    Service,
+    named_path,
+    provider_path,
+)
+from berth.model.names import CUSTOM_PREFIX
+
+LOG = logging.getLogger(__name__)
+
+
+class Names:
+    """Resource classes and traits that the service is known to have."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._classes: set[str] = set()
+        self._traits: set[str] = set()
+
+    def ensure_classes(self, names: Iterable[str]) -> None:
+        """Make the custom resource classes that were not seen yet; a standard one is or is not."""
+        for name in sorted({*names} - self._classes):
+            if name.startswith(CUSTOM_PREFIX):
+                self._service.put(named_path("/resource_classes", name))
+            self._classes.add(name)
+
+    def ensure_traits(self, names: Iterable[str]) -> set[str]:
+        """Make the custom traits that were not seen yet.
+
+        Returns:
+            Those of `names` that exist now: a host may know standard traits that an older service
+            does not, and is told which.
+        """
+        wanted = {*names}
+        if new := wanted - self._traits:
+            there = set(self._service.get("/traits", name=f"in:{','.join(sorted(new))}")["traits"])
+            for name in sorted(new - there):
+                if name.startswith(CUSTOM_PREFIX):
+                    self._service.put(named_path("/traits", name))
+                    there.add(name)
+            self._traits |= there
+        if unknown := wanted - self._traits:
+            LOG.warning(
+                "The service does not know the traits %s; they are left out",
+                ", ".join(sorted(unknown)),
+            )
+        return wanted & self._traits
+
+
+class TreeWriter:
+    """Carries out plans for one tree.
+
+    Args:
+        tree: as it was last read; what is written is noted in it.
+        generations: those of the providers that the plan was made from.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        names: Names,
+        tree: ProviderTree,
+        generations: Mapping[str, int | None],
+    ) -> None:
+        self._service = service
+        self._names = names
+        self._tree = tree
+        self._generations = dict(generations)
+
+    def carry_out(self, plan: Plan, *, at_once: bool) -> None:
+        """Send what a plan says.
+
+        Args:
+            at_once: inventories and allocations change in one step, wholly or not at all. The
+                traits and aggregates come first then, while the generations are known.
+
+        Raises:
+            Conflict, ReshapeFailed, Refused, Unreachable: see
+                `ReportClient.update_from_provider_tree`.
+        """
+        created = {data.uuid for data in plan.created}
+        for data in plan.created:
+            self._create(data)
+        for data in plan.renamed:
+            self._rename(data)
+        self._write_memberships(plan, {*self._generations} if at_once else created)
+        if at_once and (plan.inventories or plan.allocations):
+            self._reshape(plan)
+        for data in plan.deleted:
+            self._delete(data)
+        if not at_once:
+            for uuid, inventory in plan.inventories.items():
+                if self._tree.exists(uuid):
+                    self._write_inventory(uuid, inventory)
+            self._write_memberships(plan, {*self._generations} - created)
+
+    def _create(self, data: ProviderData) -> None:
+        made = create_provider(self._service, data.uuid, data.name, data.parent_uuid)
+        self._generations[data.uuid] = made["generation"]
+        if data.parent_uuid is None:
+            self._tree.new_root(data.name, data.uuid, made["generation"])
+        else:
+            self._tree.new_child(data.name, data.parent_uuid, data.uuid, made["generation"])
+
+    def _rename(self, data: ProviderData) -> None:
+        """Give a provider another name, and where it moves another parent, which is newer."""
+        moves = self._tree.data(data.uuid).parent_uuid != data.parent_uuid
+        body = {"name": data.name, "parent_provider_uuid": data.parent_uuid}
+        self._service.put(
+            provider_path(data.uuid), body, version=MOVING_VERSION if moves else VERSION
+        )
+        self._tree.rename(data.uuid, data.name)
+        self._tree.move(data.uuid, data.parent_uuid)
+
+    def _reshape(self, plan: Plan) -> None:
+        for inventory in plan.inventories.values():
+            self._names.ensure_classes(inventory)
+        body = {
+            "inventories": {
+                uuid: {
+                    "resource_provider_generation": self._generations[uuid],
+                    "inventories": inventory,
+                }
+                for uuid, inventory in (plan.inventories or self._one_inventory(plan)).items()
+            },
+            "allocations": plan.allocations or {},
+        }
+        try:
+            self._service.post("/reshaper", body)
+        except (Conflict, Unreachable):
+            raise
+        except Refused as error:
+            raise ReshapeFailed(str(error)) from error
+
+    def _one_inventory(self, plan: Plan) -> Mapping[str, Inventory]:
+        """The service wants at least one inventory: one that stays as it is."""
+        root = self._tree.get_provider_uuids()[0]
+        return {root: self._tree.data(root).inventory}
+
+    def _delete(self, data: ProviderData) -> None:
+        with suppress(NotThere):
+            self._service.delete(provider_path(data.uuid))
+        if self._tree.exists(data.uuid):
+            self._tree.remove(data.uuid)
+
+    def _write_inventory(self, uuid: str, inventory: Inventory) -> None:
+        self._names.ensure_classes(inventory)
+        body = self._put(uuid, "inventories", {"inventories": inventory})
+        self._tree.update_inventory(uuid, body["inventories"], self._generations[uuid])
+
+    def _write_memberships(self, plan: Plan, of: Set[str]) -> None:
+        """The aggregates and traits of some providers, children first."""
+        for data in plan.aggregates:
+            if data.uuid in of:
+                self._put(data.uuid, "aggregates", {"aggregates": sorted(data.aggregates)})
+                self._tree.update_aggregates(
+                    data.uuid, data.aggregates, self._generations[data.uuid]
+                )
+        for data in plan.traits:
+            if data.uuid in of:
+                known = self._names.ensure_traits(data.traits)
+                if self._tree.have_traits_changed(data.uuid, known):
+                    self._put(data.uuid, "traits", {"traits": sorted(known)})
+                    self._tree.update_traits(data.uuid, known, self._generations[data.uuid])
+
+    def _put(self, uuid: str, what: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Replace something of a provider, if nobody has written to it meanwhile."""
+        answer: dict[str, Any] = self._service.put(
+            provider_path(uuid, what),
+            {**body, "resource_provider_generation": self._generations[uuid]},
+        )
+        self._generations[uuid] = answer["resource_provider_generation"]
+        return answer
+
+
+def create_provider(service: Service, uuid: str, name: str, parent: str | None) -> dict[str, Any]:
+    """Make a provider, or find that it was made meanwhile.
+
+    Raises:
+        NameTaken: another provider has the name.
+    """
+    body = {"uuid": uuid, "name": name}
+    if parent is not None:
+        body["parent_provider_uuid"] = parent
+    try:
+        made: dict[str, Any] = service.post("/resource_providers", body)
+    except NameTaken:
+        there = service.get("/resource_providers", uuid=uuid)["resource_providers"]
+        if not there or (there[0]["name"], there[0]["parent_provider_uuid"]) != (name, parent):
+            raise
+        made = there[0]
+    return made
