@@ -30,7 +30,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     "direct": {"config", "deploy"},
     # By way of the API only, over HTTP or handed a client of `direct`.
     "compute": {"model"},
-    "cli": {"model", "store", "index", "candidates", "api", "config", "deploy", "wsgi", "direct", "compute"},
+    "cli": {
+        "model",
+        "store",
+        "index",
+        "candidates",
+        "api",
+        "config",
+        "deploy",
+        "wsgi",
+        "direct",
+        "compute",
+    },
 }
 
 #: Libraries that belong to some parts only.

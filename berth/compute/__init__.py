@@ -7,7 +7,15 @@ runs both, at start-up and from time to time.
 Source: spec/compute-side.md.
 """
 
-from berth.compute.errors import ReshapeFailed, ReshapeNeeded
+from berth.compute.errors import BadProviderTree, Conflict, ReshapeFailed, ReshapeNeeded
 from berth.compute.provider_tree import ProviderData, ProviderSubTree, ProviderTree
 
-__all__ = ["ProviderData", "ProviderSubTree", "ProviderTree", "ReshapeFailed", "ReshapeNeeded"]
+__all__ = [
+    "BadProviderTree",
+    "Conflict",
+    "ProviderData",
+    "ProviderSubTree",
+    "ProviderTree",
+    "ReshapeFailed",
+    "ReshapeNeeded",
+]

@@ -41,8 +41,13 @@ _PASSING: Final = (429, 502, 503, 504)
 class Answer(Protocol):
     """Of requests' Response, what is looked at."""
 
-    status_code: int
-    text: str
+    @property
+    def status_code(self) -> int:
+        """The status."""
+
+    @property
+    def text(self) -> str:
+        """The body."""
 
     def json(self) -> Any:
         """The decoded body."""
