@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The routes of the API as the specification lists them (rest-api.md 1.3)."""
+"""The routes of the API as the specification lists them (rest-api.md 1.3), and berth's own."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ INVENTORIES = "/resource_providers/{uuid}/inventories"
 
 ROUTES = [
     Route("/", ("GET",)),
+    Route("/openapi.json", ("GET",)),
     Route("/resource_providers", ("GET", "POST")),
     Route("/resource_providers/{uuid}", ("GET", "DELETE", "PUT")),
     Route(INVENTORIES, ("GET", "POST", "PUT", "DELETE")),
@@ -54,6 +55,11 @@ ROUTES = [
     Route("/usages", ("GET",), "1.9"),
     Route("/reshaper", ("POST",), "1.30"),
 ]
+
+#: Those that tell of the API alone: open to everybody, and the same whatever the fleet is.
+PUBLIC = {"/", "/openapi.json"}
+#: Those that the original does not have.
+OWN = {"/openapi.json"}
 
 #: Every pair of route and method.
 OPERATIONS = [(route, method) for route in ROUTES for method in route.methods]

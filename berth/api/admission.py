@@ -23,7 +23,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from berth.api import errors
 from berth.api.errors import MICROVERSION, OVERLOADED, RETRY_AFTER_S, Refused
 from berth.api.microversion import negotiate
-from berth.api.paths import is_version_document
+from berth.api.paths import is_public
 from berth.config import AdmissionSettings
 
 _READS = ("GET", "HEAD", "OPTIONS")
@@ -128,7 +128,7 @@ def admit(
 
     def wrap(application: WSGIApplication) -> WSGIApplication:
         def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-            if is_version_document(environ):
+            if is_public(environ):
                 return application(environ, start_response)
             line = reads if environ["REQUEST_METHOD"] in _READS else writes
             if not line.enter():

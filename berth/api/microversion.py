@@ -28,18 +28,18 @@ class ByMicroversion(Generic[T]):
     """
 
     def __init__(self, since: Mapping[int, T]) -> None:
-        self._first = min(since)
-        newest = since[self._first]
+        self.first = min(since)
+        newest = since[self.first]
         values = []
-        for minor in range(self._first, MINOR_MAX + 1):
+        for minor in range(self.first, MINOR_MAX + 1):
             newest = since.get(minor, newest)
             values.append(newest)
         self._values = values
 
     def at(self, microversion: int) -> T:
         """The value that holds at a microversion, which must not be below the first."""
-        assert microversion >= self._first, "routes let nobody in below their first microversion"
-        return self._values[microversion - self._first]
+        assert microversion >= self.first, "routes let nobody in below their first microversion"
+        return self._values[microversion - self.first]
 
 
 @lru_cache(maxsize=64)
@@ -51,16 +51,26 @@ def negotiate(header: str | None) -> int:
 
     Source: spec/rest-api.md 1.2; several lines of the header arrive joined by commas.
     """
-    asked = None
-    for entry in (header or "").split(","):
-        words = entry.split(None, 1)
-        if len(words) == 2 and words[0].lower() == SERVICE_TYPE:
-            asked = words[1].strip()
+    asked = _version_in(header)
     if asked is None:
         return 0
     if asked == "latest":
         return MINOR_MAX
     return _parse(asked)
+
+
+def names_version(header: str | None) -> bool:
+    """Whether an `OpenStack-API-Version` header asks for a version of this service."""
+    return _version_in(header) is not None
+
+
+def _version_in(header: str | None) -> str | None:
+    asked = None
+    for entry in (header or "").split(","):
+        words = entry.split(None, 1)
+        if len(words) == 2 and words[0].lower() == SERVICE_TYPE:
+            asked = words[1].strip()
+    return asked
 
 
 def _parse(asked: str) -> int:

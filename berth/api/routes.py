@@ -23,6 +23,7 @@ from berth.api import (
     usages,
 )
 from berth.api.microversion import MINOR_MAX
+from berth.api.openapi.handler import show_description
 from berth.api.request import Request
 
 #: Takes the services, the request, the response, and the parameters of the path in order.
@@ -95,6 +96,7 @@ _RC = "placement:resource_classes"
 
 ROUTES: tuple[Route, ...] = (
     Route("/", {"GET": (Operation(handler=root.show_versions, rule=None),)}),
+    Route("/openapi.json", {"GET": (Operation(handler=show_description, rule=None),)}),
     Route(
         "/resource_providers",
         {

@@ -27,7 +27,7 @@ class Schema:
     """One JSON Schema, compiled when it is first used."""
 
     def __init__(self, definition: JSONSchema, *, subject: str = BODY) -> None:
-        self._definition = definition
+        self.definition = definition
         self._subject = subject
 
     def check(self, value: object) -> None:
@@ -40,7 +40,7 @@ class Schema:
     @cached_property
     def _passes(self) -> Callable[[object], object]:
         passes: Callable[[object], object] = fastjsonschema.compile(
-            dict(self._definition), formats={"uuid": _IS_UUID[self._subject]}, use_default=False
+            dict(self.definition), formats={"uuid": _IS_UUID[self._subject]}, use_default=False
         )
         return passes
 
@@ -48,7 +48,7 @@ class Schema:
     def _explainer(self) -> jsonschema.Draft7Validator:
         checker = jsonschema.FormatChecker(formats=())
         checker.checks("uuid")(_IS_UUID[self._subject])
-        return jsonschema.Draft7Validator(self._definition, format_checker=checker)
+        return jsonschema.Draft7Validator(self.definition, format_checker=checker)
 
     def _explain(self, value: object) -> str:
         try:

@@ -10,7 +10,7 @@ from oslo_context.context import RequestContext
 
 from berth.api import errors
 from berth.api.errors import Refused
-from berth.api.paths import is_version_document
+from berth.api.paths import is_public
 from berth.api.request import CONTEXT
 
 
@@ -19,7 +19,7 @@ def identify(application: WSGIApplication) -> WSGIApplication:
 
     def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         context = RequestContext.from_environ(environ, request_id=environ[errors.REQUEST_ID])
-        if context.user_id is None and not is_version_document(environ):
+        if context.user_id is None and not is_public(environ):
             refused = Refused(401, "The request does not say who its user is.")
             return unauthorized(refused, environ, start_response)
         environ[CONTEXT] = context

@@ -8,6 +8,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from berth.api.auth.identity import unauthorized
 from berth.api.errors import Refused
+from berth.api.paths import PUBLIC
 
 ADMIN = "admin"
 
@@ -19,7 +20,7 @@ def noauth2(application: WSGIApplication) -> WSGIApplication:
     """
 
     def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        if environ.get("PATH_INFO") == "/":
+        if environ.get("PATH_INFO") in PUBLIC:
             return application(environ, start_response)
         token = environ.get("HTTP_X_AUTH_TOKEN")
         if token is None:
