@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Install the database servers of which the tests start their own, where one of them is missing: on
-# Debian and Ubuntu, as root. Installing them starts no service. Anybody else is told in one line
-# what to ask for; the tests then say what they leave out.
+# Install the database and web servers of which the tests start their own, where one of them is
+# missing: on Debian and Ubuntu, as root. Installing them starts no service. Anybody else is told in
+# one line what to ask for; the tests then say what they leave out.
 set -euo pipefail
 
-packages=(postgresql mariadb-server galera-4 rsync lsof)
+packages=(postgresql mariadb-server galera-4 rsync lsof apache2 libapache2-mod-wsgi-py3 nginx-light)
 policy=/usr/sbin/policy-rc.d
 
 # The tests look in the same places (tests/servers/binaries.py).
@@ -14,12 +14,13 @@ has() {
 }
 
 if has postgres && has initdb && has mariadbd && has mariadb-install-db && has wsrep_sst_rsync &&
-    has rsync && [ -e /usr/lib/galera/libgalera_smm.so ]; then
+    has rsync && [ -e /usr/lib/galera/libgalera_smm.so ] &&
+    has apache2 && [ -e /usr/lib/apache2/modules/mod_wsgi.so ] && has nginx; then
     exit 0
 fi
 
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
-    echo "berth: database servers are missing: on Debian and Ubuntu, sudo apt-get install -y ${packages[*]}" >&2
+    echo "berth: database or web servers are missing: on Debian and Ubuntu, sudo apt-get install -y ${packages[*]}" >&2
     exit 0
 fi
 
