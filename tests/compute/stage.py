@@ -18,6 +18,7 @@ from uuid import UUID, uuid5
 
 from keystoneauth1.adapter import Adapter
 
+from tests.compute.drivers import OWNER
 from tests.worlds import (
     Stock,
     World,
@@ -53,7 +54,7 @@ class Stage:
         fleet = world("\n".join(line for line in lines if ":" not in line.split()[0]))
         for name in fleet.custom_classes:
             self._send("PUT", f"/resource_classes/{name}")
-        for name in fleet.custom_traits:
+        for name in {*fleet.custom_traits, OWNER}:
             self._send("PUT", f"/traits/{name}")
         for provider in fleet.providers:
             self._make(provider)

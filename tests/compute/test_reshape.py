@@ -1,70 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that change the shape of their trees: the scenarios of spec/compute-side.md 8."""
+"""Hosts that change the shape of their trees: scenarios of spec/compute-side.md 8."""
 
 from __future__ import annotations
 
-from random import Random
+from dataclasses import dataclass
 
 import pytest
 
-from berth.compute import BadProviderTree, Conflict, ReshapeNeeded
-from berth.compute.plan import Plan
+from berth.compute import BadProviderTree, Conflict, ReshapeFailed, ReshapeNeeded
+from berth.compute.errors import Refused
+from berth.compute.plan import Allocations
+from berth.compute.provider_tree import ProviderTree
 from berth.compute.report_client import ReportClient
-from berth.compute.tracker import Driver, Node, Tracker
 from tests.compute.drivers import GPUHost
+from tests.compute.hosts import AFTER, BEFORE, gpu_host, node, start, three_guests, tracker
 from tests.compute.stage import Stage, consumer_uuid, drawn
 from tests.worlds import aggregate_uuid, provider_uuid
 
-BEFORE = """
-    cn1  VCPU=16  MEMORY_MB=32768  VGPU=8  COMPUTE_NODE
-    i1: cn1 VCPU=2 MEMORY_MB=2048 VGPU=1
-    i2: cn1 VCPU=2 MEMORY_MB=2048 VGPU=2
-    i3: cn1 VCPU=2 MEMORY_MB=2048 VGPU=1
-"""
 
-AFTER = """
-    cn1  VCPU=16  MEMORY_MB=32768  COMPUTE_NODE
-      cn1_pci_84  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
-      cn1_pci_85  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
-    i1: cn1 VCPU=2 MEMORY_MB=2048, cn1_pci_84 VGPU=1
-    i2: cn1 VCPU=2 MEMORY_MB=2048, cn1_pci_84 VGPU=2
-    i3: cn1 VCPU=2 MEMORY_MB=2048, cn1_pci_85 VGPU=1
-"""
-
-
-def gpu_host(**guests: dict[str, int]) -> GPUHost:
-    """The host cn1: two GPUs, and guests that hold vGPUs of them."""
-    return GPUHost({"84": 4, "85": 4}, {consumer_uuid(name): held for name, held in guests.items()})
-
-
-def start(client: ReportClient, host: Driver, node: str = "cn1") -> Plan:
-    """A host's first report."""
-    return tracker(client, host).report(Node(provider_uuid(node), node), startup=True)
-
-
-def tracker(client: ReportClient, host: Driver) -> Tracker:
-    """One that gives up at the first conflict."""
-    return Tracker(client, host, attempts_max=1, pause=no_pause, rng=Random(1))
-
-
-def no_pause(seconds: float) -> None:
-    """Do not wait."""
-
-
-def test_a_vgpus_move_to_their_gpus(stage: Stage) -> None:
+def test_vgpus_move_to_their_gpus(stage: Stage) -> None:
     """Scenario A: all inventory and all allocations at once; a second start finds nothing to do."""
     stage.show(BEFORE)
-    host = gpu_host(i1={"84": 1}, i2={"84": 2}, i3={"85": 1})
     client = ReportClient(stage.transport)
-    assert start(client, host).is_reshape
+    assert start(client, three_guests()).is_reshape
     assert stage.picture() == drawn(AFTER)
-    assert not start(client, host)
-    assert not start(ReportClient(stage.transport), host)
+    assert not start(client, three_guests())
+    assert not start(ReportClient(stage.transport), three_guests())
     assert stage.picture() == drawn(AFTER)
 
 
-def test_a_driver_that_knows_of_fewer_devices_is_refused(stage: Stage) -> None:
-    """Scenario A2: amounts neither grow nor shrink; nothing is sent, no empty child is left."""
+def test_a_guest_on_two_gpus_holds_of_both(stage: Stage) -> None:
+    """Scenario A1."""
+    stage.show(BEFORE)
+    host = gpu_host(i1={"84": 1}, i2={"84": 1, "85": 1}, i3={"85": 1})
+    start(ReportClient(stage.transport), host)
+    assert "i2: cn1 MEMORY_MB=2048 VCPU=2, cn1_pci_84 VGPU=1, cn1_pci_85 VGPU=1" in stage.picture()
+
+
+def test_amounts_neither_grow_nor_shrink(stage: Stage) -> None:
+    """Scenario A2: the driver is told what does not add up; nothing is sent, no child is left."""
     stage.show(BEFORE)
     host = gpu_host(i1={"84": 1, "85": 1}, i2={"84": 1}, i3={"85": 1})
     with pytest.raises(BadProviderTree) as refused:
@@ -76,125 +50,195 @@ def test_a_driver_that_knows_of_fewer_devices_is_refused(stage: Stage) -> None:
     assert stage.picture() == drawn(BEFORE)
 
 
-def test_a_gpu_that_is_too_small_is_told_before_anything_is_sent(stage: Stage) -> None:
-    """All that does not fit is listed, with what is there and what is needed."""
+def test_a_guest_without_a_device_is_named(stage: Stage) -> None:
+    """Scenario A3: before anything is sent."""
     stage.show(BEFORE)
-    host = GPUHost(
-        {"84": 2, "85": 4},
-        {
-            consumer_uuid("i1"): {"84": 1},
-            consumer_uuid("i2"): {"84": 2},
-            consumer_uuid("i3"): {"85": 1},
-        },
-    )
+    host = gpu_host(i1={"84": 1}, i2={"84": 2})
+    with pytest.raises(ReshapeFailed, match=consumer_uuid("i3")):
+        start(ReportClient(stage.transport), host)
+    assert stage.picture() == drawn(BEFORE)
+
+
+def test_a_gpu_that_is_too_small_is_told_before_anything_is_sent(stage: Stage) -> None:
+    """What does not fit is named, with what is there and what is needed."""
+    stage.show(BEFORE)
+    host = GPUHost({"84": 2, "85": 4}, three_guests().guests)
     with pytest.raises(BadProviderTree, match="cn1_pci_84 has 2 VGPU, and 3 are needed"):
         start(ReportClient(stage.transport), host)
     assert stage.picture() == drawn(BEFORE)
 
 
-def test_what_others_share_is_never_written(stage: Stage) -> None:
-    """Scenario E: the sharing provider keeps its inventory, and everybody's share of it."""
-    disk = """
-        nfs  DISK_GB=1000  MISC_SHARES_VIA_AGGREGATE  @A
-    """
-    others = """
-        cn2  VCPU=16
-        x9: cn2 VCPU=1, nfs DISK_GB=50
-        vol: nfs DISK_GB=7
-    """
+@dataclass
+class StandardClass:
+    """A host whose custom class has become a standard one, on a provider of choice."""
+
+    target: str = "cn1"
+
+    def update_provider_tree(
+        self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
+    ) -> None:
+        """CUSTOM_PGPU becomes PGPU."""
+        root = provider_tree.data(nodename)
+        if "CUSTOM_PGPU" not in root.inventory:
+            return
+        if allocations is None:
+            raise ReshapeNeeded
+        if not provider_tree.exists(self.target):
+            provider_tree.new_child(self.target, nodename)
+        left = {name: one for name, one in root.inventory.items() if name != "CUSTOM_PGPU"}
+        provider_tree.update_inventory(nodename, left)
+        target = provider_tree.data(self.target)
+        record = root.inventory["CUSTOM_PGPU"]
+        provider_tree.update_inventory(self.target, {**target.inventory, "PGPU": record})
+        for body in allocations.values():
+            held = body["allocations"]
+            amount = held[root.uuid]["resources"].pop("CUSTOM_PGPU")
+            part = held.setdefault(target.uuid, {"resources": {}})
+            part["resources"]["PGPU"] = amount
+
+
+def test_a_custom_class_becomes_standard(stage: Stage) -> None:
+    """Scenario C: inventory and allocations change their class at once."""
     stage.show(
-        disk
-        + others
-        + """
-        cn1  VCPU=16  MEMORY_MB=32768  VGPU=8  @A
-        i1: cn1 VCPU=2 MEMORY_MB=2048 VGPU=1, nfs DISK_GB=20
-        i2: cn1 VCPU=2 VGPU=2, nfs DISK_GB=20
+        """
+        cn1  VCPU=8  CUSTOM_PGPU=2
+        i1: cn1 VCPU=1 CUSTOM_PGPU=1
+        i2: cn1 VCPU=1 CUSTOM_PGPU=1
         """
     )
-    client = ReportClient(stage.transport)
-    tree = client.get_provider_tree_and_ensure_root(None, provider_uuid("cn1"), "cn1")
-    assert tree.has_sharing_provider("DISK_GB")
-    start(client, gpu_host(i1={"84": 1}, i2={"85": 2}))
+    start(ReportClient(stage.transport), StandardClass())
     assert stage.picture() == drawn(
-        disk
-        + others
-        + """
-        cn1  VCPU=16  MEMORY_MB=32768  @A
-          cn1_pci_84  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
-          cn1_pci_85  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
-        i1: cn1 VCPU=2 MEMORY_MB=2048, cn1_pci_84 VGPU=1, nfs DISK_GB=20
-        i2: cn1 VCPU=2, cn1_pci_85 VGPU=2, nfs DISK_GB=20
+        """
+        cn1  VCPU=8  PGPU=2
+        i1: cn1 VCPU=1 PGPU=1
+        i2: cn1 VCPU=1 PGPU=1
         """
     )
 
 
-def test_two_nodes_of_one_agent_do_not_touch_each_other(stage: Stage) -> None:
-    """Scenario K: an idle node keeps its inventory while another is reshaped."""
+def test_what_has_become_empty_is_left_out(stage: Stage) -> None:
+    """Scenario C2: the service refuses a provider of whom nothing is held."""
     stage.show(
         """
-        cn1  VCPU=16  VGPU=8
-        cn2  VCPU=16
-        i1: cn1 VGPU=1
+        cn1  CUSTOM_PGPU=2
+        i1: cn1 CUSTOM_PGPU=1
         """
     )
-    client = ReportClient(stage.transport)
-    client.get_provider_tree_and_ensure_root(None, provider_uuid("cn2"), "cn2")
+    start(ReportClient(stage.transport), StandardClass(target="g"))
+    assert stage.picture() == drawn(
+        """
+        cn1
+          g  PGPU=2
+        i1: g PGPU=1
+        """
+    )
+
+
+def test_a_migration_moves_like_the_guest_it_stands_for(stage: Stage) -> None:
+    """Scenario D: where the host knows whose devices a migration holds."""
+    elsewhere = """
+        cn2  VCPU=16  MEMORY_MB=32768
+        i3: cn2 VCPU=2 MEMORY_MB=2048
+    """
+    stage.show(
+        """
+        cn1  VCPU=16  MEMORY_MB=32768  VGPU=8
+        m3: cn1 VCPU=2 MEMORY_MB=2048 VGPU=1
+        """
+        + elsewhere
+    )
     before = stage.generation_of("cn2")
-    start(client, gpu_host(i1={"84": 1}))
-    assert "cn2  VCPU=16" in stage.picture()
+    plan = start(ReportClient(stage.transport), gpu_host(m3={"85": 1}))
+    assert plan.allocations is not None and list(plan.allocations) == [consumer_uuid("m3")]
     assert stage.generation_of("cn2") == before
+    assert stage.picture() == drawn(
+        """
+        cn1  VCPU=16  MEMORY_MB=32768
+          cn1_pci_84  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
+          cn1_pci_85  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
+        m3: cn1 VCPU=2 MEMORY_MB=2048, cn1_pci_85 VGPU=1
+        """
+        + elsewhere
+    )
 
 
-def test_other_agents_children_stay(stage: Stage) -> None:
-    """Scenario G: what a driver does not know, it leaves as it is, and so does the flush."""
+def test_an_evacuated_guest_keeps_what_it_holds_elsewhere(stage: Stage) -> None:
+    """Scenario D2: only this host's part of it moves."""
     stage.show(
         """
         cn1  VCPU=16  VGPU=8
-          agent  CUSTOM_VNIC_TYPE_NORMAL
-            bridge  NET_BW_EGR_KILOBIT_PER_SEC=1000000  CUSTOM_PHYSNET_PHYS1
-        i1: cn1 VCPU=1 VGPU=1
-        i6: cn1 VCPU=1, bridge NET_BW_EGR_KILOBIT_PER_SEC=1000
+        cn2  VCPU=16
+        i3: cn1 VCPU=2 VGPU=1, cn2 VCPU=2
         """
     )
-    before = stage.generation_of("agent")
-    start(ReportClient(stage.transport), gpu_host(i1={"84": 1}))
-    assert stage.generation_of("agent") == before
+    start(ReportClient(stage.transport), gpu_host(i3={"85": 1}))
+    assert "i3: cn1 VCPU=2, cn1_pci_85 VGPU=1, cn2 VCPU=2" in stage.picture()
+
+
+@dataclass
+class Merging:
+    """A host that goes back to one provider."""
+
+    moves: bool = True
+
+    def update_provider_tree(
+        self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
+    ) -> None:
+        """What the children had, the root has, and they go."""
+        root = provider_tree.data(nodename)
+        children = provider_tree.get_provider_uuids(nodename)[1:]
+        if children and self.moves and allocations is None:
+            raise ReshapeNeeded
+        total = 0
+        for child in children:
+            total += provider_tree.data(child).inventory["VGPU"]["total"]
+            provider_tree.remove(child)
+            for body in (allocations or {}).values():
+                held = body["allocations"]
+                if part := held.pop(child, None):
+                    resources = held[root.uuid]["resources"]
+                    resources["VGPU"] = resources.get("VGPU", 0) + part["resources"]["VGPU"]
+        if total:
+            provider_tree.update_inventory(nodename, {**root.inventory, "VGPU": {"total": total}})
+
+
+SPLIT = """
+    cn1  VCPU=16
+      g1  VGPU=4
+      g2  VGPU=4
+    i1: cn1 VCPU=1, g1 VGPU=1
+    i2: cn1 VCPU=1, g1 VGPU=2, g2 VGPU=1
+"""
+
+
+def test_children_merge_back(stage: Stage) -> None:
+    """Scenario I: the reverse of A; the children go."""
+    stage.show(SPLIT)
+    client = ReportClient(stage.transport)
+    start(client, Merging())
     assert stage.picture() == drawn(
         """
-        cn1  VCPU=16
-          agent  CUSTOM_VNIC_TYPE_NORMAL
-            bridge  NET_BW_EGR_KILOBIT_PER_SEC=1000000  CUSTOM_PHYSNET_PHYS1
-          cn1_pci_84  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
-          cn1_pci_85  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
-        i1: cn1 VCPU=1, cn1_pci_84 VGPU=1
-        i6: cn1 VCPU=1, bridge NET_BW_EGR_KILOBIT_PER_SEC=1000
+        cn1  VCPU=16  VGPU=8
+        i1: cn1 VCPU=1 VGPU=1
+        i2: cn1 VCPU=1 VGPU=3
         """
     )
+    assert not start(client, Merging())
 
 
-def test_a_newcomer_between_reading_and_reshaping_is_a_conflict(stage: Stage) -> None:
-    """Scenario F: nothing is changed; read again, the newcomer moves with the others."""
-    stage.show(BEFORE)
-    client = ReportClient(stage.transport)
-    host = gpu_host(i1={"84": 1}, i2={"84": 2}, i3={"85": 1}, i4={"85": 1})
-    tree = client.get_provider_tree_and_ensure_root(None, provider_uuid("cn1"), "cn1")
-    allocations = client.get_allocations_for_provider_tree(None, "cn1")
-    host.update_provider_tree(tree, "cn1", allocations)
-    stage.hold("i4", "cn1 VCPU=1 VGPU=1")
-    with pytest.raises(Conflict):
-        client.update_from_provider_tree(None, tree, allocations)
-    start(client, host)
-    assert stage.picture() == drawn(AFTER + "    i4: cn1 VCPU=1, cn1_pci_85 VGPU=1")
+def test_a_provider_in_use_does_not_go(stage: Stage) -> None:
+    """Scenario I, without moving what is held: refused, and nothing has changed."""
+    stage.show(SPLIT)
+    with pytest.raises(Refused, match="409"):
+        start(ReportClient(stage.transport), Merging(moves=False))
+    assert stage.picture() == drawn(SPLIT)
 
 
 def test_later_than_at_the_start_nothing_moves(stage: Stage) -> None:
     """A driver that needs a reshape is told to wait for the next start."""
     stage.show(BEFORE)
-    host = gpu_host(i1={"84": 1}, i2={"84": 2}, i3={"85": 1})
     with pytest.raises(ReshapeNeeded):
-        tracker(ReportClient(stage.transport), host).report(
-            Node(provider_uuid("cn1"), "cn1"), startup=False
-        )
+        tracker(ReportClient(stage.transport), three_guests()).report(node(), startup=False)
     assert stage.picture() == drawn(BEFORE)
 
 
@@ -214,3 +258,32 @@ def test_an_idle_pass_is_one_look_or_two(stage: Stage) -> None:
     client.service.requests.clear()
     start(client, gpu_host())
     assert client.service.requests == {"GET": 2}
+
+
+@pytest.mark.parametrize("happens", ["a guest", "a trait", "a guest goes", "a migration begins"])
+def test_somebody_was_quicker(stage: Stage, happens: str) -> None:
+    """Scenarios F, F2, F3, F5: a conflict, nothing is changed; looked at again, all is right."""
+    stage.show(BEFORE)
+    client = ReportClient(stage.transport)
+    host = gpu_host(i1={"84": 1}, i2={"84": 2}, i3={"85": 1}, i4={"85": 1}, m1={"84": 1})
+    tree = client.get_provider_tree_and_ensure_root(None, provider_uuid("cn1"), "cn1")
+    allocations = client.get_allocations_for_provider_tree(None, "cn1")
+    host.update_provider_tree(tree, "cn1", allocations)
+    expected = AFTER
+    if happens == "a guest":
+        stage.hold("i4", "cn1 VCPU=1 VGPU=1")
+        expected += "    i4: cn1 VCPU=1, cn1_pci_85 VGPU=1"
+    elif happens == "a trait":
+        stage.trait("cn1", "CUSTOM_GOLD")
+        expected = expected.replace("COMPUTE_NODE", "COMPUTE_NODE  CUSTOM_GOLD")
+    elif happens == "a guest goes":
+        stage.hold("i3", "")
+        expected = "\n".join(line for line in AFTER.splitlines() if "i3:" not in line)
+    else:
+        stage.hold("i1", "")
+        stage.hold("m1", "cn1 VCPU=2 MEMORY_MB=2048 VGPU=1")
+        expected = expected.replace("i1:", "m1:")
+    with pytest.raises(Conflict):
+        client.update_from_provider_tree(None, tree, allocations)
+    start(client, host)
+    assert stage.picture() == drawn(expected)
