@@ -66,3 +66,7 @@ class NameTaken(Refused):
 
 class NotThere(Refused):
     """What the request is about does not exist."""
+
+
+class NotHeld(ComputeError):
+    """A consumer does not hold what was to be changed or taken from it; nothing was sent."""

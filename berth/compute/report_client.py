@@ -12,17 +12,17 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
-from typing import Any
 
+from berth.compute.consumers import ConsumerClient
 from berth.compute.plan import Allocations, Plan, make_plan
 from berth.compute.provider_tree import ProviderSubTree, ProviderTree
 from berth.compute.reading import Listed, TreeReader
-from berth.compute.service import Service, Transport, named_path
+from berth.compute.service import Service, Transport
 from berth.compute.writing import Names, TreeWriter, create_provider
 
 
-class ReportClient:
-    """Reads and writes the trees of one or several hosts.
+class ReportClient(ConsumerClient):
+    """Reads and writes the trees of one or several hosts, and what consumers hold of them.
 
     Args:
         transport: a keystoneauth Adapter of the service, or that of `berth.direct`.
@@ -37,7 +37,7 @@ class ReportClient:
         refresh_s: float = 3600.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.service = Service(transport)
+        super().__init__(Service(transport))
         self._names = Names(self.service)
         self._reader = TreeReader(self.service, refresh_s=refresh_s, clock=clock)
 
@@ -134,7 +134,7 @@ class ReportClient:
         tree = self._reader.tree_with(name_or_uuid)
         self._reader.doubt([tree.data(name_or_uuid).uuid])
 
-    # --- Single providers and consumers -----------------------------------------------------------
+    # --- Single providers  -----------------------------------------------------------
 
     def get_providers_in_tree(self, context: object, uuid: str) -> list[Listed]:
         """The providers of the tree that one stands in; none where there is no such provider."""
@@ -150,11 +150,6 @@ class ReportClient:
         if not found:
             raise ValueError(f"No such provider {name}")
         return found[0]
-
-    def get_allocs_for_consumer(self, context: object, consumer: str) -> dict[str, Any]:
-        """What a consumer holds, as the service shows it."""
-        body: dict[str, Any] = self.service.get(named_path("/allocations", consumer))
-        return body
 
 
 def _scope_of(tree: ProviderTree) -> str:

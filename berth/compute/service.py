@@ -2,7 +2,8 @@
 """Requests to the placement service, and its refusals as errors.
 
 All that this package asks for is in microversion 1.30, the first that can reshape, so everything is
-asked at it; only moving a provider to another parent needs 1.37. The transport is a keystoneauth
+asked at it; only candidates with all of today's questions need 1.36, and moving a provider to
+another parent 1.37. The transport is a keystoneauth
 Adapter: of a Keystone session, of a fixed endpoint and token, or of `berth.direct`.
 """
 
@@ -25,6 +26,7 @@ from berth.compute.errors import (
 )
 
 VERSION: Final = "1.30"
+CANDIDATES_VERSION: Final = "1.36"
 MOVING_VERSION: Final = "1.37"
 
 #: What the codes of a refusal mean; others are told by their status.
@@ -68,13 +70,14 @@ class Service:
         #: Requests sent so far, by method.
         self.requests: Counter[str] = Counter()
 
-    def get(self, path: str, **query: str) -> Any:
+    def get(self, path: str, *, version: str = VERSION, **query: str) -> Any:
         """The decoded body of a GET.
 
         Raises:
             NotThere, Refused, Unreachable: there is none.
         """
-        return self._send("GET", f"{path}?{urlencode(query)}" if query else path).json()
+        asked = f"{path}?{urlencode(query)}" if query else path
+        return self._send("GET", asked, version=version).json()
 
     def put(self, path: str, body: object = None, *, version: str = VERSION) -> Any:
         """Send a PUT; its decoded body, None where there is none.

@@ -63,10 +63,14 @@ class Stage:
                 consumer, _, held = line.strip().partition(": ")
                 self.hold(consumer, held)
 
+    def name_consumers(self, *names: str) -> None:
+        """Know consumers of these names, whoever makes them."""
+        self._consumers |= {consumer_uuid(name): name for name in names}
+
     def hold(self, consumer: str, held: str) -> None:
         """Let a consumer hold this and nothing else; `""` for nothing."""
         uuid = consumer_uuid(consumer)
-        self._consumers[uuid] = consumer
+        self.name_consumers(consumer)
         before = self._get(f"/allocations/{uuid}")
         names = {data["name"]: data["uuid"] for data in self._providers()}
         allocations = {}
