@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 from oslo_config import cfg
 from oslo_log import _options as _logging_options
@@ -34,8 +34,11 @@ PROGRAM = "berth"
 
 KEYSTONE_GROUP = "keystone_authtoken"
 
-AuthStrategy = Literal["keystone", "noauth2"]
+AuthStrategy = Literal["keystone", "noauth2", "http_basic", "token"]
 GenerationStrategy = Literal["depth-first", "breadth-first"]
+
+#: Where files are looked for that stand beside the configuration file, when there is none.
+FOLDER = Path("/etc/placement")
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
 
@@ -54,10 +57,23 @@ API_OPTS: tuple[cfg.Opt, ...] = (
     cfg.StrOpt(
         "auth_strategy",
         default="keystone",
-        choices=("keystone", "noauth2"),
+        choices=get_args(AuthStrategy),
         deprecated_group="DEFAULT",
-        help="How callers are known: by Keystone's tokens, or (noauth2, for one's own machine and "
-        "for tests) by what they say they are.",
+        help="How callers are known: by Keystone's tokens (keystone), by a name and a password "
+        "(http_basic), by tokens of berth's own (token), or, for one's own machine and for tests, "
+        "by what they say they are (noauth2).",
+    ),
+    cfg.StrOpt(
+        "http_basic_auth_user_file",
+        default="htpasswd",
+        help="With http_basic: the file of users, which `berth user` writes. A relative path is "
+        f"beside the configuration file, or in {FOLDER} where there is none.",
+    ),
+    cfg.StrOpt(
+        "token_file",
+        default="tokens",
+        help="With token: the file of tokens, which `berth token` writes. A relative path is as "
+        "that of http_basic_auth_user_file.",
     ),
 )
 
@@ -156,6 +172,16 @@ WORKAROUNDS_OPTS: tuple[cfg.Opt, ...] = (
 
 #: What the original does not have.
 BERTH_OPTS: tuple[cfg.Opt, ...] = (
+    cfg.StrOpt(
+        "tls_cert",
+        help="File with the certificate of `berth serve`, and those that lead to its authority, "
+        "in PEM: it then serves HTTPS. Like its option --tls-cert, which wins.",
+    ),
+    cfg.StrOpt(
+        "tls_key",
+        help="File with the certificate's private key, in PEM and without a passphrase. Like the "
+        "option --tls-key of `berth serve`, which wins.",
+    ),
     cfg.BoolOpt(
         "pin_workers",
         default=True,
@@ -298,6 +324,8 @@ class Settings:
     """Everything that berth reads from its configuration, typed and frozen."""
 
     auth_strategy: AuthStrategy
+    user_file: Path
+    token_file: Path
     database: DatabaseSettings
     incomplete_consumer_project_id: str
     incomplete_consumer_user_id: str
@@ -312,6 +340,9 @@ class Settings:
     candidates_time_budget: float
     candidates_answer_mib_max: int
     pin_workers: bool
+    #: Where the certificate of `berth serve` stands, and its key.
+    tls_cert: Path | None
+    tls_key: Path | None
     #: For the libraries that read options themselves; berth's own code does not look into it.
     conf: cfg.ConfigOpts
 
@@ -458,6 +489,8 @@ def read_settings(conf: cfg.ConfigOpts) -> Settings:
     try:
         return Settings(
             auth_strategy=cast(AuthStrategy, conf.api.auth_strategy),
+            user_file=read_user_file(conf),
+            token_file=read_token_file(conf),
             database=_read_database_settings(conf),
             incomplete_consumer_project_id=conf.placement.incomplete_consumer_project_id,
             incomplete_consumer_user_id=conf.placement.incomplete_consumer_user_id,
@@ -473,6 +506,8 @@ def read_settings(conf: cfg.ConfigOpts) -> Settings:
             candidates_time_budget=conf.berth.candidates_time_budget,
             candidates_answer_mib_max=conf.berth.candidates_answer_mib_max,
             pin_workers=conf.berth.pin_workers,
+            tls_cert=_path_or_none(conf.berth.tls_cert),
+            tls_key=_path_or_none(conf.berth.tls_key),
             admission=AdmissionSettings(
                 reads_running_max=conf.berth.reads_running_max,
                 writes_running_max=conf.berth.writes_running_max,
@@ -483,6 +518,16 @@ def read_settings(conf: cfg.ConfigOpts) -> Settings:
         )
     except cfg.Error as error:
         raise ConfigurationError(_one_line(error)) from error
+
+
+def read_user_file(conf: cfg.ConfigOpts) -> Path:
+    """Where the users of `http_basic` stand."""
+    return _beside(conf, conf.api.http_basic_auth_user_file)
+
+
+def read_token_file(conf: cfg.ConfigOpts) -> Path:
+    """Where the tokens of `token` stand."""
+    return _beside(conf, conf.api.token_file)
 
 
 def embedded_database_path(environment: Mapping[str, str] = os.environ) -> Path:
@@ -531,6 +576,16 @@ def _parse(
     except cfg.Error as error:
         raise ConfigurationError(_one_line(error)) from error
     return conf
+
+
+def _beside(conf: cfg.ConfigOpts, name: str) -> Path:
+    """A file that is named as seen from the first configuration file."""
+    folder = Path(conf.config_file[0]).parent if conf.config_file else FOLDER
+    return folder.absolute() / name
+
+
+def _path_or_none(text: str | None) -> Path | None:
+    return Path(text) if text else None
 
 
 def _names_any_configuration(conf: cfg.ConfigOpts) -> bool:

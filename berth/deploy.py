@@ -22,6 +22,9 @@ from oslo_log import log
 import berth
 from berth.api import log_format, operations
 from berth.api.app import create_app
+from berth.api.auth.htpasswd import parse_users
+from berth.api.auth.token_file import parse_tokens
+from berth.api.auth.watched_file import read_credentials
 from berth.api.policy import create_enforcer
 from berth.config import (
     ConfigurationError,
@@ -114,21 +117,21 @@ def check_supported(settings: Settings, *, authentication: Authentication | None
     ):
         raise NotInThisRelease(
             "[api]auth_strategy = keystone needs the package keystonemiddleware, which is not "
-            "installed: install it, or set auth_strategy to noauth2 and keep others away"
+            "installed: install it, or set auth_strategy to http_basic or token"
         )
 
 
-def check_policy(settings: Settings) -> None:
+def check_policy(conf: cfg.ConfigOpts) -> None:
     """Read the policy files, so that a broken one is told of before anything is served.
 
     Raises:
         ConfigurationError: one of them cannot be read.
     """
     try:
-        create_enforcer(settings.conf).load_rules()
+        create_enforcer(conf).load_rules()
     except Exception as error:
         raise ConfigurationError(
-            f"the policy files ({settings.conf.oslo_policy.policy_file}, and those of policy_dirs) "
+            f"the policy files ({conf.oslo_policy.policy_file}, and those of policy_dirs) "
             f"cannot be read: {' '.join(str(error).split())}"
         ) from error
 
@@ -140,6 +143,25 @@ def check_health(settings: Settings) -> None:
         ConfigurationError: the `[healthcheck]` group asks for it.
     """
     operations.healthcheck(settings.conf)
+
+
+def check_credentials(settings: Settings) -> None:
+    """Read the file of users or of tokens, if the authentication has one.
+
+    Raises:
+        ConfigurationError: it cannot be read or understood.
+    """
+    match settings.auth_strategy:
+        case "http_basic":
+            path, command = settings.user_file, "berth user add"
+            parse: Callable[[str], object] = parse_users
+        case "token":
+            path, command, parse = settings.token_file, "berth token create", parse_tokens
+        case _:
+            return
+    if not path.exists():
+        raise ConfigurationError(f"there is no file {path} yet: `{command}` makes it")
+    read_credentials(path, parse)
 
 
 def is_absent(settings: Settings) -> bool:

@@ -54,6 +54,8 @@ BELONGS_TO: dict[str, set[str]] = {
     "fastjsonschema": {"api"},
     "msgspec": {"api", "candidates", "index"},
     "numpy": {"candidates", "index", "store"},
+    "bcrypt": {"api"},
+    "cryptography": {"cli"},
     "click": {"cli"},
     "rich": {"cli"},
     "granian": {"cli"},

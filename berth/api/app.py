@@ -63,7 +63,7 @@ def create_app(
         ),
         rng=Random(),
     )
-    authenticate = authentication or auth.layer_for(settings.auth_strategy, settings.conf)
+    authenticate = authentication or auth.layer_for(settings)
     application: WSGIApplication = _core(services, Policy(settings.conf))
     application = catch_faults(application)
     application = auth.identify(application)

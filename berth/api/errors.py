@@ -81,6 +81,7 @@ SENTENCES: Mapping[int, str] = {
     409: "The request conflicts with the present state, or with another request.",
     413: "The request body is too large.",
     415: "The media type of the request body is not supported here.",
+    429: "The client has sent too many requests.",
     500: "The service failed while handling the request.",
     503: "The service cannot answer at the moment.",
 }

@@ -13,6 +13,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -32,6 +33,11 @@ LOG = logging.getLogger(__name__)
 ADMIN_OR_SERVICE = "rule:admin_or_service_api"
 ADMIN_OR_READER_OR_SERVICE = "rule:admin_or_project_reader_or_service_api"
 SERVICE = "rule:service_api"
+
+#: The roles that OpenStack always has.
+CUSTOMARY_ROLES = frozenset({"admin", "service", "member", "reader"})
+
+_ROLE = re.compile(r"\brole:([\w.-]+)")
 
 #: Policy files, and the places where some may yet appear, are looked at again after so long a time.
 LOOK_INTERVAL_S = 0.5
@@ -311,6 +317,14 @@ def get_enforcer() -> policy.Enforcer:
     conf = cfg.ConfigOpts()
     conf([], project=PROJECT)
     return create_enforcer(conf)
+
+
+def named_roles(conf: cfg.ConfigOpts) -> frozenset[str]:
+    """The roles that a rule in force asks for, and the customary ones, in small letters."""
+    enforcer = create_enforcer(conf)
+    enforcer.load_rules()
+    asked_for = (_ROLE.findall(str(check)) for check in enforcer.rules.values())
+    return CUSTOMARY_ROLES.union(*([role.lower() for role in roles] for roles in asked_for))
 
 
 def print_sample() -> None:

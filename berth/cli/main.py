@@ -22,6 +22,8 @@ from berth.cli.failure import failure_for
 from berth.cli.policy import policy
 from berth.cli.serve import serve
 from berth.cli.status import status
+from berth.cli.token import token
+from berth.cli.user import user
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -38,6 +40,8 @@ cli.add_command(db)
 cli.add_command(status)
 cli.add_command(config)
 cli.add_command(policy)
+cli.add_command(user)
+cli.add_command(token)
 cli.add_command(completion)
 
 

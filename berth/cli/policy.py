@@ -14,7 +14,6 @@ from berth.api.policy import ROUTE_RULES, Policy, create_enforcer, print_sample
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.options import ConfigurationSource, configured
-from berth.config import read_settings
 
 #: May look at everything, and change nothing, where `berth policy sample --auditor` is in force.
 AUDITOR: Final = "auditor"
@@ -87,7 +86,7 @@ def check(
                 f"there is no rule {rule}: `berth policy list` names them all", ExitCode.USAGE
             )
     conf = source.load()
-    deploy.check_policy(read_settings(conf))
+    deploy.check_policy(conf)
     caller = RequestContext(
         roles=list(roles),
         project_id=None if system else project,
@@ -133,7 +132,7 @@ def auditor_file() -> str:
 
 def _in_force(source: ConfigurationSource) -> Iterator[Rule]:
     conf = source.load()
-    deploy.check_policy(read_settings(conf))
+    deploy.check_policy(conf)
     enforcer = create_enforcer(conf)
     enforcer.load_rules()
     requests = {

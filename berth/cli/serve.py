@@ -20,12 +20,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
 from wsgiref.types import WSGIApplication
 
 import click
-from granian.constants import HTTPModes, Interfaces
+from granian.constants import HTTPModes, Interfaces, SSLProtocols
 from granian.log import LogLevels
 from granian.server.mp import MPServer
 
@@ -37,6 +38,7 @@ from berth.cli.failure import CommandFailed, naming_the_database
 from berth.cli.granian_environ import for_granian
 from berth.cli.lifeline import STOP_S_MAX, end_with_parent
 from berth.cli.options import ConfigurationSource, configured
+from berth.cli.tls import Tls, read_tls
 from berth.config import AdmissionSettings, ConfigurationError, Settings, read_settings
 from berth.model.errors import BerthError
 
@@ -82,6 +84,7 @@ class Address:
     host: str
     port: int
     family: socket.AddressFamily
+    scheme: Literal["http", "https"] = "http"
 
     @property
     def is_loopback(self) -> bool:
@@ -92,7 +95,7 @@ class Address:
     def url(self) -> str:
         """The URL that clients of this address use."""
         host = f"[{self.host}]" if self.family == socket.AF_INET6 else self.host
-        return f"http://{host}:{self.port}"
+        return f"{self.scheme}://{host}:{self.port}"
 
 
 @click.command()
@@ -118,7 +121,27 @@ class Address:
     help="Listen on other than loopback addresses although nobody has to authenticate: everybody "
     "who reaches the address may read and change everything.",
 )
-def serve(source: ConfigurationSource, bind: str, workers: int, insecure_noauth: bool) -> None:
+@click.option(
+    "--tls-cert",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Serve HTTPS with this certificate, in PEM, the whole chain in one file.  [default: "
+    "[berth]tls_cert]",
+)
+@click.option(
+    "--tls-key",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The certificate's private key, in PEM.  [default: [berth]tls_key]",
+)
+def serve(
+    source: ConfigurationSource,
+    bind: str,
+    workers: int,
+    insecure_noauth: bool,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+) -> None:
     """Serve the placement API.
 
     With no configuration at all, the database is an SQLite file of this user's, and only this
@@ -128,10 +151,13 @@ def serve(source: ConfigurationSource, bind: str, workers: int, insecure_noauth:
     deploy.set_up_logging(conf)
     settings = read_settings(conf)
     deploy.check_supported(settings)
-    deploy.check_policy(settings)
+    deploy.check_policy(conf)
     deploy.check_health(settings)
-    address = parse_bind(bind)
+    deploy.check_credentials(settings)
+    tls = read_tls(tls_cert or settings.tls_cert, tls_key or settings.tls_key)
+    address = replace(parse_bind(bind), scheme="https" if tls else "http")
     refuse_strangers(address, settings, insecure_noauth=insecure_noauth)
+    warn_of_clear_text(address, settings)
     with reserved(address) as held:
         with naming_the_database(settings):
             deploy.open_prepared(settings).dispose()
@@ -148,6 +174,7 @@ def serve(source: ConfigurationSource, bind: str, workers: int, insecure_noauth:
                 workers=workers,
                 threads=threads_for(settings.admission),
                 pinned=settings.pin_workers,
+                tls=tls,
                 announce=announce,
             )
         finally:
@@ -207,6 +234,18 @@ def refuse_strangers(address: Address, settings: Settings, *, insecure_noauth: b
         )
 
 
+def warn_of_clear_text(address: Address, settings: Settings) -> None:
+    """Say so where passwords or tokens of berth's own would cross a network as they are."""
+    secrets = {"http_basic": "passwords", "token": "tokens"}.get(settings.auth_strategy)
+    if secrets is not None and not address.is_loopback and address.scheme == "http":
+        LOG.warning(
+            "Clients send their %s to %s in the clear, for everybody on the way to read: serve "
+            "with --tls-cert and --tls-key, or bind to 127.0.0.1 behind a proxy that has TLS",
+            secrets,
+            address.url,
+        )
+
+
 @contextmanager
 def reserved(address: Address) -> Iterator[Address]:
     """Own an address for this process and its workers, choosing a port where it is 0.
@@ -230,7 +269,7 @@ def reserved(address: Address) -> Iterator[Address]:
             ) from error
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        yield Address(address.host, holder.getsockname()[1], address.family)
+        yield replace(address, port=holder.getsockname()[1])
 
 
 def describe(address: Address, settings: Settings, *, workers: int) -> str:
@@ -240,8 +279,15 @@ def describe(address: Address, settings: Settings, *, workers: int) -> str:
         "noauth2": "noauth2: callers are whoever they say they are"
         + ("" if address.is_loopback else ", FROM ANYWHERE"),
         "keystone": "keystone",
+        "http_basic": f"http_basic: the users of {settings.user_file}",
+        "token": f"token: the tokens of {settings.token_file}",
     }
-    header = {"noauth2": "-H 'X-Auth-Token: admin'", "keystone": '-H "X-Auth-Token: $TOKEN"'}
+    header = {
+        "noauth2": "-H 'X-Auth-Token: admin'",
+        "keystone": '-H "X-Auth-Token: $TOKEN"',
+        "http_basic": "-u USER",
+        "token": '-H "Authorization: Bearer $TOKEN"',
+    }
     return "\n".join(
         [
             f"berth {berth.__version__} serves {address.url}, "
@@ -283,6 +329,7 @@ def run(
     workers: int,
     threads: int,
     pinned: bool,
+    tls: Tls | None,
     announce: Callable[[], None],
 ) -> None:
     """Serve until told to stop, replacing workers that die.
@@ -290,6 +337,7 @@ def run(
     Args:
         threads: of each worker, for requests.
         pinned: each worker stays on one processor.
+        tls: with what to serve HTTPS; None: serve HTTP.
 
     Raises:
         CommandFailed: the workers cannot start, or keep dying (WORKERS).
@@ -308,6 +356,9 @@ def run(
         # Granian's own choices stand for the rest. Of a do-nothing application, one worker gave 39
         # thousand answers a second to 16 and to 64 clients; with the "mt" runtime, 17 to 38.
         respawn_failed_workers=True,
+        ssl_cert=tls and tls.cert,
+        ssl_key=tls and tls.key,
+        ssl_protocol_min=SSLProtocols.tls12,
         log_level=LogLevels.error,
         log_dictconfig=GRANIAN_LOGGING,
         process_name=None,

@@ -3,18 +3,20 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from typing import Final
 
 import click
 from oslo_upgradecheck.upgradecheck import Code
 
 from berth import deploy
+from berth.api.auth.watched_file import is_open_to_others
 from berth.cli.db_opened import opened
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed, failure_for
 from berth.cli.options import ConfigurationSource, configured
 from berth.cli.upgrade_checks import Check, schema_check, upgrade_checks
-from berth.config import read_settings
+from berth.config import ConfigurationError, Settings, read_settings
 
 #: There was no way to check. 0, 1 and 2 are those of oslo.upgradecheck.
 ERROR: Final = 255
@@ -52,7 +54,8 @@ def _checks(source: ConfigurationSource) -> list[Check]:
     conf = source.load()
     settings = read_settings(conf)
     deploy.check_supported(settings)
-    deploy.check_policy(settings)
+    deploy.check_policy(conf)
+    credentials = list(_credentials_checks(settings))
     if deploy.is_absent(settings):
         raise CommandFailed(
             f"there is no database {settings.database.masked_url} yet: `berth serve` or `berth db "
@@ -62,5 +65,29 @@ def _checks(source: ConfigurationSource) -> list[Check]:
     with opened(settings, to_look_only=True) as database:
         schema = schema_check(database, settings)
         if schema.code is not Code.SUCCESS:
-            return [schema]
-        return [schema, *upgrade_checks(database, conf, "berth db check --repair")]
+            return [schema, *credentials]
+        return [schema, *credentials, *upgrade_checks(database, conf, "berth db check --repair")]
+
+
+def _credentials_checks(settings: Settings) -> Iterator[Check]:
+    """Whether the file of users or of tokens can be used, and by somebody."""
+    match settings.auth_strategy:
+        case "http_basic":
+            title, path, command = "Users", settings.user_file, "berth user add"
+        case "token":
+            title, path, command = "Tokens", settings.token_file, "berth token create"
+        case _:
+            return
+    try:
+        deploy.check_credentials(settings)
+    except ConfigurationError as error:
+        yield Check(title, Code.FAILURE, f"{error}.")
+        return
+    if is_open_to_others(path):
+        yield Check(
+            title, Code.WARNING, f"{path} is open to everybody on this machine: chmod o= it."
+        )
+    elif path.stat().st_size == 0:
+        yield Check(title, Code.WARNING, f"{path} is empty, so nobody is let in: `{command}`.")
+    else:
+        yield Check(title, Code.SUCCESS, None)

@@ -7,15 +7,16 @@ from berth import config, deploy
 from tests.client import Client
 
 
-def serve(folder: Path, settings: str = "") -> Client:
+def serve(folder: Path, settings: str = "", *, strategy: str = "noauth2") -> Client:
     """A client of a fresh application, configured by a placement.conf in this folder.
 
     Args:
-        settings: what the file says besides the authentication (noauth2) and the database.
+        settings: what the file says besides the authentication and the database.
+        strategy: the authentication.
     """
     placement_conf = folder / "placement.conf"
     placement_conf.write_text(
-        "[api]\nauth_strategy = noauth2\n"
+        f"[api]\nauth_strategy = {strategy}\n"
         "[placement_database]\n"
         f"connection = sqlite:///{folder / 'placement.db'}\n"
         "sync_on_startup = True\n"

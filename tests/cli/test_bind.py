@@ -6,6 +6,7 @@ from __future__ import annotations
 import socket
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -13,7 +14,15 @@ from berth import config
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.granian_environ import for_granian
-from berth.cli.serve import Address, describe, parse_bind, refuse_strangers, reserved, split_bind
+from berth.cli.serve import (
+    Address,
+    describe,
+    parse_bind,
+    refuse_strangers,
+    reserved,
+    split_bind,
+    warn_of_clear_text,
+)
 from berth.config import AuthStrategy, Settings
 
 
@@ -88,6 +97,50 @@ def test_only_loopback_is_served_without_authentication(
     with pytest.raises(CommandFailed, match="--insecure-noauth") as caught:
         refuse_strangers(address, settings, insecure_noauth=False)
     assert caught.value.code == ExitCode.UNSAFE
+
+
+@pytest.mark.parametrize(
+    ("strategy", "host", "scheme", "warned"),
+    [
+        ("http_basic", "192.0.2.1", "http", "passwords to http://192.0.2.1:8778 in the clear"),
+        ("token", "192.0.2.1", "http", "tokens to http://192.0.2.1:8778 in the clear"),
+        ("token", "192.0.2.1", "https", None),
+        ("http_basic", "127.0.0.1", "http", None),
+        ("keystone", "192.0.2.1", "http", None),
+    ],
+)
+def test_secrets_in_the_clear_are_warned_of(
+    settings: Settings,
+    caplog: pytest.LogCaptureFixture,
+    strategy: AuthStrategy,
+    host: str,
+    scheme: Literal["http", "https"],
+    warned: str | None,
+) -> None:
+    """One line, with the ways out, where other machines connect without TLS."""
+    settings = replace(settings, auth_strategy=strategy)
+    warn_of_clear_text(Address(host, 8778, socket.AF_INET, scheme), settings)
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == (warned is not None)
+    assert all(str(warned) in line and "--tls-cert" in line for line in said)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "who", "how"),
+    [
+        ("http_basic", "http_basic: the users of {folder}/htpasswd", "curl -u USER https://"),
+        ("token", "token: the tokens of {folder}/tokens", 'Bearer $TOKEN" https://'),
+    ],
+)
+def test_what_is_said_at_start_names_the_file_and_how_to_try(
+    settings: Settings, tmp_path: Path, strategy: AuthStrategy, who: str, how: str
+) -> None:
+    """With the scheme that is served."""
+    address = Address("127.0.0.1", 8778, socket.AF_INET, "https")
+    said = describe(address, replace(settings, auth_strategy=strategy), workers=2)
+    assert "serves https://127.0.0.1:8778, 2 workers" in said
+    assert who.format(folder=tmp_path) in said
+    assert how in said
 
 
 def test_a_reserved_address_is_for_this_process_and_those_that_share_it() -> None:

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from oslo_context.context import RequestContext
@@ -12,6 +15,45 @@ from berth.api import errors
 from berth.api.errors import Refused
 from berth.api.paths import is_public
 from berth.api.request import CONTEXT
+
+#: The headers by which a layer says who calls, and which a client must not be able to send.
+#: Source: those that keystonemiddleware removes, and what else oslo.context reads.
+IDENTITY_HEADERS: Final = frozenset(
+    {f"HTTP_X{side}_{what}_{form}" for side, what, form in product(
+        ("", "_SERVICE"),
+        ("DOMAIN", "PROJECT", "PROJECT_DOMAIN", "USER", "USER_DOMAIN"),
+        ("ID", "NAME"),
+    )}
+    | {
+        *("HTTP_X_ROLES", "HTTP_X_SERVICE_ROLES", "HTTP_X_ROLE"),
+        *("HTTP_X_USER", "HTTP_X_TENANT", "HTTP_X_TENANT_ID", "HTTP_X_TENANT_NAME"),
+        *("HTTP_X_IDENTITY_STATUS", "HTTP_X_SERVICE_IDENTITY_STATUS"),
+        *("HTTP_X_IS_ADMIN_PROJECT", "HTTP_X_SERVICE_CATALOG", "HTTP_OPENSTACK_SYSTEM_SCOPE"),
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Somebody who has proved to be a user of ours."""
+
+    user: str
+    project: str
+    roles: tuple[str, ...]
+
+
+def remove_identity(environ: WSGIEnvironment) -> None:
+    """Take away all that a request says of its caller, credentials left as they are."""
+    for name in IDENTITY_HEADERS & environ.keys():
+        del environ[name]
+
+
+def leave_identity(environ: WSGIEnvironment, identity: Identity) -> None:
+    """Say who calls, as keystonemiddleware does."""
+    environ["HTTP_X_IDENTITY_STATUS"] = "Confirmed"
+    environ["HTTP_X_USER_ID"] = environ["HTTP_X_USER_NAME"] = identity.user
+    environ["HTTP_X_PROJECT_ID"] = environ["HTTP_X_PROJECT_NAME"] = identity.project
+    environ["HTTP_X_ROLES"] = ",".join(identity.roles)
 
 
 def identify(application: WSGIApplication) -> WSGIApplication:

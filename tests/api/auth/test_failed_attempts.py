@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who fails to log in has to wait, and does not fill the log or the memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from berth.api.auth import failed_attempts
+from berth.api.auth.failed_attempts import (
+    CALLERS_MAX,
+    FORGET_S,
+    FREE,
+    LINES_A_MINUTE,
+    WAIT_S_MAX,
+    Caller,
+    FailedAttempts,
+    FailureLog,
+)
+
+MALLORY = Caller("192.0.2.66", "alice")
+ALICE = Caller("192.0.2.1", "alice")
+
+
+def test_the_wait_grows_and_has_a_bound() -> None:
+    """A few mistakes are free; then it doubles."""
+    attempts = FailedAttempts()
+    waits = [attempts.record(MALLORY, now=0.0) for _ in range(FREE + 40)]
+    assert waits[:FREE] == [0.0] * FREE
+    assert waits[FREE : FREE + 6] == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
+    assert set(waits[FREE + 6 :]) == {WAIT_S_MAX}
+
+
+def test_the_wait_goes_by() -> None:
+    """And is for this address with this name alone."""
+    attempts = FailedAttempts()
+    for _ in range(FREE + 2):
+        attempts.record(MALLORY, now=100.0)
+    assert attempts.wait_s(MALLORY, now=100.5) == 1.5
+    assert attempts.wait_s(MALLORY, now=102.0) == 0.0
+    assert attempts.wait_s(ALICE, now=100.5) == 0.0
+    assert attempts.wait_s(MALLORY._replace(name="bob"), now=100.5) == 0.0
+
+
+def test_success_makes_good_again() -> None:
+    """The next mistakes are free once more."""
+    attempts = FailedAttempts()
+    for _ in range(FREE + 3):
+        attempts.record(ALICE, now=0.0)
+    attempts.forgive(ALICE)
+    assert attempts.record(ALICE, now=0.0) == 0.0
+
+
+def test_what_is_long_past_is_forgotten() -> None:
+    """A quarter of an hour after the last failure."""
+    attempts = FailedAttempts()
+    for _ in range(FREE + 1):
+        attempts.record(MALLORY, now=0.0)
+    assert attempts.record(MALLORY, now=FORGET_S - 1) == 2.0
+    assert attempts.record(MALLORY, now=2 * FORGET_S) == 0.0
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those who failed longest ago go first."""
+    monkeypatch.setattr(failed_attempts, "CALLERS_MAX", 10)
+    attempts = FailedAttempts()
+    for _ in range(FREE + 1):
+        attempts.record(MALLORY, now=0.0)
+    for number in range(9):
+        attempts.record(Caller("192.0.2.9", f"user-{number}"), now=0.0)
+    assert attempts.wait_s(MALLORY, now=0.0) > 0
+    attempts.record(Caller("192.0.2.9", "one more"), now=0.0)
+    assert len(attempts) == 10 < CALLERS_MAX
+    assert attempts.wait_s(MALLORY, now=0.0) == 0
+
+
+def test_the_log_is_told_a_bounded_number_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    """And in the next minute how many it was not told of."""
+    log = FailureLog()
+    for number in range(LINES_A_MINUTE + 7):
+        log.warn("attempt %d", number, now=1000.0)
+    assert len(caplog.records) == LINES_A_MINUTE
+    log.warn("attempt of the next minute", now=1060.0)
+    assert [record.getMessage() for record in caplog.records[LINES_A_MINUTE:]] == [
+        "7 more failed attempts to log in were not told one by one",
+        "attempt of the next minute",
+    ]

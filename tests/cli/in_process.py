@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth` commands in this process, where nothing depends on a process of their own."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+
+import pytest
+
+from berth.cli.main import main
+
+
+class InProcess:
+    """Runs `berth` commands, with what they find on the standard input."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch = monkeypatch
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """Run one to its end, as `run_berth` does."""
+        self._monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        self._capsys.readouterr()
+        code = 0
+        try:
+            main(arguments)
+        except SystemExit as end:
+            code = int(end.code or 0)
+        said = self._capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, code, said.out, said.err)

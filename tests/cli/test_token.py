@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth token`: tokens are made, shown once, listed and revoked."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from berth.api.auth.identity import Identity
+from berth.api.auth.token_file import (
+    Token,
+    hash_of,
+    id_in,
+    issue,
+    parse_tokens,
+    render_tokens,
+)
+from berth.cli import credential_file
+from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import CommandFailed
+from berth.cli.token import parse_expires
+from tests.cli.in_process import InProcess
+from tests.cli.test_commands import assert_fails, configuration
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+ALICE = Identity("alice", "web", ("admin",))
+
+
+class Desk:
+    """A configuration with `token`, and the commands that use it."""
+
+    def __init__(self, folder: Path, run: InProcess) -> None:
+        self.file = folder / "tokens"
+        self._run = run
+        self._source = configuration(
+            folder,
+            "[api]\nauth_strategy = token\n"
+            f"[placement_database]\nconnection = sqlite:///{folder}/berth.db\n",
+        )
+
+    def token(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """`berth token ...`."""
+        return self._run("token", *arguments, "--config-file", self._source)
+
+    def create(self, *options: str) -> str:
+        """Make a token; it is all that is printed."""
+        done = self.token("create", *options)
+        assert (done.returncode, done.stderr) == (ExitCode.OK, "")
+        assert re.fullmatch(r"berth_\w+\n", done.stdout)
+        return done.stdout.strip()
+
+    def listed(self) -> list[dict[str, Any]]:
+        """What the list says to programs."""
+        found: list[dict[str, Any]] = json.loads(self.token("list", "--json").stdout)
+        return found
+
+
+@pytest.fixture
+def desk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Desk:
+    """A desk at which no token was made yet."""
+    return Desk(tmp_path, InProcess(monkeypatch, capsys))
+
+
+def test_a_token_is_shown_once(desk: Desk) -> None:
+    """On the standard output alone; its hash is kept, for the owner's eyes."""
+    token = desk.create("--user", "alice", "--role", "admin", "--role", "reader")
+    (kept,) = parse_tokens(desk.file.read_text()).values()
+    assert kept.sha256 == hash_of(token)
+    assert kept.identity == Identity("alice", "alice", ("admin", "reader"))
+    assert kept.expires == kept.created + timedelta(days=90)
+    assert stat.S_IMODE(desk.file.stat().st_mode) == 0o600
+    assert token not in desk.file.read_text()
+
+
+def test_tokens_are_listed(desk: Desk) -> None:
+    """For people in columns, for programs as JSON."""
+    token = desk.create("--user", "ci", "--project", "web", "--expires", "never")
+    (one,) = desk.listed()
+    assert one == {
+        "id": id_in(token),
+        "user": "ci",
+        "project": "web",
+        "roles": [],
+        "created": one["created"],
+        "expires": None,
+        "state": "valid",
+    }
+    heads, row = desk.token("list").stdout.splitlines()
+    assert heads.split() == ["id", "user", "project", "roles", "created", "expires", "state"]
+    assert row.split() == [id_in(token), "ci", "web", one["created"], "never", "valid"]
+
+
+def test_an_expired_token_is_listed_as_such(desk: Desk) -> None:
+    """It stays in the file until it is revoked."""
+    _, kept = issue(ALICE, created=NOW, expires=NOW - timedelta(days=1))
+    desk.file.write_text(render_tokens([kept]))
+    assert desk.listed()[0]["state"] == "expired"
+
+
+def test_a_token_is_revoked(desk: Desk) -> None:
+    """And no other."""
+    first, second = desk.create("--user", "a"), desk.create("--user", "b")
+    assert desk.token("revoke", str(id_in(first))).returncode == ExitCode.OK
+    assert [one["id"] for one in desk.listed()] == [id_in(second)]
+
+
+def test_what_cannot_be_done_changes_nothing(desk: Desk) -> None:
+    """One line says why, and repeats no token."""
+    token = desk.create("--user", "alice")
+    before = desk.file.read_bytes()
+    done = desk.token("revoke", token)
+    assert_fails(done, ExitCode.USAGE, "no token of that ID", "berth token list")
+    assert token not in done.stderr
+    for options in (["--expires", "soon"], ["--role", "a b"], ["--project", "a:b"]):
+        assert_fails(desk.token("create", "--user", "alice", *options), ExitCode.USAGE)
+    assert_fails(desk.token("create", "--user", ""), ExitCode.USAGE, "must not be empty")
+    assert desk.file.read_bytes() == before
+
+
+def test_a_broken_file_is_left_as_it_is(desk: Desk) -> None:
+    """The line is named."""
+    desk.file.write_text("\nnonsense\n")
+    for arguments in (("list",), ("create", "--user", "a"), ("revoke", "12345678")):
+        done = desk.token(*arguments)
+        assert_fails(done, ExitCode.CONFIGURATION, f"{desk.file}, line 2: this is no token")
+    assert desk.file.read_text() == "\nnonsense\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("12h", NOW + timedelta(hours=12)),
+        ("90d", NOW + timedelta(days=90)),
+        ("4w", NOW + timedelta(weeks=4)),
+        ("never", None),
+        ("2027-01-31", datetime(2027, 1, 31, tzinfo=UTC)),
+        ("2027-01-31T12:00:00Z", datetime(2027, 1, 31, 12, tzinfo=UTC)),
+        ("2027-01-31T12:00:00+02:00", datetime(2027, 1, 31, 10, tzinfo=UTC)),
+    ],
+)
+def test_a_token_expires_when_it_is_said(text: str, expected: datetime | None) -> None:
+    """After a time, at a time, or never."""
+    assert parse_expires(text, NOW) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        *((text, "say 12h, 90d") for text in ("", "90", "d", "-1d", "1y", "Never", "2027-13-01")),
+        ("99999999999999d", "say 12h, 90d"),
+        ("0d", "this is past"),
+        ("2026-11-22", "this is past"),
+    ],
+)
+def test_another_end_is_refused(text: str, why: str) -> None:
+    """A token that never counted would only puzzle."""
+    with pytest.raises(CommandFailed, match=why) as caught:
+        parse_expires(text, NOW)
+    assert caught.value.code == ExitCode.USAGE
+
+
+def test_commands_at_once_lose_nothing(tmp_path: Path) -> None:
+    """They wait for each other, and a reader always finds a whole file."""
+    path = tmp_path / "tokens"
+    path.write_text("")
+
+    def add(_: int) -> str:
+        token = ""
+
+        def edit(text: str, tokens: dict[str, Token]) -> str:
+            nonlocal token
+            token, kept = issue(ALICE, created=NOW, expires=None, taken=tokens)
+            return render_tokens([*tokens.values(), kept])
+
+        credential_file.change(path, parse_tokens, edit, may_create=False)
+        parse_tokens(path.read_text())
+        return token
+
+    with ThreadPoolExecutor(8) as executor:
+        issued = {id_in(token) for token in executor.map(add, range(40))}
+    assert set(parse_tokens(path.read_text())) == issued
+    assert len(issued) == 40
+
+
+def test_a_change_that_fails_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old file, whole, and no other; the system's reason is told."""
+    path = tmp_path / "tokens"
+    path.write_text("\n")
+
+    def full(source: str, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(CommandFailed, match="tokens cannot be written: no space left"):
+        credential_file.change(path, parse_tokens, lambda text, _: f"{text}\n", may_create=False)
+    assert path.read_text() == "\n"
+    assert list(tmp_path.iterdir()) == [path]
