@@ -27,6 +27,9 @@ from tests.contrib.wsgi_servers import (
 from tests.e2e.serving import PATIENCE, wait_until
 from tests.e2e.test_serve import create_provider, write_locked
 
+# Each server is started once, by one of the processes that share the tests.
+pytestmark = pytest.mark.xdist_group("wsgi servers")
+
 SERVERS: dict[str, Server] = {"gunicorn": gunicorn, "uwsgi": uwsgi, "apache": apache}
 
 #: What berth writes when a write has come to it.

@@ -135,7 +135,7 @@ def apache(home: Path) -> Iterator[Running]:
             # mod_wsgi's own Python, which is not always the one that the tests run on.
             "python-home=/opt/berth": f"python-path={libraries}",
             "user=placement group=placement": f"user={_APACHE_USER}" if by_root else "",
-            "/usr/share/berth/wsgi": str(home),
+            "/opt/berth/share/berth/wsgi": str(home),
             "/var/log/apache2/berth.log": str(home / "server.log"),
         },
     )

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,14 +81,24 @@ def run_berth(
 
 @contextmanager
 def serving(
-    home: Path, *arguments: str, variables: Mapping[str, str] | None = None
+    home: Path,
+    *arguments: str,
+    variables: Mapping[str, str] | None = None,
+    command: Sequence[str] = BERTH,
+    environ: Mapping[str, str] | None = None,
 ) -> Iterator[Service]:
-    """A `berth serve` on a free port, for as long as the block lasts."""
+    """A `berth serve` on a free port, for as long as the block lasts.
+
+    Args:
+        variables: what the environment says besides.
+        command: another berth than that of the tests.
+        environ: the whole environment, in place of one that starts from nothing.
+    """
     log = home / "serve.log"
     with log.open("w") as stderr:
         process = subprocess.Popen(
-            [*BERTH, "serve", "--bind", "127.0.0.1:0", *arguments],
-            env=environment(home, **(variables or {})),
+            [*command, "serve", "--bind", "127.0.0.1:0", *arguments],
+            env=environ or environment(home, **(variables or {})),
             cwd=home,
             stdout=subprocess.PIPE,
             stderr=stderr,
