@@ -214,6 +214,36 @@ BERTH_OPTS: tuple[cfg.Opt, ...] = (
         max=3600.0,
         help="How long a request waits for its turn before it is answered 503.",
     ),
+    cfg.IntOpt(
+        "body_mib_max",
+        default=64,
+        min=1,
+        max=1024,
+        help="MiB that the body of a request may have; a larger one is answered 413.",
+    ),
+    cfg.IntOpt(
+        "uri_kib_max",
+        default=32,
+        min=1,
+        max=16384,
+        help="KiB that the path and query of a request may have; longer ones are answered 414. "
+        "`berth serve` itself takes less than 64.",
+    ),
+    cfg.IntOpt(
+        "bodies_waiting_max",
+        default=512,
+        min=1,
+        help="Requests of which a worker awaits the body at a time; one more is answered 503.",
+    ),
+    cfg.FloatOpt(
+        "client_seconds_max",
+        default=30.0,
+        min=1.0,
+        max=3600.0,
+        help="Seconds in which a client of `berth serve` has to send the headers of a request, "
+        "then its body, and later to take the answer; for a body and an answer one more second "
+        "for each 64 KiB of it. An idle connection is closed after as many.",
+    ),
     cfg.FloatOpt(
         "candidates_time_budget",
         default=5.0,
@@ -320,6 +350,16 @@ class AdmissionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ReceivingSettings:
+    """How large a request may be, and how long a worker waits for it."""
+
+    body_mib_max: int
+    uri_kib_max: int
+    bodies_waiting_max: int
+    client_seconds_max: float
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that berth reads from its configuration, typed and frozen."""
 
@@ -337,6 +377,7 @@ class Settings:
     enable_proxy_headers_parsing: bool
     log_options: bool
     admission: AdmissionSettings
+    receiving: ReceivingSettings
     candidates_time_budget: float
     candidates_answer_mib_max: int
     pin_workers: bool
@@ -513,6 +554,12 @@ def read_settings(conf: cfg.ConfigOpts) -> Settings:
                 writes_running_max=conf.berth.writes_running_max,
                 requests_waiting_max=conf.berth.requests_waiting_max,
                 wait_seconds_max=conf.berth.wait_seconds_max,
+            ),
+            receiving=ReceivingSettings(
+                body_mib_max=conf.berth.body_mib_max,
+                uri_kib_max=conf.berth.uri_kib_max,
+                bodies_waiting_max=conf.berth.bodies_waiting_max,
+                client_seconds_max=conf.berth.client_seconds_max,
             ),
             conf=conf,
         )

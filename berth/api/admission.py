@@ -17,12 +17,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from berth.api import errors
-from berth.api.errors import MICROVERSION, OVERLOADED, RETRY_AFTER_S, Refused
-from berth.api.microversion import negotiate
+from berth.api.in_front import overloaded, refuse
 from berth.api.paths import is_public
 from berth.config import AdmissionSettings
 
@@ -132,7 +129,7 @@ def admit(
                 return application(environ, start_response)
             line = reads if environ["REQUEST_METHOD"] in _READS else writes
             if not line.enter():
-                return _refuse(environ, start_response)
+                return refuse(overloaded(), environ, start_response)
             try:
                 return application(environ, start_response)
             finally:
@@ -141,16 +138,3 @@ def admit(
         return layer
 
     return wrap
-
-
-def _refuse(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Answer 503; with its code, if the request names a microversion that has codes."""
-    refused = Refused(
-        503,
-        "More requests have come than can be served at the moment; try again.",
-        code=OVERLOADED,
-        headers={"retry-after": RETRY_AFTER_S},
-    )
-    with suppress(Refused):  # a version that is not served: told as to the oldest
-        environ[MICROVERSION] = negotiate(environ.get("HTTP_OPENSTACK_API_VERSION"))
-    return errors.send(refused, errors.render(refused, environ), environ, start_response)

@@ -25,6 +25,7 @@ from berth.api.microversion import SERVICE_TYPE
 from berth.api.operations import answer_probes
 from berth.api.policy import Policy
 from berth.api.readiness import Readiness
+from berth.api.receiving import receive
 from berth.api.rendering import STATUS_LINES
 from berth.api.request import Request, Response, Services
 from berth.api.request_log import log_requests
@@ -69,6 +70,7 @@ def create_app(
     application = auth.identify(application)
     application = authenticate(application)
     application = admit(settings.admission)(application)
+    application = receive(settings.receiving)(application)
     if settings.conf.cors.allowed_origin:
         application = cors.CORS(application, settings.conf)
     application = answer_probes(settings.conf, Readiness(db, index))(application)

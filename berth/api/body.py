@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Request bodies: the bytes, the JSON in them, and what JSON admits but nothing behind can hold.
+"""Request bodies: the JSON in their bytes, and what JSON admits but nothing behind can hold.
 
 Source: spec/rest-api.md 1.5.
 """
@@ -15,6 +15,7 @@ import msgspec
 
 from berth.api.errors import Refused
 from berth.api.media_types import JSON
+from berth.api.receiving import BODY
 from berth.api.request import Request
 from berth.api.schema import Schema
 from berth.model.errors import Invalid, InvalidInput, ProviderGenerationConflict
@@ -22,9 +23,6 @@ from berth.model.ids import Generation, ProviderUUID
 from berth.model.inventory import MAX_INT
 from berth.store import providers
 from berth.store.database import Database
-
-#: Far above the largest body that a client has reason to send: a reshape of 100,000 consumers.
-BODY_BYTES_MAX = 64 * 1024 * 1024
 
 
 def check_content_headers(request: Request) -> None:
@@ -52,10 +50,9 @@ def read(request: Request, schema: Schema) -> Any:
     """The decoded body, which passes the schema.
 
     Raises:
-        Refused: 400 for malformed JSON, for what no database stores, or a breach of the schema;
-            413 for a body over the limit.
+        Refused: 400 for malformed JSON, for what no database stores, or a breach of the schema.
     """
-    value = decode(_read_bytes(request))
+    value = decode(request.env[BODY])
     schema.check(value)
     return value
 
@@ -144,40 +141,3 @@ def _check_no_nul(value: object) -> None:
         for key, item in value.items():
             _check_no_nul(key)
             _check_no_nul(item)
-
-
-def _read_bytes(request: Request) -> bytes:
-    length = request.env.get("CONTENT_LENGTH")
-    if length:
-        wanted = int(length) if len(length) < 20 else BODY_BYTES_MAX + 1
-    elif request.env.get("wsgi.input_terminated") or "HTTP_TRANSFER_ENCODING" in request.env:
-        wanted = BODY_BYTES_MAX + 1
-    else:
-        return b""
-    if length and wanted > BODY_BYTES_MAX:
-        _refuse_size()
-    try:
-        raw = _read_up_to(request, wanted)
-    except OSError as error:
-        raise Refused(400, f"The body could not be read: {error}") from error
-    if len(raw) > BODY_BYTES_MAX:
-        _refuse_size()
-    return raw
-
-
-def _read_up_to(request: Request, wanted: int) -> bytes:
-    """At most `wanted` bytes; fewer only where the stream ends, though it may come in pieces."""
-    stream = request.env["wsgi.input"]
-    raw: bytes = stream.read(wanted)
-    if not raw or len(raw) == wanted:
-        return raw
-    pieces = [raw]
-    left = wanted - len(raw)
-    while left and (piece := stream.read(left)):
-        pieces.append(piece)
-        left -= len(piece)
-    return b"".join(pieces)
-
-
-def _refuse_size() -> NoReturn:
-    raise Refused(413, f"A body may have {BODY_BYTES_MAX} bytes at most; send it in parts.")

@@ -69,6 +69,7 @@ ANSWERS: Mapping[type[model.BerthError], tuple[int, str]] = {
 PHRASES: Mapping[int, str] = {
     **{status.value: status.phrase for status in HTTPStatus},
     413: "Content Too Large",
+    414: "URI Too Long",
 }
 
 SENTENCES: Mapping[int, str] = {
@@ -78,8 +79,10 @@ SENTENCES: Mapping[int, str] = {
     404: "The resource could not be found.",
     405: "The method is not served on this path.",
     406: "No answer is available in a form that the request accepts.",
+    408: "The request did not come in time.",
     409: "The request conflicts with the present state, or with another request.",
     413: "The request body is too large.",
+    414: "The path and query of the request are too long.",
     415: "The media type of the request body is not supported here.",
     429: "The client has sent too many requests.",
     500: "The service failed while handling the request.",

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two places where Granian calls a WSGI application otherwise than other servers do, set right.
+"""Three places where Granian calls a WSGI application otherwise than other servers do, set right.
 
 Checked and found faithful (tests/e2e/test_serve.py): methods of any spelling, doubled slashes,
 percent-decoding, repeated headers, absent and empty Content-Type, chunked bodies. Left to Granian,
 which answers with an empty body before any application is asked: a Content-Length that is no
-number (400), bytes in the request line that are not ASCII (400), a request line over 64 KiB (414).
+number (400), bytes in the request line that are not ASCII (400), a request line over 64 KiB (414),
+more than 100 headers or more bytes of them than `serve.HEADER_BYTES_MAX` (431).
 A header value that is not ASCII reaches the application empty.
 """
 
@@ -12,15 +13,20 @@ import os
 from collections.abc import Iterable, Mapping
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+from berth.cli.slow_clients import SlowClients
+
 
 def for_granian(
-    application: WSGIApplication, environment: Mapping[str, str] = os.environ
+    application: WSGIApplication,
+    slow_clients: SlowClients,
+    environment: Mapping[str, str] = os.environ,
 ) -> WSGIApplication:
     """Wrap an application so that Granian calls it the way other WSGI servers do.
 
     Granian lays each request over a copy of the process's environment, where HTTP_PROXY and its
     like then pass for request headers, and it gives a request without a Host header an empty one
-    (elsewhere it has none, so that the server's own name is used for links).
+    (elsewhere it has none, so that the server's own name is used for links). And it waits for ever
+    for a body that is announced.
     """
     leaked = {
         name: value
@@ -34,6 +40,10 @@ def for_granian(
         for name, value in leaked.items():
             if environ.get(name) == value:
                 del environ[name]
+        if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:
+            environ["wsgi.input"] = slow_clients.watched(
+                environ["wsgi.input"], environ["REMOTE_ADDR"]
+            )
         return application(environ, start_response)
 
     return faithful

@@ -27,19 +27,28 @@ from wsgiref.types import WSGIApplication
 
 import click
 from granian.constants import HTTPModes, Interfaces, SSLProtocols
+from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.mp import MPServer
 
 import berth
 from berth import deploy
 from berth.cli import affinity, service_manager
+from berth.cli.connections import listens
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed, naming_the_database
 from berth.cli.granian_environ import for_granian
 from berth.cli.lifeline import STOP_S_MAX, end_with_parent
 from berth.cli.options import ConfigurationSource, configured
+from berth.cli.slow_clients import SlowClients
 from berth.cli.tls import Tls, read_tls
-from berth.config import AdmissionSettings, ConfigurationError, Settings, read_settings
+from berth.config import (
+    AdmissionSettings,
+    ConfigurationError,
+    ReceivingSettings,
+    Settings,
+    read_settings,
+)
 from berth.model.errors import BerthError
 
 LOG = logging.getLogger(__name__)
@@ -52,9 +61,13 @@ DEFAULT_PORT = 8778
 THREADS_REFUSING = 64
 
 #: Connections that a worker accepts; more wait in the kernel. One takes 11 KB, and Granian closes
-#: those that have been idle for 30 s. Each has one request at most under way, so this also bounds
-#: what can wait unseen in Granian's queue, for a thread to come free.
+#: those that have been idle for `client_seconds_max`. Each has one request at most under way, so
+#: this also bounds what can wait unseen in Granian's queue, for a thread to come free.
 CONNECTIONS_MAX = 2048
+
+#: From as many bytes of headers on Granian refuses a request, with 431 and no body; it may take up
+#: to twice as many before it does, as it looks only when it has filled what it reads into.
+HEADER_BYTES_MAX = 128 * 1024
 
 #: Files that a worker may need besides its connections.
 FILES_BESIDES = 256
@@ -172,7 +185,8 @@ def serve(
                 held,
                 source,
                 workers=workers,
-                threads=threads_for(settings.admission),
+                threads=threads_for(settings.admission, settings.receiving),
+                client_seconds_max=settings.receiving.client_seconds_max,
                 pinned=settings.pin_workers,
                 tls=tls,
                 announce=announce,
@@ -301,14 +315,15 @@ def describe(address: Address, settings: Settings, *, workers: int) -> str:
     )
 
 
-def threads_for(admission: AdmissionSettings) -> int:
-    """Threads enough for each request to reach the admission and be judged there.
+def threads_for(admission: AdmissionSettings, receiving: ReceivingSettings) -> int:
+    """Threads enough for each request to be awaited, to reach the admission and be judged there.
 
     Granian starts them as requests queue up, and ends those that were idle for 30 s. A worker with
     604 of them started was seen to take some 130 MB more than without.
     """
     running = admission.reads_running_max + admission.writes_running_max
-    return running + 2 * admission.requests_waiting_max + THREADS_REFUSING
+    waiting = 2 * admission.requests_waiting_max + receiving.bodies_waiting_max
+    return running + waiting + THREADS_REFUSING
 
 
 def connections_for_files() -> int:
@@ -328,6 +343,7 @@ def run(
     *,
     workers: int,
     threads: int,
+    client_seconds_max: float,
     pinned: bool,
     tls: Tls | None,
     announce: Callable[[], None],
@@ -336,6 +352,7 @@ def run(
 
     Args:
         threads: of each worker, for requests.
+        client_seconds_max: for the headers of a request, and between two requests.
         pinned: each worker stays on one processor.
         tls: with what to serve HTTPS; None: serve HTTP.
 
@@ -353,6 +370,9 @@ def run(
         workers=workers,
         blocking_threads=threads,
         backpressure=connections_for_files(),
+        http1_settings=HTTP1Settings(
+            header_read_timeout=round(client_seconds_max * 1000), max_buffer_size=HEADER_BYTES_MAX
+        ),
         # Granian's own choices stand for the rest. Of a do-nothing application, one worker gave 39
         # thousand answers a second to 16 and to 64 clients; with the "mt" runtime, 17 to 38.
         respawn_failed_workers=True,
@@ -367,7 +387,7 @@ def run(
     try:
         server.serve(
             target_loader=functools.partial(
-                load_worker, source, os.getpid(), workers if pinned else None
+                load_worker, source, os.getpid(), workers if pinned else None, address.port
             ),
             wrap_loader=False,
         )
@@ -392,13 +412,14 @@ def leave_signals_to_the_parent() -> None:
 
 
 def load_worker(
-    source: ConfigurationSource, parent: int, pinned: int | None, worker: int
+    source: ConfigurationSource, parent: int, pinned: int | None, port: int, worker: int
 ) -> WSGIApplication:
     """In a worker: read the configuration and build its application, or end saying why.
 
     Args:
         pinned: how many workers there are to be spread over the processors; None: leave that to
             the kernel.
+        port: at which it serves.
         worker: its number, from 0.
     """
     if pinned is not None:
@@ -408,12 +429,14 @@ def load_worker(
         conf = source.load()
         deploy.set_up_logging(conf)
         # The parent has compared the sums of usage, for all workers and those that replace them.
-        application = for_granian(deploy.load_application(conf, recount=False))
+        application = deploy.load_application(conf, recount=False)
+        slow_clients = SlowClients(read_settings(conf).receiving.client_seconds_max)
     except (BerthError, ConfigurationError) as error:
         LOG.error("A worker cannot start: %s", error)
         sys.exit(ExitCode.WORKERS)
+    slow_clients.watch(port)
     spare_collections()
-    return application
+    return for_granian(application, slow_clients)
 
 
 def spare_collections() -> None:
@@ -457,12 +480,15 @@ class Server(MPServer):
         return super()._spawn_worker(idx, target, loader)
 
     def _stop_workers(self) -> None:
-        """Ask the workers to stop, again and again until they have; end those that never would.
+        """Ask the workers to stop, again and again until they begin to; end those that never would.
 
         RACE tests/e2e/test_serve.py: a worker that is just about to serve can lose the first
-        request, and its parent would wait for ever. One that drains is not hurried by more of them.
+        request, and its parent would wait for ever. One that drains has let go of its address; it
+        is not asked again, because Granian would hold the interpreter up until it has stopped, and
+        what is under way with it.
         """
         workers: list[Any] = self.wrks  # without types in Granian
+        asked: set[int] = set()
         deadline = time.monotonic() + STOP_S_MAX
         while left := [worker for worker in workers if worker.is_alive()]:
             is_late = time.monotonic() >= deadline
@@ -470,7 +496,8 @@ class Server(MPServer):
                 if is_late:
                     LOG.warning("A worker is ended that has not stopped in %d s.", STOP_S_MAX)
                     worker.kill()
-                else:
+                elif worker.idx not in asked or listens(worker.inner.pid, self.bind_port):
+                    asked.add(worker.idx)
                     worker.terminate()
             left[0].join(STOP_REPEATED)
         super()._stop_workers()  # type: ignore[no-untyped-call]

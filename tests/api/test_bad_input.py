@@ -21,6 +21,9 @@ from tests.client import Client, Response
 
 JSON = {"Content-Type": "application/json"}
 
+#: What a query means is asked here, however long it is.
+ANY_LENGTH = "[berth]\nuri_kib_max = 16384\n"
+
 
 def where_the_original_fails(values: Sequence[Any], failing: Collection[Any]) -> list[Any]:
     """The values as parameters, marked where the original answers 500 to something."""
@@ -37,7 +40,9 @@ def where_the_original_fails(values: Sequence[Any], failing: Collection[Any]) ->
 def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Client:
     """A server on which little stands, so that the whole state is quickly read."""
     url = request.config.getoption("--berth-url")
-    return Client.at(url) if url else configured.serve(tmp_path_factory.mktemp("ground"))
+    return (
+        Client.at(url) if url else configured.serve(tmp_path_factory.mktemp("ground"), ANY_LENGTH)
+    )
 
 
 @pytest.fixture(scope="module")

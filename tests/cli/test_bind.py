@@ -23,6 +23,7 @@ from berth.cli.serve import (
     split_bind,
     warn_of_clear_text,
 )
+from berth.cli.slow_clients import SlowClients
 from berth.config import AuthStrategy, Settings
 
 
@@ -181,7 +182,9 @@ def test_granian_is_kept_from_passing_the_environment_for_headers() -> None:
         seen.append(environ)
         return []
 
-    wrapped = for_granian(application, {"HTTP_PROXY": "http://proxy", "PATH": "/bin"})
+    wrapped = for_granian(
+        application, SlowClients(30), {"HTTP_PROXY": "http://proxy", "PATH": "/bin"}
+    )
     for proxy in ("http://proxy", "sent"):
         wrapped({"HTTP_HOST": "", "HTTP_PROXY": proxy, "PATH": "/bin"}, lambda *_: bytes)
     assert seen == [{"PATH": "/bin"}, {"HTTP_PROXY": "sent", "PATH": "/bin"}]

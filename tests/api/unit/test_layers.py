@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The layers around the application: faults, unavailable parts, the request log, body limits."""
+"""The layers around the application: faults, unavailable parts, the request log, JSON."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from io import BytesIO
 from typing import TYPE_CHECKING
 from wsgiref.types import StartResponse, WSGIEnvironment
 from wsgiref.util import setup_testing_defaults
@@ -18,16 +17,12 @@ from berth.api.auth.identity import identify
 from berth.api.auth.noauth2 import noauth2
 from berth.api.errors import MICROVERSION, REQUEST_ID, Refused, refusal_of, render
 from berth.api.faults import catch_faults
-from berth.api.request import Request
 from berth.api.request_log import log_requests
-from berth.api.schema import Schema
 from berth.model.errors import DatabaseUnavailable
 from tests.client import Client
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
-
-ANYTHING = Schema({})
 
 
 def environment(**more: object) -> WSGIEnvironment:
@@ -171,27 +166,3 @@ def test_odd_json_is_still_json() -> None:
     assert body.decode(rb'"\\u0000"') == "\\u0000"
     assert body.decode(b"1e999") == float("inf")
     assert body.decode(b' {"a": 1, "a": 2} ') == {"a": 2}
-
-
-def read(stream: bytes, **more: str) -> object:
-    """Read a body from a stream that the server hands over."""
-    environ = environment(**{"wsgi.input": BytesIO(stream), **more})
-    return body.read(Request(environ), ANYTHING)
-
-
-def test_a_body_of_unknown_length_is_read_to_its_end() -> None:
-    """As chunks arrive, where the server ends the stream."""
-    assert read(b"[1]", HTTP_TRANSFER_ENCODING="chunked") == [1]
-
-
-def test_a_body_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """413, by its announced length without reading it, or once it has grown too long."""
-    monkeypatch.setattr(body, "BODY_BYTES_MAX", 4)
-    assert read(b"[12]", CONTENT_LENGTH="4") == [12]
-    for announced in ({"CONTENT_LENGTH": "5"}, {"CONTENT_LENGTH": "9" * 30}):
-        with pytest.raises(Refused) as refused:
-            read(b"[123]", **announced)
-        assert refused.value.status == 413
-    with pytest.raises(Refused) as refused:
-        read(b"[123]", HTTP_TRANSFER_ENCODING="chunked")
-    assert refused.value.status == 413

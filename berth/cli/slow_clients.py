@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slow clients: those who do not send the body that they announced, or do not take their answer.
+
+Granian waits for both for ever. A body is awaited by a thread, and an answer lies in memory until
+it is taken; so both have a deadline here, which moves on with what comes or goes: `seconds_max`,
+and a second for each `RATE` bytes. Slow headers and idle connections Granian ends itself.
+
+A thread looks at the connections once a second. Whose answer lies there too long is cut off. A body
+that is late is cut off too, by shutting the reading half of its connection: that ends the read,
+and the client is told 408. Which connection it is, the server does not say. It is one from the same
+address that is late by the kernel's own count, nothing having been sent on it since its request
+came; and of those the one on which a request came when the waiting began. Only a whole request of
+the same address that has run for as long could be mistaken for it; its client loses the answer.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import socket
+import threading
+import time
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+from berth.api.receiving import Stream
+from berth.cli.connections import Connection, Peer, connections_to, cut
+
+LOG = logging.getLogger(__name__)
+
+#: Bytes that move a deadline on by a second: half a megabit each second, over all.
+RATE: Final = 64 * 1024
+
+#: Seconds between two looks.
+_LOOK_EACH_S: Final = 1.0
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_WHEN = itemgetter(0)
+
+
+@dataclass(eq=False, slots=True)
+class Wait:
+    """A body that is awaited."""
+
+    address: str
+    #: When the waiting began.
+    since: float
+    received: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is remembered of a connection from one look to the next."""
+
+    #: Whether the last that happened was that something came.
+    is_asking: bool
+    #: When the request came that is under way, or what was sent last.
+    asked_at: float
+    #: How many bytes had come before that.
+    came_before: int
+    #: How many bytes had come by now.
+    came: int
+    #: Since when an answer is owed without a break; None: none is.
+    owed_since: float | None
+    #: How many bytes had been taken by then.
+    taken_before: int
+
+
+class Late(NamedTuple):
+    """The connections that are to be cut off."""
+
+    #: On which an answer lies that is not taken.
+    untaken: list[Connection]
+    #: On which a body is awaited.
+    owing: list[Connection]
+
+
+@dataclass
+class SlowClients:
+    """The deadlines of one worker's clients."""
+
+    seconds_max: float
+    #: The bodies that somebody is waiting for at this moment.
+    waits: set[Wait] = field(default_factory=set, init=False)
+    _seen: dict[Peer, Seen] = field(default_factory=dict, init=False)
+
+    def watched(self, stream: Stream, address: str) -> WatchedBody:
+        """A body whose reading ends at its deadline."""
+        return WatchedBody(stream, Wait(address, time.monotonic()), self)
+
+    def watch(self, port: int) -> None:
+        """Begin to look after the clients of a port, for as long as this process lasts."""
+
+        def look() -> None:
+            while True:
+                time.sleep(_LOOK_EACH_S)
+                try:
+                    _cut_off(self.late(list(connections_to(port)), time.monotonic()))
+                except Exception:
+                    LOG.exception("Slow clients could not be looked after")
+
+        threading.Thread(target=look, name="slow-clients", daemon=True).start()
+
+    def late(self, connections: list[Connection], now: float) -> Late:
+        """Whom to cut off; to be called again and again, each time with all connections."""
+        self._seen = {one.peer: _see(one, self._seen.get(one.peer), now) for one in connections}
+        return Late(
+            untaken=[one for one in connections if self._lies_untaken(one, now)],
+            owing=list(self._owing(connections, now)),
+        )
+
+    def _owing(self, connections: list[Connection], now: float) -> Iterator[Connection]:
+        """The connections of the bodies that are late."""
+        waits = [wait for wait in list(self.waits) if self.is_over(wait.since, wait.received, now)]
+        if not waits:
+            return
+        asking: dict[Address, list[tuple[float, Connection]]] = defaultdict(list)
+        for one in connections:
+            seen = self._seen[one.peer]
+            if self.is_over(seen.asked_at, one.came - seen.came_before, now):
+                asking[_address(one.peer[0])].append((seen.asked_at, one))
+        for some in asking.values():
+            some.sort(key=_WHEN)
+        for wait in sorted(waits, key=lambda wait: wait.since):
+            if some := asking[_address(wait.address)]:
+                yield some.pop(_nearest(some, wait.since))[1]
+
+    def _lies_untaken(self, connection: Connection, now: float) -> bool:
+        seen = self._seen[connection.peer]
+        return seen.owed_since is not None and self.is_over(
+            seen.owed_since, connection.taken - seen.taken_before, now
+        )
+
+    def is_over(self, since: float, progress: int, now: float) -> bool:
+        """Whether a deadline has passed that so many bytes have moved on."""
+        return now - since > self.seconds_max + progress / RATE
+
+
+class WatchedBody:
+    """`wsgi.input` of a request, which is watched while somebody waits for it."""
+
+    def __init__(self, stream: Stream, wait: Wait, slow_clients: SlowClients) -> None:
+        self._stream = stream
+        self._wait = wait
+        self._slow_clients = slow_clients
+
+    def read(self, size: int, /) -> bytes:
+        """As many bytes, or fewer where the body ends.
+
+        Raises:
+            TimeoutError: it ended after its deadline: the client was cut off.
+        """
+        wait = self._wait
+        waits = self._slow_clients.waits
+        waits.add(wait)
+        try:
+            piece = self._stream.read(size)
+        finally:
+            waits.discard(wait)
+        wait.received += len(piece)
+        if len(piece) < size and self._slow_clients.is_over(
+            wait.since, wait.received, time.monotonic()
+        ):
+            raise TimeoutError(f"{wait.received} bytes came before the deadline")
+        return piece
+
+
+def _cut_off(late: Late) -> None:
+    for connection in late.untaken:
+        cut(connection, socket.SHUT_RDWR)
+    for connection in late.owing:
+        cut(connection, socket.SHUT_RD)
+    if gone := [*late.untaken, *late.owing]:
+        LOG.warning(
+            "Slow clients were cut off: %d that did not send their request's body, %d that did not "
+            "take their answer; one of them at %s",
+            len(late.owing),
+            len(late.untaken),
+            gone[0].peer[0],
+        )
+
+
+def _see(connection: Connection, before: Seen | None, now: float) -> Seen:
+    came_at, sent_at = now - connection.came_ago, now - connection.sent_ago
+    is_asking = came_at > sent_at
+    if not is_asking:
+        asked_at, came_before = sent_at, connection.came
+    elif before is None:
+        asked_at, came_before = came_at, 0
+    elif before.is_asking and sent_at <= before.asked_at:
+        asked_at, came_before = before.asked_at, before.came_before
+    else:
+        asked_at, came_before = came_at, before.came
+    if not connection.is_owed:
+        owed_since, taken_before = None, connection.taken
+    elif before is None or before.owed_since is None:
+        owed_since, taken_before = now, connection.taken
+    else:
+        owed_since, taken_before = before.owed_since, before.taken_before
+    return Seen(is_asking, asked_at, came_before, connection.came, owed_since, taken_before)
+
+
+def _address(host: str) -> Address:
+    """An address, however it is spelt, without the interface at which it is found."""
+    return ipaddress.ip_address(host.partition("%")[0])
+
+
+def _nearest(asking: list[tuple[float, Connection]], moment: float) -> int:
+    """Where in a sorted list the time is that is nearest to a moment."""
+    after = bisect_left(asking, moment, key=_WHEN)
+    around = range(max(after - 1, 0), min(after + 1, len(asking)))
+    return min(around, key=lambda place: abs(asking[place][0] - moment))

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a request is received: how large it may be, and what becomes of those that never come."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from io import BytesIO
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+import pytest
+
+from berth.api.receiving import BODY, LARGE, LARGE_AT_A_TIME, Stream, receive
+from berth.api.request_log import log_requests
+from berth.config import ReceivingSettings
+from tests.client import Client, Response
+from tests.e2e.serving import PATIENCE
+
+MIB = 2**20
+
+JSON = {"Content-Type": "application/json"}
+
+
+def limits(*, body_mib: int = 1, uri_kib: int = 1, waiting: int = 8) -> ReceivingSettings:
+    """These limits."""
+    return ReceivingSettings(
+        body_mib_max=body_mib, uri_kib_max=uri_kib, bodies_waiting_max=waiting, client_seconds_max=1
+    )
+
+
+class Broken:
+    """A body of which some comes, and then this happens."""
+
+    def __init__(self, fault: Exception, begin: bytes = b"") -> None:
+        self._begin = BytesIO(begin)
+        self._fault = fault
+
+    def read(self, size: int, /) -> bytes:
+        """What there is, and then the fault."""
+        if piece := self._begin.read(size):
+            return piece
+        raise self._fault
+
+
+class Withheld:
+    """A body that comes when it is let."""
+
+    def __init__(self) -> None:
+        self.is_awaited = threading.Event()
+        self.comes = threading.Event()
+
+    def read(self, size: int, /) -> bytes:
+        """Zeros, once they are let come."""
+        self.is_awaited.set()
+        assert self.comes.wait(PATIENCE)
+        return b"0" * size
+
+
+class Service:
+    """An application behind the layer, which takes note of the bodies that reach it."""
+
+    def __init__(self, settings: ReceivingSettings) -> None:
+        self.arrived: list[bytes | None] = []
+        #: Done while a request is answered.
+        self.during: Callable[[], object] = lambda: None
+        self._layered = log_requests(receive(settings)(self._answer))
+
+    def _answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        self.arrived.append(environ.get(BODY))
+        self.during()
+        start_response("200 OK", [("content-length", "0")])
+        return [b""]
+
+    def send(self, stream: Stream, length: int | str | None, version: str = "1.39") -> Response:
+        """Send a body with this announced length; in chunks where it is None."""
+
+        def server(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+            environ["wsgi.input"] = stream
+            return self._layered(environ, start_response)
+
+        how = (
+            {"Transfer-Encoding": "chunked", "Content-Length": None}
+            if length is None
+            else {"Content-Length": str(length)}
+        )
+        return Client.of(server).put("/any", headers=JSON | how, version=version)
+
+    def get(self, target: str) -> Response:
+        """Ask for something."""
+        return Client.of(self._layered).get(target)
+
+
+@pytest.mark.parametrize("length", [300_000, None])
+def test_a_body_is_there_before_the_application_is_asked(length: int | None) -> None:
+    """All of it, whether its length is announced or only its end tells."""
+    service = Service(limits())
+    whole = bytes(range(100)) * 3000
+    assert service.send(BytesIO(whole), length).status == 200
+    assert service.arrived == [whole]
+
+
+def test_what_has_no_body_waits_for_none() -> None:
+    """Nothing is read where nothing is announced, as it might never end."""
+    service = Service(limits())
+    never = Broken(AssertionError("nobody may read this"))
+    for length in (0, "", "000"):
+        assert service.send(never, length).status == 200
+    assert service.arrived == [b"", b"", b""]
+    assert service.get("/any").status == 200
+    assert service.arrived[-1] is None
+
+
+def test_a_length_that_is_no_number_is_told_by_the_application() -> None:
+    """Its place among other faults of a request is not here."""
+    service = Service(limits())
+    never = Broken(AssertionError("nobody may read this"))
+    for length in ("1_0", "-1", "\u0663", "ten"):
+        assert service.send(never, length).status == 200
+
+
+@pytest.mark.parametrize("length", [MIB + 1, "9" * 30, None])
+def test_a_body_over_the_limit_is_refused(length: int | str | None) -> None:
+    """413, by its announced length without reading it, or once it has grown too long."""
+    service = Service(limits(body_mib=1))
+    assert service.send(BytesIO(b"0" * MIB), None if length is None else MIB).status == 200
+    answer = service.send(BytesIO(b"0" * (MIB + 1)), length)
+    assert (answer.status, answer.error["title"]) == (413, "Content Too Large")
+    assert answer.detail.endswith("A body may have 1 MiB at most; send it in parts.")
+    assert answer.code == "placement.undefined_code"
+    assert answer.headers["x-openstack-request-id"] == answer.error["request_id"]
+    assert len(service.arrived) == 1
+
+
+def test_a_path_and_query_over_the_limit_are_refused() -> None:
+    """414, before anything is asked of the application."""
+    service = Service(limits(uri_kib=1))
+    assert service.get("/any?name=" + "n" * 1014).status == 200
+    for target in ("/any?name=" + "n" * 1016, "/" + "n" * 1024):
+        answer = service.get(target)
+        assert (answer.status, answer.error["title"]) == (414, "URI Too Long")
+        assert "1 KiB" in answer.detail
+    assert len(service.arrived) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "says"),
+    [
+        (TimeoutError("3 bytes came"), 408, "took too long to come: 3 bytes came"),
+        (ConnectionResetError("gone"), 400, "could not be read: gone"),
+    ],
+)
+def test_a_body_that_does_not_come_is_told_so(fault: OSError, status: int, says: str) -> None:
+    """And what came of it is not served."""
+    service = Service(limits())
+    answer = service.send(Broken(fault, b"[1]"), 300)
+    assert answer.status == status
+    assert says in answer.detail
+    assert service.arrived == []
+
+
+def test_a_body_that_ends_early_is_not_served() -> None:
+    """What came might be JSON by itself, and is not what the client meant."""
+    service = Service(limits())
+    answer = service.send(BytesIO(b"{}"), 300)
+    assert answer.status == 400
+    assert answer.detail.endswith("The body ended after 2 of 300 bytes.")
+    assert service.arrived == []
+
+
+def test_so_many_are_awaited_and_no_more() -> None:
+    """One more is told to come back; who asks without a body never waits for those."""
+    service = Service(limits(waiting=2))
+    withheld = [Withheld(), Withheld()]
+    with ThreadPoolExecutor(2) as pool, ExitStack() as at_the_end:
+        for body in withheld:
+            at_the_end.callback(body.comes.set)
+        sent = [pool.submit(service.send, body, 3) for body in withheld]
+        assert all(body.is_awaited.wait(PATIENCE) for body in withheld)
+        answer = service.send(BytesIO(b"[1]"), 3)
+        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+        assert answer.code == "placement.overloaded"
+        assert service.get("/any").status == 200
+        at_the_end.close()
+        assert [one.result(PATIENCE).status for one in sent] == [200, 200]
+    assert service.send(BytesIO(b"[1]"), 3).status == 200
+
+
+def test_only_so_many_large_bodies_are_held_at_a_time() -> None:
+    """From when they are large until they are answered; small ones go on."""
+    service = Service(limits(body_mib=2))
+    large = b"0" * (LARGE + 1)
+    together = threading.Barrier(LARGE_AT_A_TIME + 1)
+
+    def stay() -> None:
+        together.wait(PATIENCE)
+        together.wait(PATIENCE)
+
+    service.during = stay
+    with ThreadPoolExecutor(LARGE_AT_A_TIME) as pool:
+        sent = [pool.submit(service.send, BytesIO(large), None) for _ in range(LARGE_AT_A_TIME)]
+        together.wait(PATIENCE)
+        service.during = lambda: None
+        answer = service.send(BytesIO(large), len(large))
+        assert (answer.status, answer.code) == (503, "placement.overloaded")
+        assert service.send(BytesIO(large[:LARGE]), LARGE).status == 200
+        together.wait(PATIENCE)
+        assert [one.result(PATIENCE).status for one in sent] == [200] * LARGE_AT_A_TIME
+    assert service.send(BytesIO(large), len(large)).status == 200

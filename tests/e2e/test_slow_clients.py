@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that take their time, or all the time there is, and those who do not suffer from it."""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from berth.cli.exit_codes import ExitCode
+from tests.client import Client
+from tests.e2e.serving import PATIENCE, Service, serving, wait_until
+from tests.e2e.test_overload import claim, host_with_room, used
+from tests.e2e.test_serve import sockets
+
+#: Far more than a worker runs or lets wait in line.
+MANY = 400
+FEW = 4
+
+#: So many answers of some 10 KB fill the buffers of both ends, and lie in the server beyond that.
+ANSWERS_NOT_TAKEN = 1000
+
+PATIENT = {"OS_BERTH__CLIENT_SECONDS_MAX": "3600"}
+IMPATIENT = {"OS_BERTH__CLIENT_SECONDS_MAX": "1"}
+
+HEAD = (
+    b"PUT /allocations/%s HTTP/1.1\r\nHost: berth\r\nX-Auth-Token: admin\r\n"
+    b"OpenStack-API-Version: placement 1.39\r\nContent-Type: application/json\r\n"
+)
+ASKS = (
+    b"GET /traits HTTP/1.1\r\nHost: berth\r\nX-Auth-Token: admin\r\n"
+    b"OpenStack-API-Version: placement 1.6\r\n\r\n"
+)
+
+
+@contextmanager
+def clients(service: Service, number: int, sends: bytes) -> Iterator[list[socket.socket]]:
+    """So many connections on which nothing more comes than this."""
+    with ExitStack() as open_until_the_end:
+        slow = []
+        for _ in range(number):
+            connection = socket.create_connection((service.host, service.port), timeout=PATIENCE)
+            slow.append(open_until_the_end.enter_context(connection))
+            connection.sendall(sends)
+            connection.setblocking(False)
+        yield slow
+
+
+def head(*more: bytes) -> bytes:
+    """The headers of a claim, with these among them."""
+    consumer = str(uuid.uuid4()).encode()
+    return HEAD % consumer + b"".join(line + b"\r\n" for line in more) + b"\r\n"
+
+
+def announced() -> bytes:
+    """A body is announced, and never comes."""
+    return head(b"Content-Length: 300")
+
+
+def begun() -> bytes:
+    """The begin of a body comes, and never the rest."""
+    return head(b"Content-Length: 300") + b'{"allocations": {'
+
+
+def chunked() -> bytes:
+    """One chunk of a body comes, and never the next."""
+    return head(b"Transfer-Encoding: chunked") + b'3\r\n{"a\r\n'
+
+
+def pipelined() -> bytes:
+    """A question comes, and right behind it the announcement of a body."""
+    return ASKS.replace(b"/traits", b"/traits?name=in:NO") + announced()
+
+
+def headless() -> bytes:
+    """The headers themselves never end."""
+    return HEAD % b"anything" + b"X-Slow: "
+
+
+def asks_on(connection: socket.socket) -> None:
+    """Ask for more than is ever taken."""
+    unsent = ASKS * ANSWERS_NOT_TAKEN
+    while unsent:
+        try:
+            unsent = unsent[connection.send(unsent) :]
+        except BlockingIOError:
+            return
+
+
+def is_there(connection: socket.socket) -> bool:
+    """Whether the service still keeps a connection, on which it said nothing yet."""
+    try:
+        connection.recv(1)
+    except BlockingIOError:
+        return True
+    return False
+
+
+def received(connection: socket.socket) -> bytes:
+    """All that was said until the connection ended."""
+    connection.settimeout(PATIENCE)
+    return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def connected(service: Service) -> int:
+    """How many connections the service keeps."""
+    return sum(port == service.port and state == "01" for port, _, state, _ in sockets())
+
+
+def test_slow_clients_hold_nobody_up(tmp_path: Path) -> None:
+    """Hundreds wait for ever, in each way there is; everybody else reads and writes as usual."""
+    with serving(tmp_path, variables=PATIENT) as service:
+        client = Client.at(service.url)
+        provider = host_with_room(client)
+        query = f"/allocation_candidates?resources=VCPU:1&in_tree={provider}"
+        with (
+            clients(service, MANY - FEW, announced()) as bodiless,
+            clients(service, FEW, begun()) as slow,
+            clients(service, FEW, headless()) as nobody,
+            clients(service, FEW, b"") as deaf,
+        ):
+            for connection in deaf:
+                asks_on(connection)
+            for number in range(1, 30):
+                assert len(client.get(query).json["allocation_requests"]) == 1
+                fresh = Client.at(service.url)
+                assert claim(fresh, provider, str(uuid.uuid4())).status == 204
+                assert used(fresh, provider) == number
+                for connection in slow:
+                    connection.sendall(b" ")
+            assert all(map(is_there, [*bodiless, *slow, *nobody]))
+            assert connected(service) >= MANY + 2 * FEW
+
+
+def test_slow_clients_are_cut_off_at_their_deadline(tmp_path: Path) -> None:
+    """Those who owe a body are told 408, the others nothing; whoever is quick stays connected."""
+    with serving(tmp_path, variables=IMPATIENT) as service, ExitStack() as slow:
+        owing = [
+            connection
+            for sends in (announced(), begun(), chunked())
+            for connection in slow.enter_context(clients(service, FEW, sends))
+        ]
+        behind = slow.enter_context(clients(service, FEW, pipelined()))
+        nobody = slow.enter_context(clients(service, FEW, headless()))
+        deaf = slow.enter_context(clients(service, FEW, b""))
+        for connection in deaf:
+            asks_on(connection)
+        for connection in owing:
+            answer = received(connection)
+            assert answer.startswith(b"HTTP/1.1 408 Request Timeout\r\n"), answer
+            assert b"x-openstack-request-id: req-" in answer
+            assert b"The body took too long to come" in answer
+        for connection in behind:
+            first, _, second = received(connection).partition(b"HTTP/1.1 408 ")
+            assert first.startswith(b"HTTP/1.1 200 OK\r\n") and second
+        assert not any(map(received, nobody))
+        wait_until(lambda: connected(service) == 0, "those who do not read to be cut off")
+        log = service.log.read_text()
+        assert "Slow clients were cut off" in log
+        assert log.count("status: 408") == len(owing) + len(behind)
+        assert Client.at(service.url).get("/traits").status == 200
+
+
+def test_a_client_that_goes_on_sending_is_waited_for(tmp_path: Path) -> None:
+    """The deadline moves on with what comes, while another's passes who came at the same time."""
+    with serving(tmp_path, variables=IMPATIENT) as service:
+        whole = b'{"name": "host"%s}' % (b" " * (2 << 20))
+        with clients(
+            service, 1, HEAD.replace(b"PUT /allocations/%s", b"POST /resource_providers")
+        ) as (connection,):
+            connection.settimeout(PATIENCE)
+            connection.sendall(b"Content-Length: %d\r\n\r\n" % len(whole))
+            with clients(service, 1, announced()) as (other,):
+                connection.sendall(whole[: 1 << 20])
+                assert b"408" in received(other)
+            connection.sendall(whole[1 << 20 :])
+            assert connection.recv(12) == b"HTTP/1.1 200"
+
+
+def test_slow_clients_do_not_keep_it_from_stopping(tmp_path: Path) -> None:
+    """They are cut off at their deadline then too."""
+    with (
+        serving(tmp_path, variables=IMPATIENT) as service,
+        clients(service, FEW, announced()),
+        clients(service, FEW, headless()),
+    ):
+        assert service.terminate() == ExitCode.OK
