@@ -191,7 +191,7 @@ def _refuse_double(users: Users, name: str, path: Path) -> None:
 
 def _ask_password(name: str, *, from_stdin: bool) -> str:
     if from_stdin:
-        password = sys.stdin.readline().rstrip("\r\n")
+        password = _read_password()
     elif sys.stdin.isatty():
         password = click.prompt(f"Password of {name}", hide_input=True, confirmation_prompt=True)
     else:
@@ -204,4 +204,13 @@ def _ask_password(name: str, *, from_stdin: bool) -> str:
             f"a password has 1 to {PASSWORD_BYTES_MAX} bytes, and no NUL among them",
             ExitCode.USAGE,
         )
+    return password
+
+
+def _read_password() -> str:
+    try:
+        password = sys.stdin.readline().rstrip("\r\n")
+        password.encode()
+    except UnicodeError:
+        raise CommandFailed("the password is not UTF-8", ExitCode.USAGE) from None
     return password

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import subprocess
+from typing import TextIO
 
 import pytest
 
@@ -18,9 +19,11 @@ class InProcess:
         self._monkeypatch = monkeypatch
         self._capsys = capsys
 
-    def __call__(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def __call__(
+        self, *arguments: str, stdin: TextIO | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """Run one to its end, as `run_berth` does."""
-        self._monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        self._monkeypatch.setattr("sys.stdin", stdin or io.StringIO())
         self._capsys.readouterr()
         code = 0
         try:

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.test_commands import configuration, on
+from berth.cli.exit_codes import ExitCode
+from tests.api.auth.gate import hashed
+from tests.cli.in_process import InProcess
+from tests.cli.test_commands import assert_fails, configuration, on
 from tests.e2e.serving import run_berth
 from tests.servers.statements import run
 
@@ -133,3 +137,67 @@ def test_what_could_follow(tmp_path: Path) -> None:
     asked = {"_BERTH_COMPLETE": "bash_complete", "COMP_WORDS": "berth db ", "COMP_CWORD": "2"}
     done = run_berth(tmp_path, variables=asked)
     assert "plain,upgrade" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("strategy", "file", "text", "mode", "result", "details"),
+    [
+        ("http_basic", "htpasswd", f"alice:{hashed('secret')}::admin\n", 0o600, "ok", None),
+        ("http_basic", "htpasswd", "", 0o600, "warning", "is empty, .*`berth user add`"),
+        ("http_basic", "htpasswd", f"alice:{hashed('x')}\n", 0o644, "warning", "chmod o= "),
+        ("http_basic", "htpasswd", "alice\n", 0o600, "failure", "htpasswd, line 1: "),
+        ("http_basic", "htpasswd", None, 0, "failure", "no file .*`berth user add` makes it"),
+        ("token", "tokens", "nonsense\n", 0o600, "failure", "tokens, line 1: this is no token"),
+        ("token", "tokens", "", 0o600, "warning", "is empty, .*`berth token create`"),
+    ],
+)
+def test_the_file_of_users_or_tokens_is_looked_at(
+    tmp_path: Path,
+    in_process: InProcess,
+    strategy: str,
+    file: str,
+    text: str | None,
+    mode: int,
+    result: str,
+    details: str | None,
+) -> None:
+    """One that keeps the service from starting, or that lets nobody in, is told of here first."""
+    source = configuration(
+        tmp_path,
+        f"[api]\nauth_strategy = {strategy}\n"
+        f"[placement_database]\nconnection = sqlite:///{tmp_path}/berth.db\n",
+    )
+    assert in_process("db", "upgrade", "--config-file", source).returncode == 0
+    if text is not None:
+        (tmp_path / file).write_text(text)
+        (tmp_path / file).chmod(mode)
+    done = in_process("status", "--json", "--config-file", source)
+    titles = {"http_basic": "Users", "token": "Tokens"}
+    (found,) = (one for one in json.loads(done.stdout) if one["check"] == titles[strategy])
+    assert found["result"] == result
+    assert done.returncode == {"ok": 0, "warning": 1, "failure": 2}[result]
+    assert re.search(details, found["details"]) if details else found["details"] is None
+
+
+def test_a_service_does_not_start_without_its_file(tmp_path: Path) -> None:
+    """One line says which command makes it; no database is made."""
+    source = configuration(
+        tmp_path,
+        "[api]\nauth_strategy = http_basic\n"
+        f"[placement_database]\nconnection = sqlite:///{tmp_path}/berth.db\n",
+    )
+    done = run_berth(tmp_path, "serve", "--config-file", source)
+    said = f"there is no file {tmp_path}/htpasswd yet: `berth user add` makes it"
+    assert_fails(done, ExitCode.CONFIGURATION, said)
+    assert not (tmp_path / "berth.db").exists()
+
+
+def test_an_unknown_authentication_is_refused(tmp_path: Path) -> None:
+    """With those there are."""
+    source = configuration(
+        tmp_path,
+        "[api]\nauth_strategy = ldap\n[placement_database]\nconnection = sqlite://\n",
+    )
+    done = run_berth(tmp_path, "serve", "--config-file", source)
+    known = "[keystone, noauth2, http_basic, token]"
+    assert_fails(done, ExitCode.CONFIGURATION, "auth_strategy", known, "'ldap'")

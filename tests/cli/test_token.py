@@ -64,11 +64,9 @@ class Desk:
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Desk:
+def desk(tmp_path: Path, in_process: InProcess) -> Desk:
     """A desk at which no token was made yet."""
-    return Desk(tmp_path, InProcess(monkeypatch, capsys))
+    return Desk(tmp_path, in_process)
 
 
 def test_a_token_is_shown_once(desk: Desk) -> None:

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import stat
 import subprocess
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -30,10 +32,12 @@ class Office:
             f"[placement_database]\nconnection = sqlite:///{folder}/berth.db\n",
         )
 
-    def user(self, *arguments: str, password: str = "") -> subprocess.CompletedProcess[str]:
-        """`berth user ...`, with a password on the standard input."""
+    def user(
+        self, *arguments: str, password: str = "", stdin: TextIO | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """`berth user ...`, with a password, or something else, on the standard input."""
         command = ("user", *arguments, "--config-file", self._source)
-        return self._run(*command, stdin=f"{password}\n")
+        return self._run(*command, stdin=stdin or io.StringIO(f"{password}\n"))
 
     def add(self, name: str, *options: str, password: str = "secret") -> None:
         """Add a user; nothing is said about it."""
@@ -51,14 +55,10 @@ class Office:
 
 
 @pytest.fixture
-def office(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Office:
+def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_process: InProcess) -> Office:
     """An office without a user; hashes have the lowest cost."""
     monkeypatch.setattr("berth.api.auth.htpasswd.COST", 4)
-    return Office(tmp_path, InProcess(monkeypatch, capsys))
+    return Office(tmp_path, in_process)
 
 
 def test_a_user_has_a_password_a_project_and_roles(office: Office) -> None:
@@ -158,6 +158,14 @@ def test_a_password_that_could_not_be_checked_is_refused(office: Office, passwor
     done = office.user("add", "alice", "--password-stdin", password=password)
     assert_fails(done, ExitCode.USAGE, "1 to 72 bytes")
     assert not office.file.exists()
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+def test_a_password_is_utf_8(office: Office, errors: str) -> None:
+    """As clients send it, whatever the locale; anything else is refused."""
+    sent = io.TextIOWrapper(io.BytesIO(b"k\xf8d\n"), encoding="utf-8", errors=errors)
+    done = office.user("add", "alice", "--password-stdin", stdin=sent)
+    assert_fails(done, ExitCode.USAGE, "the password is not UTF-8")
 
 
 def test_a_broken_file_is_left_as_it_is(office: Office) -> None:

@@ -37,7 +37,7 @@ class Service:
     @property
     def host(self) -> str:
         """The host of its address."""
-        return self.url.removeprefix("http://").rpartition(":")[0]
+        return self.url.partition("://")[2].rpartition(":")[0]
 
     @property
     def port(self) -> int:
@@ -106,7 +106,7 @@ def serving(
         )
     try:
         banner = _read_banner(process, log)
-        found = re.search(r"serves (http://\S+:\d+),", banner)
+        found = re.search(r"serves (https?://\S+:\d+),", banner)
         assert found, f"no address in what berth said at start:\n{banner}"
         yield Service(process, found[1], banner, home, log)
     finally:

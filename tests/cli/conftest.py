@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of commands share."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.in_process import InProcess
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> InProcess:
+    """Runs `berth` commands in this process."""
+    return InProcess(monkeypatch, capsys)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth serve` with a certificate: HTTPS, and nothing else, on its address."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import requests
+
+from berth.cli.exit_codes import ExitCode
+from tests.certificates import Certificate, make_certificate
+from tests.e2e.serving import PATIENCE, Service, run_berth, serving
+
+ADMIN = {"X-Auth-Token": "admin"}
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    """A certificate for this machine."""
+    return make_certificate(tmp_path_factory.mktemp("certificate"))
+
+
+@pytest.fixture(scope="module")
+def service(
+    certificate: Certificate, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
+    """One service for the module; it was found ready by its own look, which knows no TLS."""
+    options = ("--tls-cert", str(certificate.cert), "--tls-key", str(certificate.key))
+    with serving(tmp_path_factory.mktemp("home"), *options) as service:
+        yield service
+
+
+def is_served(service: Service, certificate: Certificate) -> bool:
+    """Whether a client that trusts the certificate gets an answer."""
+    answer = requests.get(
+        f"{service.url}/resource_providers",
+        headers=ADMIN,
+        verify=str(certificate.cert),
+        timeout=PATIENCE,
+    )
+    return answer.status_code == 200
+
+
+def version_spoken(service: Service, certificate: Certificate, most: ssl.TLSVersion) -> str | None:
+    """The version of TLS with a client that knows none beyond `most`."""
+    context = ssl.create_default_context(cafile=str(certificate.cert))
+    # For a version as old as it takes, and the ciphers of its time.
+    context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    context.maximum_version = most
+    with (
+        socket.create_connection((service.host, service.port), PATIENCE) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as spoken,
+    ):
+        return spoken.version()
+
+
+def test_it_serves_https(service: Service, certificate: Certificate) -> None:
+    """At the address that it says at start, whose links are of the same kind."""
+    assert service.url.startswith("https://127.0.0.1:")
+    assert f"{service.url}/resource_providers" in service.banner
+    assert is_served(service, certificate)
+    made = requests.post(
+        f"{service.url}/resource_providers",
+        json={"name": "host"},
+        headers=ADMIN,
+        verify=str(certificate.cert),
+        timeout=PATIENCE,
+    )
+    assert made.status_code == 201
+    assert made.headers["Location"].startswith(f"{service.url}/resource_providers/")
+
+
+def test_who_does_not_know_the_certificate_is_warned(service: Service) -> None:
+    """By its own client: so nobody can stand between the two."""
+    with pytest.raises(requests.exceptions.SSLError, match="CERTIFICATE_VERIFY_FAILED"):
+        requests.get(service.url, timeout=PATIENCE)
+
+
+@pytest.mark.filterwarnings("ignore:ssl:DeprecationWarning")
+def test_old_versions_of_tls_are_refused(service: Service, certificate: Certificate) -> None:
+    """1.2 is the oldest."""
+    assert version_spoken(service, certificate, ssl.TLSVersion.TLSv1_3) == "TLSv1.3"
+    assert version_spoken(service, certificate, ssl.TLSVersion.TLSv1_2) == "TLSv1.2"
+    with pytest.raises(ssl.SSLError, match="ALERT"):
+        version_spoken(service, certificate, ssl.TLSVersion.TLSv1_1)
+
+
+def test_http_gets_no_answer_and_holds_nobody_up(
+    service: Service, certificate: Certificate
+) -> None:
+    """Its connection is closed, and one that says nothing stands in nobody's way."""
+    request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    silent = [socket.create_connection((service.host, service.port)) for _ in range(50)]
+    try:
+        for _ in range(50):
+            with socket.create_connection((service.host, service.port), PATIENCE) as plain:
+                plain.sendall(request)
+                said = b""
+                with suppress(ConnectionResetError):
+                    while part := plain.recv(4096):
+                        said += part
+            assert b"HTTP" not in said
+        assert is_served(service, certificate)
+    finally:
+        for one in silent:
+            one.close()
+
+
+def test_what_cannot_be_used_ends_the_command(certificate: Certificate, tmp_path: Path) -> None:
+    """With one line, before anything is served; what the configuration says counts as well."""
+    other = make_certificate(tmp_path, "other")
+    configuration = tmp_path / "placement.conf"
+    configuration.write_text(
+        "[api]\nauth_strategy = noauth2\n"
+        f"[placement_database]\nconnection = sqlite:///{tmp_path}/berth.db\n"
+        f"[berth]\ntls_cert = {certificate.cert}\ntls_key = {other.key}\n"
+    )
+    done = run_berth(
+        tmp_path, "serve", "--bind", "127.0.0.1:0", "--config-file", str(configuration)
+    )
+    assert (done.returncode, done.stdout) == (ExitCode.CONFIGURATION, "")
+    assert done.stderr == (
+        f"berth: the key {other.key} is not that of the certificate {certificate.cert}\n"
+    )
+    assert not (tmp_path / "berth.db").exists()
