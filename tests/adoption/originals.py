@@ -34,9 +34,11 @@ _BESIDES: dict[str, tuple[str, ...]] = {
     "2.0.1": _OLD,
 }
 _DRIVERS = ("psycopg2-binary", "pymysql")
+#: What serves them where a page shows it.
+_SERVERS = ("gunicorn",)
 
 _ROOT = Path(__file__).resolve().parents[2]
-_INSTALLED = "installed-for-adoption"
+_INSTALLED = "installed-with-a-server"
 
 #: Serves the original on loopback and prints the port: one request at a time, which is enough for a
 #: test, and nothing but the standard library besides the original.
@@ -79,6 +81,11 @@ class Original:
     url: str
     #: For its configuration and its log.
     directory: Path
+
+    @property
+    def folder(self) -> Path:
+        """Its virtual environment."""
+        return _folder(self.release)
 
     def manage(self, *arguments: str) -> str:
         """Run its `placement-manage`; what it printed."""
@@ -137,7 +144,7 @@ def _install(release: str) -> None:
     if (folder / _INSTALLED).exists():
         return
     shutil.rmtree(folder, ignore_errors=True)
-    packages = (f"openstack-placement=={release}", *_BESIDES[release], *_DRIVERS)
+    packages = (f"openstack-placement=={release}", *_BESIDES[release], *_DRIVERS, *_SERVERS)
     python = str(_program(release, "python"))
     for command in (
         [sys.executable, "-m", "venv", str(folder)],

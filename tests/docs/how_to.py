@@ -22,6 +22,9 @@ from tests.servers.ports import free_port
 
 HOW_TO = sorted((DOCS / "how-to").glob("*.md"))
 
+#: The page that needs the original; `tests/adoption/` follows it.
+OF_THE_ORIGINAL = DOCS / "how-to" / "migrate.md"
+
 PORT = "8778"
 
 _MARK = "berth-how-to-block"
