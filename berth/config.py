@@ -547,8 +547,8 @@ def read_settings(conf: cfg.ConfigOpts) -> Settings:
             candidates_time_budget=conf.berth.candidates_time_budget,
             candidates_answer_mib_max=conf.berth.candidates_answer_mib_max,
             pin_workers=conf.berth.pin_workers,
-            tls_cert=_path_or_none(conf.berth.tls_cert),
-            tls_key=_path_or_none(conf.berth.tls_key),
+            tls_cert=_beside_or_none(conf, conf.berth.tls_cert),
+            tls_key=_beside_or_none(conf, conf.berth.tls_key),
             admission=AdmissionSettings(
                 reads_running_max=conf.berth.reads_running_max,
                 writes_running_max=conf.berth.writes_running_max,
@@ -631,8 +631,8 @@ def _beside(conf: cfg.ConfigOpts, name: str) -> Path:
     return folder.absolute() / name
 
 
-def _path_or_none(text: str | None) -> Path | None:
-    return Path(text) if text else None
+def _beside_or_none(conf: cfg.ConfigOpts, name: str | None) -> Path | None:
+    return _beside(conf, name) if name else None
 
 
 def _names_any_configuration(conf: cfg.ConfigOpts) -> bool:

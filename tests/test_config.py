@@ -260,6 +260,26 @@ def test_with_a_file_the_defaults_are_the_documented_ones(home: Path) -> None:
         config.read_settings(config.load([path], embedded=True))
 
 
+def test_files_are_looked_for_beside_the_configuration(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of users, tokens and TLS; an absolute path stays what it is."""
+    text = "[api]\ntoken_file = /srv/tokens\n[berth]\ntls_cert = tls/host.crt\n"
+    write(home / "etc" / "any.conf", database("any") + text)
+    monkeypatch.chdir(home)
+    settings = config.read_settings(config.load(["etc/any.conf"]))
+    assert settings.user_file == home / "etc" / "htpasswd"
+    assert settings.token_file == Path("/srv/tokens")
+    assert (settings.tls_cert, settings.tls_key) == (home / "etc" / "tls" / "host.crt", None)
+
+
+def test_without_a_file_they_are_in_the_folder_of_the_service(home: Path) -> None:
+    """Where the configuration comes from the environment."""
+    settings = config.read_settings(config.load(embedded=True))
+    assert settings.user_file == Path("/etc/placement/htpasswd")
+    assert settings.token_file == Path("/etc/placement/tokens")
+
+
 def test_the_wsgi_application_reads_its_directory(home: Path) -> None:
     """OS_PLACEMENT_CONFIG_DIR replaces the search, fragments included."""
     write(home / "placement.conf", database("usual"))

@@ -30,7 +30,7 @@ class Tls:
     key: Path
 
 
-def read_tls(cert: Path | None, key: Path | None, *, now: datetime | None = None) -> Tls | None:
+def read_tls(cert: Path | None, key: Path | None) -> Tls | None:
     """Look at a certificate and its key; None where there is to be no TLS.
 
     Raises:
@@ -56,7 +56,7 @@ def read_tls(cert: Path | None, key: Path | None, *, now: datetime | None = None
     except ValueError:
         _fail(f"{cert} has no certificate in PEM")
     _check_fit(cert, key)
-    _check_time(cert, certificate, now or datetime.now(UTC))
+    _check_time(cert, certificate, datetime.now(UTC))
     return Tls(cert, key)
 
 

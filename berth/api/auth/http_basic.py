@@ -39,10 +39,11 @@ REMEMBERED_MAX: Final = 1000
 #: requests that run, so they are fewer than those.
 CHECKS_MAX: Final = 8
 #: Seconds that a request waits for its check.
-CHECK_S_MAX: Final = 10.0
+CHECK_S_MAX: Final = 30.0
 
-#: How little the thread that checks is preferred: it has a tenth of a busy processor.
-_NICENESS: Final = 10
+#: How little the thread that checks is preferred: on a busy processor it has a quarter of what a
+#: thread has that runs requests.
+_NICENESS: Final = 6
 
 
 class HttpBasic:
