@@ -59,7 +59,7 @@ def main(args: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, click.Abort):
         sys.exit(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         # What is still buffered would be written once more when Python ends.

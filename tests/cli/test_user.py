@@ -168,6 +168,37 @@ def test_a_password_is_utf_8(office: Office, errors: str) -> None:
     assert_fails(done, ExitCode.USAGE, "the password is not UTF-8")
 
 
+class Terminal(io.StringIO):
+    """What `berth` takes for a terminal."""
+
+    def isatty(self) -> bool:
+        """That is what it is asked."""
+        return True
+
+
+def test_a_password_is_asked_for_twice(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And again where the two differ; it is never shown."""
+    typed = iter(["secret", "sceret", "secret", "secret"])
+    monkeypatch.setattr("getpass.getpass", lambda prompt: next(typed))
+    done = office.user("add", "alice", stdin=Terminal())
+    assert (done.returncode, list(typed)) == (ExitCode.OK, [])
+    assert "secret" not in done.stdout + done.stderr
+    assert office.takes("alice", "secret")
+
+
+def test_ctrl_c_at_the_password_changes_nothing(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends the command as it would anywhere else."""
+
+    def interrupt(prompt: str) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("getpass.getpass", interrupt)
+    assert office.user("add", "alice", stdin=Terminal()).returncode == ExitCode.INTERRUPTED
+    assert not office.file.exists()
+
+
 def test_a_broken_file_is_left_as_it_is(office: Office) -> None:
     """Whatever was wanted; the line is named, and its hash is not told."""
     office.file.write_text("alice:plain-secret\n")
