@@ -2,11 +2,13 @@
 """One server for all wire tests on each engine: an application in this process; or that at
 `--berth-url`.
 
-Tests share it by using names that nobody else has (`tests.api.worlds`).
+Tests share it by using names that nobody else has (`tests.api.worlds`). Every answer that a test is
+given is also held against the description of the API.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +17,7 @@ import pytest
 from berth import config, deploy
 from tests.client import Client
 from tests.engines import engine_of
+from tests.openapi.conformance import check_described
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
@@ -48,6 +51,17 @@ def api(engine: str, request: pytest.FixtureRequest) -> Client:
     """A client of the shared server."""
     url = request.config.getoption("--berth-url")
     return Client.at(url) if url else Client.of(request.getfixturevalue("shared_app"))
+
+
+@pytest.fixture(autouse=True)
+def answers_are_described(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every answer of berth is one that `GET /openapi.json` tells of."""
+    if request.config.getoption("--original"):
+        yield
+        return
+    Client.observers.append(check_described)
+    yield
+    Client.observers.remove(check_described)
 
 
 #: How many of its sets of parameters a test is run with on an engine, unless `--whole-api` asks for

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any, get_args
 
 import jsonschema_rs
@@ -14,17 +13,12 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from berth.api.openapi.document import describe
 from berth.api.routes import ROUTES
 from berth.config import AuthStrategy
+from tests.openapi.conformance import document
 
 MINORS = range(40)
 
 #: Those at which whole parts of the document change.
 MILESTONES = [0, 1, 12, 19, 25, 39]
-
-
-@lru_cache
-def document(minor: int) -> dict[str, Any]:
-    """The document of a microversion."""
-    return describe(minor, auth_strategy="noauth2")
 
 
 def operations(minor: int) -> Iterator[tuple[str, str, dict[str, Any]]]:
