@@ -40,6 +40,8 @@ _SECURITY: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     "http_basic": {"password": {"type": "http", "scheme": "basic"}},
     "token": {"bearer": {"type": "http", "scheme": "bearer"}, "token": _X_AUTH_TOKEN},
 }
+#: Those in which somebody who has failed too often has to wait.
+_SLOWING: Final = {"http_basic", "token"}
 
 #: What a refusal means, and the component that is its body.
 _REFUSALS: Mapping[int, tuple[str, str]] = {
@@ -51,6 +53,7 @@ _REFUSALS: Mapping[int, tuple[str, str]] = {
     409: ("The request is right, and the world is not.", "Errors"),
     413: ("The body is too large.", "Errors"),
     415: ("The body is not `application/json`.", "Errors"),
+    429: ("Too many attempts to say who calls have failed.", "EarlyErrors"),
     500: ("The service has failed.", "EarlyErrors"),
     503: (
         "The service cannot answer at the moment; `Retry-After` says when to try again.",
@@ -146,7 +149,7 @@ def _operation(
         "tags": [told.tag],
         "summary": told.summary,
         "parameters": found,
-        "responses": _responses(path, operation, told, microversion, components),
+        "responses": _responses(path, operation, told, microversion, auth_strategy, components),
         "x-since": f"1.{operation.since}",
     }
     if told.details:
@@ -175,13 +178,14 @@ def _responses(
     operation: Operation,
     told: Described,
     microversion: int,
+    auth_strategy: str,
     components: Mapping[str, Any],
 ) -> dict[str, Any]:
     responses = {
         str(success.status): _success(success, microversion, components)
         for success in told.successes.at(microversion)
     }
-    for status in _refusals_of(path, operation, told):
+    for status in _refusals_of(path, operation, told, auth_strategy):
         reference = {"$ref": f"#/components/responses/{PHRASES[status].replace(' ', '')}"}
         if status == 409:
             reference["description"] = told.conflict
@@ -189,7 +193,9 @@ def _responses(
     return responses
 
 
-def _refusals_of(path: str, operation: Operation, told: Described) -> Iterable[int]:
+def _refusals_of(
+    path: str, operation: Operation, told: Described, auth_strategy: str
+) -> Iterable[int]:
     """The statuses of what may go wrong, in their order."""
     is_public = path in PUBLIC
     given = {
@@ -199,6 +205,7 @@ def _refusals_of(path: str, operation: Operation, told: Described) -> Iterable[i
         409: told.conflict != "",
         413: operation.takes_json,
         415: operation.takes_json,
+        429: not is_public and auth_strategy in _SLOWING,
         503: not is_public,
     }
     return [status for status in _REFUSALS if given.get(status, True)]
@@ -223,7 +230,7 @@ def _success(success: Success, microversion: int, components: Mapping[str, Any])
 def _refusal(status: int, microversion: int) -> dict[str, Any]:
     means, component = _REFUSALS[status]
     names = ["ApiVersion", "Vary", "RequestId"] if status in _VERSIONED else ["RequestId"]
-    if status == 503:
+    if status in (429, 503):
         names.append("RetryAfter")
     if status == 401:
         names.append("Challenge")
