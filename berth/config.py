@@ -13,6 +13,7 @@ live in one process (`berth.direct`).
 
 import contextlib
 import importlib.util
+import ipaddress
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -34,7 +35,12 @@ PROGRAM = "berth"
 
 KEYSTONE_GROUP = "keystone_authtoken"
 
+#: Names in the environment the folder in which processes share what they count; prometheus-client
+#: looks for it when it is imported.
+METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+
 AuthStrategy = Literal["keystone", "noauth2", "http_basic", "token"]
+IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 GenerationStrategy = Literal["depth-first", "breadth-first"]
 
 #: Where files are looked for that stand beside the configuration file, when there is none.
@@ -258,6 +264,20 @@ BERTH_OPTS: tuple[cfg.Opt, ...] = (
         help="MiB of candidates in one answer, beyond which a search ends with those it has; 0 for "
         "no bound.",
     ),
+    cfg.ListOpt(
+        "metrics_networks",
+        default=["127.0.0.1/32", "::1/128"],
+        help="Networks from which /metrics may be read without a token; empty for none. A request "
+        "that came by way of a proxy is of none of them, unless enable_proxy_headers_parsing is "
+        "on: then it is of the network of the client that the proxy names.",
+    ),
+    cfg.IntOpt(
+        "metrics_classes_max",
+        default=200,
+        min=0,
+        help="Resource classes of which /metrics tells capacity and use, the oldest ones; of the "
+        "others it tells how many there are.",
+    ),
 )
 
 #: Groups with the options that berth itself reads.
@@ -360,6 +380,14 @@ class ReceivingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class MetricsSettings:
+    """Who may read the metrics without a token, and how many they are."""
+
+    networks: tuple[IPNetwork, ...]
+    classes_max: int
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that berth reads from its configuration, typed and frozen."""
 
@@ -384,6 +412,7 @@ class Settings:
     #: Where the certificate of `berth serve` stands, and its key.
     tls_cert: Path | None
     tls_key: Path | None
+    metrics: MetricsSettings
     #: For the libraries that read options themselves; berth's own code does not look into it.
     conf: cfg.ConfigOpts
 
@@ -561,6 +590,10 @@ def read_settings(conf: cfg.ConfigOpts) -> Settings:
                 bodies_waiting_max=conf.berth.bodies_waiting_max,
                 client_seconds_max=conf.berth.client_seconds_max,
             ),
+            metrics=MetricsSettings(
+                networks=tuple(map(_read_network, conf.berth.metrics_networks)),
+                classes_max=conf.berth.metrics_classes_max,
+            ),
             conf=conf,
         )
     except cfg.Error as error:
@@ -662,6 +695,15 @@ def _read_database_settings(conf: cfg.ConfigOpts) -> DatabaseSettings:
         connection_trace=group.connection_trace,
         slave_connection=group.slave_connection,
     )
+
+
+def _read_network(text: str) -> IPNetwork:
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"[berth]metrics_networks: {error}; networks are written as in 192.0.2.0/24"
+        ) from error
 
 
 def _with_parameters(url: str, parameters: str) -> str:

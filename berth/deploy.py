@@ -99,9 +99,10 @@ def load_application(
     check_supported(settings, authentication=authentication)
     db = open_prepared(settings, recount=recount)
     index = Index(db)
+    application = create_app(settings, db, index, authentication=authentication)
     # Loaded before anybody asks: the first caller should not wait for it.
     index.snapshot()
-    return create_app(settings, db, index, authentication=authentication)
+    return application
 
 
 def check_supported(settings: Settings, *, authentication: Authentication | None = None) -> None:

@@ -62,6 +62,7 @@ BELONGS_TO: dict[str, set[str]] = {
     "oslo_config": {"api", "cli", "config", "deploy", "direct", "wsgi"},
     "oslo_policy": {"api", "config"},
     "oslo_middleware": {"api", "config"},
+    "prometheus_client": {"api"},
     # Its options stand in [keystone_authtoken].
     "keystoneauth1": {"compute", "config", "direct"},
 }

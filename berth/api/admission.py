@@ -8,7 +8,7 @@ before anything was done for it.
 Reads and writes have lines of their own. Reads are work for the processor, and more than a few at a
 time only make each other slower; writes mostly wait for the disk, share a commit with those that
 wait beside them, and may wait for another process's lock for seconds, which must not keep readers
-out. `GET /` is always answered: whoever watches over the service asks it.
+out. `GET /` and the metrics are always answered: whoever watches over the service asks for them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import Final, Protocol
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from berth.api.in_front import overloaded, refuse
-from berth.api.paths import is_public
+from berth.api.paths import METRICS, is_public
 from berth.config import AdmissionSettings
 
 _READS = ("GET", "HEAD", "OPTIONS")
@@ -28,6 +29,29 @@ _READS = ("GET", "HEAD", "OPTIONS")
 #: How long a refusal takes where the line is full. Many clients ask again at once, whatever they
 #: are told: fifteen hundred of them left a tenth of the processor's time to those who run.
 REFUSAL_S = 0.5
+
+
+class Observer(Protocol):
+    """Is told how a line does."""
+
+    def changed(self, running: int, waiting: int) -> None:
+        """So many are running now, and so many waiting. Calls do not overlap, and must be short."""
+
+    def refused(self) -> None:
+        """Somebody has been told to come back."""
+
+
+class Unobserved:
+    """Nobody wants to know."""
+
+    def changed(self, running: int, waiting: int) -> None:
+        """Nothing."""
+
+    def refused(self) -> None:
+        """Nothing."""
+
+
+NOBODY: Final = Unobserved()
 
 
 class Line:
@@ -43,11 +67,13 @@ class Line:
         waiting_max: int,
         wait_seconds_max: float,
         pause: Callable[[float], None],
+        observer: Observer = NOBODY,
     ) -> None:
         self._running_max = running_max
         self._waiting_max = waiting_max
         self._wait_seconds_max = wait_seconds_max
         self._pause = pause
+        self._observer = observer
         #: Guards the rest, and is never held for long.
         self._lock = threading.Lock()
         self._running = 0
@@ -69,12 +95,14 @@ class Line:
         with self._lock:
             if self._running < self._running_max:
                 self._running += 1
+                self._tell()
                 return True
             is_full = len(self._turns) >= self._waiting_max
             if not is_full:
                 turn = threading.Lock()
                 turn.acquire()
                 self._turns.append(turn)
+                self._tell()
         if is_full:
             self._pause(REFUSAL_S)
             return False
@@ -94,6 +122,7 @@ class Line:
                 self._turns.popleft().release()
             else:
                 self._running -= 1
+            self._tell()
 
     def _gives_up(self, turn: threading.Lock) -> bool:
         """Leave the line; False where its turn came at the last moment, and is its own now."""
@@ -102,16 +131,25 @@ class Line:
                 self._turns.remove(turn)
             except ValueError:
                 return False
+            self._tell()
             return True
+
+    def _tell(self) -> None:
+        self._observer.changed(self._running, len(self._turns))
 
 
 def admit(
-    settings: AdmissionSettings, *, pause: Callable[[float], None] = time.sleep
+    settings: AdmissionSettings,
+    *,
+    pause: Callable[[float], None] = time.sleep,
+    of_reads: Observer = NOBODY,
+    of_writes: Observer = NOBODY,
 ) -> Callable[[WSGIApplication], WSGIApplication]:
     """A layer that lets requests through as the settings allow, and answers 503 to the rest.
 
     Args:
         pause: spends the seconds before a refusal.
+        of_reads, of_writes: are told how the two lines do.
     """
     reads, writes = (
         Line(
@@ -119,16 +157,22 @@ def admit(
             waiting_max=settings.requests_waiting_max,
             wait_seconds_max=settings.wait_seconds_max,
             pause=pause,
+            observer=observer,
         )
-        for running_max in (settings.reads_running_max, settings.writes_running_max)
+        for running_max, observer in (
+            (settings.reads_running_max, of_reads),
+            (settings.writes_running_max, of_writes),
+        )
     )
 
     def wrap(application: WSGIApplication) -> WSGIApplication:
         def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-            if is_public(environ):
+            if is_public(environ) or environ["PATH_INFO"] == METRICS:
                 return application(environ, start_response)
-            line = reads if environ["REQUEST_METHOD"] in _READS else writes
+            is_read = environ["REQUEST_METHOD"] in _READS
+            line = reads if is_read else writes
             if not line.enter():
+                (of_reads if is_read else of_writes).refused()
                 return refuse(overloaded(), environ, start_response)
             try:
                 return application(environ, start_response)

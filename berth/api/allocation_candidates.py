@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from time import monotonic
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from berth.api import caching, filters
 from berth.api.errors import (
@@ -29,6 +29,9 @@ from berth.api.schemas.allocation_candidates import GROUP_KEYS, KEYS
 from berth.candidates import Budget, find_candidates
 from berth.candidates.request import CandidatesRequest, RequestGroup, ResponseForm
 from berth.model.ids import parse_uuid_lax
+
+if TYPE_CHECKING:
+    from berth.api.instruments import SearchInstruments
 
 LOG = logging.getLogger(__name__)
 
@@ -61,18 +64,28 @@ def list_candidates(services: Services, request: Request, response: Response) ->
         seconds=services.search.time_budget_s,
         answer_bytes_max=services.search.answer_bytes_max,
     )
-    rendered = find_candidates(
-        services.index.snapshot(),
-        wanted,
-        settings=services.search,
-        form=FORMS.at(microversion),
-        rng=services.rng,
-        budget=budget,
-    )
+    try:
+        rendered = find_candidates(
+            services.index.snapshot(),
+            wanted,
+            settings=services.search,
+            form=FORMS.at(microversion),
+            rng=services.rng,
+            budget=budget,
+        )
+    finally:
+        _count(services.instruments.searches, budget)
     if budget.ended:
         _log_incomplete(wanted, budget, len(rendered))
     caching.stamp_now(request, response)
     answer_bytes(response, rendered)
+
+
+def _count(searches: SearchInstruments, budget: Budget) -> None:
+    searches.trees.add(budget.trees)
+    searches.returned.add(budget.candidates)
+    if budget.ended:
+        searches.ended_early(budget.ended).inc()
 
 
 def _log_incomplete(wanted: CandidatesRequest, budget: Budget, size: int) -> None:

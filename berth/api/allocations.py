@@ -100,6 +100,7 @@ def delete_allocations(
 ) -> None:
     """Take away all that a consumer holds, whatever its generation."""
     store.delete_allocations(services.database, consumer_uuid(consumer))
+    services.instruments.releases.inc()
     answer_empty(response)
 
 
@@ -131,6 +132,15 @@ def decode(
 def _write(services: Services, writes: list[ConsumerWrite]) -> None:
     attempts = max(1, services.settings.allocation_conflict_retry_count)
     store.replace_allocations(services.database, writes, attempts=attempts)
+    _count(services, writes)
+
+
+def _count(services: Services, writes: list[ConsumerWrite]) -> None:
+    claims = sum(bool(write.allocations) for write in writes)
+    if claims:
+        services.instruments.claims.inc(claims)
+    if claims < len(writes):
+        services.instruments.releases.inc(len(writes) - claims)
 
 
 def _decode_generation(

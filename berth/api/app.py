@@ -7,8 +7,9 @@ anything about versions, and versions before anything about paths.
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 from wsgiref.types import WSGIApplication
 
 import falcon
@@ -22,7 +23,7 @@ from berth.api.body import check_content_headers
 from berth.api.errors import Refused
 from berth.api.faults import catch_faults
 from berth.api.microversion import SERVICE_TYPE
-from berth.api.operations import answer_probes
+from berth.api.operations import answer_operations, guard_metrics
 from berth.api.policy import Policy
 from berth.api.readiness import Readiness
 from berth.api.receiving import receive
@@ -31,11 +32,15 @@ from berth.api.request import Request, Response, Services
 from berth.api.request_log import log_requests
 from berth.api.router import Router
 from berth.api.routes import ROUTES
+from berth.api.traffic import count_requests
 from berth.candidates.request import SearchSettings
 from berth.config import Settings
 from berth.index import Index
-from berth.model.errors import BerthError
+from berth.model.errors import BerthError, Conflict, Unavailable
 from berth.store.database import Database
+
+if TYPE_CHECKING:
+    from berth.api.instruments import RequestInstruments
 
 VERSION_HEADER = "openstack-api-version"
 
@@ -49,12 +54,26 @@ def create_app(
         authentication: the layer that says who calls; none: that of the configured strategy.
 
     Raises:
-        ConfigurationError: the health check cannot be as it is configured.
+        ConfigurationError: the health check cannot be as it is configured, or what processes count
+            cannot be shared where it should.
     """
+    # Imported here, where a worker begins: prometheus-client finds out when it is imported whether
+    # processes share what they count.
+    from berth.api.exposition import Exposition
+    from berth.api.instruments import Instruments
+
+    instruments = Instruments(
+        strategy=settings.auth_strategy, pool_size=db.pool.kept, pool_max=db.pool.most
+    )
+    db.observer, index.observer = instruments.database, instruments.index
+    readiness = Readiness(db, index)
+    exposition = Exposition(instruments, readiness, classes_max=settings.metrics.classes_max)
+    policy = Policy(settings.conf)
     services = Services(
         settings=settings,
         database=db,
         index=index,
+        instruments=instruments,
         search=SearchSettings(
             randomize=settings.randomize_allocation_candidates,
             candidates_max=settings.max_allocation_candidates,
@@ -65,15 +84,19 @@ def create_app(
         rng=Random(),
     )
     authenticate = authentication or auth.layer_for(settings)
-    application: WSGIApplication = _core(services, Policy(settings.conf))
+    application: WSGIApplication = _core(services, policy)
+    application = guard_metrics(policy, exposition)(application)
     application = catch_faults(application)
     application = auth.identify(application)
     application = authenticate(application)
-    application = admit(settings.admission)(application)
+    application = admit(
+        settings.admission, of_reads=instruments.reads, of_writes=instruments.writes
+    )(application)
     application = receive(settings.receiving)(application)
     if settings.conf.cors.allowed_origin:
         application = cors.CORS(application, settings.conf)
-    application = answer_probes(settings.conf, Readiness(db, index))(application)
+    application = answer_operations(settings, readiness, exposition)(application)
+    application = count_requests(instruments.requests)(application)
     application = log_requests(application)
     if settings.enable_proxy_headers_parsing:
         application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, settings.conf)
@@ -106,7 +129,7 @@ def _core(services: Services, policy: Policy) -> falcon.App[Request, Response]:
     # Falcon takes None, whatever its annotation: no type on an answer without a body.
     app.resp_options.default_media_type = None  # type: ignore[assignment]
     app.add_error_handler(Refused, _answer_refused)
-    app.add_error_handler(BerthError, _answer_error)
+    app.add_error_handler(BerthError, partial(_answer_error, services.instruments.requests))
     app.add_error_handler(falcon.HTTPError, _answer_falcon_error)
     app.add_error_handler(Exception, _raise_on)
     return app
@@ -125,9 +148,18 @@ def _answer_refused(
 
 
 def _answer_error(
-    request: Request, response: Response, error: BerthError, parameters: dict[str, Any]
+    instruments: RequestInstruments,
+    request: Request,
+    response: Response,
+    error: BerthError,
+    parameters: dict[str, Any],
 ) -> None:
-    _answer_refused(request, response, errors.refusal_of(error), parameters)
+    refused = errors.refusal_of(error)
+    if isinstance(error, Conflict):
+        instruments.conflicts(refused.code).inc()
+    elif isinstance(error, Unavailable):
+        instruments.database_failures.inc()
+    _answer_refused(request, response, refused, parameters)
 
 
 def _answer_falcon_error(

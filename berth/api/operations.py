@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators' tools ask beside the API: whether the service lives, and can serve.
+"""What operators' tools ask beside the API: whether the service lives and can serve, and metrics.
 
-These paths have no microversion. Probes are answered without a token and before the admission: an
-overloaded service is alive, and must be able to say so. They tell nothing of the fleet, and of the
-service no more than that it cannot serve, and why in a few words.
+These paths have no microversion. All of them are answered before the admission: an overloaded
+service is alive, and must be able to say so. Probes need no token; they tell nothing of the fleet,
+and of the service no more than that it cannot serve, and why in a few words. The metrics are for
+those whom a policy rule lets in, and for networks that need no token.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import msgspec
@@ -22,44 +23,74 @@ from oslo_middleware.healthcheck import Healthcheck
 from berth.api import errors, media_types
 from berth.api.errors import Refused
 from berth.api.faults import catch_faults
+from berth.api.paths import HEALTHCHECK, LIVEZ, METRICS, READYZ
+from berth.api.policy import METRICS_RULE, Policy
 from berth.api.readiness import NotReady, Readiness
 from berth.api.rendering import STATUS_LINES
+from berth.api.request import CONTEXT, ROUTE
 from berth.api.request_log import PROBE
-from berth.config import ConfigurationError
+from berth.config import ConfigurationError, IPNetwork, Settings
 
-HEALTHCHECK: Final = "/healthcheck"
-LIVEZ: Final = "/livez"
-READYZ: Final = "/readyz"
+if TYPE_CHECKING:
+    from berth.api.exposition import Exposition
 
 #: Every path of operations, with the policy rule that guards it; None: everybody may ask.
-OPERATIONS: Final[dict[str, str | None]] = {HEALTHCHECK: None, LIVEZ: None, READYZ: None}
+OPERATIONS: Final[dict[str, str | None]] = {
+    HEALTHCHECK: None,
+    LIVEZ: None,
+    READYZ: None,
+    METRICS: METRICS_RULE,
+}
+
+#: Headers by which a proxy says for whom it asks, or that it is one.
+_OF_PROXIES: Final = (
+    "HTTP_FORWARDED",
+    "HTTP_VIA",
+    "HTTP_X_FORWARDED_FOR",
+    "HTTP_X_FORWARDED_HOST",
+    "HTTP_X_FORWARDED_PROTO",
+    "HTTP_X_REAL_IP",
+)
 
 _METHODS: Final = ("GET", "HEAD")
 
 _OK: Final = {"status": "ok"}
 
 
-def answer_probes(
-    conf: cfg.ConfigOpts, readiness: Readiness
+def answer_operations(
+    settings: Settings, readiness: Readiness, exposition: Exposition
 ) -> Callable[[WSGIApplication], WSGIApplication]:
-    """A layer that answers probes, and passes on everything else, with its `Accept` settled.
+    """A layer that answers whom it need not know, and passes on the rest, its `Accept` settled.
 
     Raises:
         ConfigurationError: the `[healthcheck]` group asks for what cannot be.
     """
 
     def wrap(application: WSGIApplication) -> WSGIApplication:
+        def scraped(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+            if is_of_networks(
+                environ,
+                settings.metrics.networks,
+                proxies_speak=settings.enable_proxy_headers_parsing,
+            ):
+                return _tell(exposition, environ, start_response)
+            media_types.settle(environ)
+            return application(environ, start_response)
+
         answers = {
-            HEALTHCHECK: catch_faults(healthcheck(conf, application)),
+            HEALTHCHECK: catch_faults(healthcheck(settings.conf, application)),
             LIVEZ: _say_alive,
             READYZ: _say_whether_ready(readiness),
+            METRICS: catch_faults(scraped),
         }
 
         def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-            answer = answers.get(environ["PATH_INFO"])
+            path = environ["PATH_INFO"]
+            answer = answers.get(path)
             if answer is None:
                 media_types.settle(environ)
                 return application(environ, start_response)
+            environ[ROUTE] = path
             if environ["REQUEST_METHOD"] not in _METHODS:
                 return _refuse_method(environ, start_response)
             environ[PROBE] = True
@@ -68,6 +99,59 @@ def answer_probes(
         return layer
 
     return wrap
+
+
+def guard_metrics(
+    policy: Policy, exposition: Exposition
+) -> Callable[[WSGIApplication], WSGIApplication]:
+    """A layer that tells the metrics to a known caller whom the policy lets in."""
+
+    def wrap(application: WSGIApplication) -> WSGIApplication:
+        def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+            if environ["PATH_INFO"] != METRICS:
+                return application(environ, start_response)
+            try:
+                policy.check(METRICS_RULE, environ[CONTEXT])
+            except Refused as refused:
+                rendered = errors.render(refused, environ)
+                return errors.send(refused, rendered, environ, start_response)
+            return _tell(exposition, environ, start_response)
+
+        return layer
+
+    return wrap
+
+
+def is_of_networks(
+    environ: WSGIEnvironment, networks: Iterable[IPNetwork], *, proxies_speak: bool
+) -> bool:
+    """Whether a request comes from one of some networks, for all that can be known.
+
+    One that came by way of a proxy comes from where the proxy says; where nobody listens to what
+    proxies say, that is unknown.
+
+    Args:
+        proxies_speak: REMOTE_ADDR has been set to what proxies say, where they do.
+    """
+    is_of_proxy = any(environ.get(name) for name in _OF_PROXIES)
+    if is_of_proxy and not (proxies_speak and _names_client(environ)):
+        return False
+    try:
+        address = ipaddress.ip_address(environ.get("REMOTE_ADDR", ""))
+    except ValueError:
+        return False
+    # A socket for both versions shows IPv4 addresses so.
+    mapped = getattr(address, "ipv4_mapped", None)
+    return any((mapped or address) in network for network in networks)
+
+
+def _names_client(environ: WSGIEnvironment) -> bool:
+    """Whether oslo.middleware has found in the headers for whom a proxy asks."""
+    forwarded = environ.get("HTTP_FORWARDED")
+    if not forwarded:
+        return bool(environ.get("HTTP_X_FORWARDED_FOR"))
+    pairs = (pair.partition("=") for pair in forwarded.partition(",")[0].split(";"))
+    return any(name.strip().lower() == "for" and value.strip() for name, _, value in pairs)
 
 
 def healthcheck(
@@ -101,7 +185,7 @@ def healthcheck(
 
 
 def _say_alive(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    return _send(200, _OK, environ, start_response)
+    return _answer(200, _OK, environ, start_response)
 
 
 def _say_whether_ready(readiness: Readiness) -> WSGIApplication:
@@ -110,20 +194,37 @@ def _say_whether_ready(readiness: Readiness) -> WSGIApplication:
             readiness.snapshot()
         except NotReady as error:
             unavailable = {"status": "unavailable", "reason": str(error)}
-            return _send(503, unavailable, environ, start_response)
-        return _send(200, _OK, environ, start_response)
+            return _answer(503, unavailable, environ, start_response)
+        return _answer(200, _OK, environ, start_response)
 
     return answer
 
 
-def _send(
+def _tell(
+    exposition: Exposition, environ: WSGIEnvironment, start_response: StartResponse
+) -> Iterable[bytes]:
+    content_type, content = exposition.render(environ.get("HTTP_ACCEPT"))
+    return _send(STATUS_LINES[200], content_type, content, environ, start_response)
+
+
+def _answer(
     status: int, body: dict[str, str], environ: WSGIEnvironment, start_response: StartResponse
 ) -> Iterable[bytes]:
     content = msgspec.json.encode(body)
+    return _send(STATUS_LINES[status], media_types.JSON, content, environ, start_response)
+
+
+def _send(
+    status: str,
+    content_type: str,
+    content: bytes,
+    environ: WSGIEnvironment,
+    start_response: StartResponse,
+) -> Iterable[bytes]:
     start_response(
-        STATUS_LINES[status],
+        status,
         [
-            ("content-type", media_types.JSON),
+            ("content-type", content_type),
             ("content-length", str(len(content))),
             ("cache-control", "no-store"),
         ],

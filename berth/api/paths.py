@@ -7,6 +7,7 @@ found. Source: spec/rest-api.md 1.9.
 
 from __future__ import annotations
 
+from typing import Final
 from wsgiref.types import WSGIEnvironment
 
 from berth.model.ids import ConsumerUUID, ProviderUUID, parse_uuid_lax
@@ -15,6 +16,12 @@ from berth.model.ids import ConsumerUUID, ProviderUUID, parse_uuid_lax
 PUBLIC = frozenset({"/", "/openapi.json"})
 #: An application that is mounted under a prefix may be asked for that alone.
 _PUBLIC_OR_EMPTY = PUBLIC | {"", None}
+
+#: The paths of operations, which are no part of the API.
+HEALTHCHECK: Final = "/healthcheck"
+LIVEZ: Final = "/livez"
+READYZ: Final = "/readyz"
+METRICS: Final = "/metrics"
 
 
 def provider_uuid(text: str) -> ProviderUUID:

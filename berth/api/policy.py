@@ -34,6 +34,8 @@ ADMIN_OR_SERVICE = "rule:admin_or_service_api"
 ADMIN_OR_READER_OR_SERVICE = "rule:admin_or_project_reader_or_service_api"
 SERVICE = "rule:service_api"
 
+METRICS_RULE = "berth:metrics"
+
 #: The roles that OpenStack always has.
 CUSTOMARY_ROLES = frozenset({"admin", "service", "member", "reader"})
 
@@ -273,6 +275,12 @@ ROUTE_RULES: tuple[tuple[str, str, str, tuple[tuple[str, str], ...]], ...] = (
         SERVICE,
         "Move inventories and allocations in one transaction.",
         (("POST", "/reshaper"),),
+    ),
+    (
+        METRICS_RULE,
+        f"{ADMIN_OR_SERVICE} or role:auditor",
+        "Read the metrics.",
+        (("GET", "/metrics"),),
     ),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import falcon
@@ -17,6 +18,13 @@ from berth.config import Settings
 from berth.index import Index
 from berth.store.database import Database
 
+if TYPE_CHECKING:
+    from berth.api.instruments import Instruments
+
+#: The WSGI environment key under which the router leaves the template of the path.
+ROUTE = "berth.route"
+#: What stands for it where a request was refused before, or no route has its path.
+NO_ROUTE = "none"
 #: The WSGI environment key under which `context` leaves who is asking.
 CONTEXT = "berth.context"
 #: What may stand in a path as it is (RFC 3986).
@@ -32,6 +40,7 @@ class Services:
     settings: Settings
     database: Database
     index: Index
+    instruments: Instruments
     search: SearchSettings
     #: For `randomize_allocation_candidates`.
     rng: Random

@@ -14,7 +14,7 @@ from berth.api import body, media_types
 from berth.api.errors import Refused
 from berth.api.microversion import MINOR_MAX
 from berth.api.policy import Policy
-from berth.api.request import Request, Response, Services
+from berth.api.request import ROUTE, Request, Response, Services
 from berth.api.routes import Operation, Route
 
 Responder = Callable[..., None]
@@ -41,6 +41,8 @@ class Router:
             return None
         if "\0" in path:
             raise Refused(400, "A path with a NUL character names nothing.")
+        if req is not None:
+            req.env[ROUTE] = entry.path
         return entry, entry.responders, entry.parameters_in(segments), entry.path
 
 

@@ -217,6 +217,7 @@ class AnchorFinder:
                 if self._budget.is_spent():
                     return
                 window = slice(first, min(first + self._window, end))
+                self._budget.trees += window.stop - first
                 found = local_masks(tests, forbidden, slot, block, window)
                 if found is not None:
                     masks, rows = found

@@ -20,13 +20,20 @@ def no_clock() -> float:
 
 
 class Budget:
-    """What one search has left; asked at every step of it, for no step takes long."""
+    """What one search has left, and what it has done; asked at every step, for no step takes long.
+
+    Attributes:
+        trees: how many it has looked at.
+        candidates: how many it has given.
+    """
 
     def __init__(
         self, clock: Clock = no_clock, *, seconds: float = 0.0, answer_bytes_max: int = 0
     ) -> None:
         """A budget that begins now; 0 stands for no bound."""
         self.seconds = seconds
+        self.trees = 0
+        self.candidates = 0
         #: Why the search ended before all was found that was asked for; None if it did not.
         self.ended: Literal["time", "size"] | None = None
         self._clock = clock

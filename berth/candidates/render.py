@@ -26,7 +26,8 @@ def render(
 ) -> bytes:
     """The body of the answer: `allocation_requests` and `provider_summaries` as UTF-8 JSON.
 
-    It ends with the candidate that fills the budget's room for an answer.
+    It ends with the candidate that fills the budget's room for an answer. The budget is told how
+    many there are.
 
     Source: spec/allocation-candidates.md 7.
     """
@@ -35,6 +36,7 @@ def render(
     for batch in batches:
         candidates.add(batch)
         summaries.add(batch)
+        budget.candidates += len(batch.positions)
         if budget.is_filled_by(candidates.size):
             break
     # PERF bench, nested: one join, since an answer may take megabytes and each copy a millisecond.

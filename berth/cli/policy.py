@@ -125,7 +125,8 @@ def auditor_file() -> str:
         "# Put this file into policy.d, beside placement.conf, and give the role to whom it suits.",
     ]
     for name, default, _, requests in ROUTE_RULES:
-        if all(method == "GET" for method, _ in requests):
+        only_looks = all(method == "GET" for method, _ in requests)
+        if only_looks and f"role:{AUDITOR}" not in default:
             lines.append(f'"{name}": "{default} or role:{AUDITOR}"')
     return "\n".join(lines) + "\n"
 

@@ -39,6 +39,7 @@ from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed, naming_the_database
 from berth.cli.granian_environ import for_granian
 from berth.cli.lifeline import STOP_S_MAX, end_with_parent
+from berth.cli.metrics_folder import metrics_folder
 from berth.cli.options import ConfigurationSource, configured
 from berth.cli.slow_clients import SlowClients
 from berth.cli.tls import Tls, read_tls
@@ -181,16 +182,17 @@ def serve(
             service_manager.tell_ready(banner.partition("\n")[0])
 
         try:
-            run(
-                held,
-                source,
-                workers=workers,
-                threads=threads_for(settings.admission, settings.receiving),
-                client_seconds_max=settings.receiving.client_seconds_max,
-                pinned=settings.pin_workers,
-                tls=tls,
-                announce=announce,
-            )
+            with metrics_folder():
+                run(
+                    held,
+                    source,
+                    workers=workers,
+                    threads=threads_for(settings.admission, settings.receiving),
+                    client_seconds_max=settings.receiving.client_seconds_max,
+                    pinned=settings.pin_workers,
+                    tls=tls,
+                    announce=announce,
+                )
         finally:
             deploy.settle(settings)
 

@@ -14,6 +14,7 @@ import threading
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from berth.index.check import faults_of
 from berth.index.fleet import Fleet
@@ -40,11 +41,39 @@ class Counts:
     usages: int = 0
 
 
+class Observer(Protocol):
+    """Is told what an index does, by the thread that does it."""
+
+    def clock(self) -> float:
+        """Seconds since some moment, never running backwards."""
+
+    def refreshed(self, seconds: float, *, wholly: bool) -> None:
+        """The index has taken over what others changed, or everything anew."""
+
+    def failed(self) -> None:
+        """The database could not be asked."""
+
+
+class Unobserved:
+    """Nobody wants to know."""
+
+    def clock(self) -> float:
+        """No time."""
+        return 0.0
+
+    def refreshed(self, seconds: float, *, wholly: bool) -> None:
+        """Nothing."""
+
+    def failed(self) -> None:
+        """Nothing."""
+
+
 class Index:
     """The index of one process, to be shared by all of its threads."""
 
     def __init__(self, db: Database) -> None:
         self.counts = Counts()
+        self.observer: Observer = Unobserved()
         self._db = db
         self._lock = threading.Lock()
         self._fleet: Fleet | None = None
@@ -78,10 +107,11 @@ class Index:
                 # The stamp is taken first: what commits after it is at worst looked at twice.
                 stamp = self._db.commit_stamp()
                 if self._snapshot is None or stamp is None or stamp != self._stamp:
-                    self._snapshot = self._refreshed()
+                    self._snapshot = self._observed()
                     self._stamp = stamp
             except DatabaseUnavailable as error:
                 self._failed = self._asked
+                self.observer.failed()
                 raise IndexUnavailable from error
             self._answered = self._asked
             return self._snapshot
@@ -98,6 +128,13 @@ class Index:
         if self._lock.locked():
             self._lock = threading.Lock()
             self._fleet = self._snapshot = self._stamp = None
+
+    def _observed(self) -> Snapshot:
+        begun, loads = self.observer.clock(), self.counts.loads
+        snapshot = self._refreshed()
+        wholly = self.counts.loads != loads
+        self.observer.refreshed(self.observer.clock() - begun, wholly=wholly)
+        return snapshot
 
     def _refreshed(self) -> Snapshot:
         with self._db.watch() as tx:

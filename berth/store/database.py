@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import compress
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from sqlalchemy import Engine, exc, text
 from sqlalchemy.engine import make_url
@@ -27,6 +27,7 @@ from berth.store.dialect import Dialect, PoolOptions
 from berth.store.driver_errors import is_lost, translated
 from berth.store.group_commit import GroupCommit, Joint, Write
 from berth.store.mysql import MysqlDialect
+from berth.store.pool_counts import PoolCounts
 from berth.store.postgresql import PostgresqlDialect
 from berth.store.prepared import Runner, Statements
 from berth.store.sqlite import SqliteDialect
@@ -97,6 +98,32 @@ class _OutcomeUnknown(DatabaseUnavailable):
     """A commit may have taken place or not."""
 
 
+class Observer(Protocol):
+    """Is told what a database is used for, by the thread that uses it."""
+
+    def committed(self, writes: int) -> None:
+        """So many writes were in one commit."""
+
+    def retried(self, reason: str | None) -> None:
+        """A unit of work, or several in one transaction, are run again: see `Database.retries`."""
+
+    def pool_changed(self, connections: int, in_use: int) -> None:
+        """The pool has so many connections now, and so many of them are in use."""
+
+
+class Unobserved:
+    """Nobody wants to know."""
+
+    def committed(self, writes: int) -> None:
+        """Nothing."""
+
+    def retried(self, reason: str | None) -> None:
+        """Nothing."""
+
+    def pool_changed(self, connections: int, in_use: int) -> None:
+        """Nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class DatabaseOptions:
     """What an operator may choose about the connection."""
@@ -133,15 +160,21 @@ class Database:
         engine: Engine,
         dialect: Dialect,
         *,
-        recycle_s: int | None,
+        pool: PoolOptions,
         clock: Callable[[], datetime],
         rng: random.Random,
         sleep: Callable[[float], None],
     ) -> None:
         self.engine: Final = engine
         self.dialect: Final = dialect
+        self.pool: Final = pool
         #: Runs that were repeated, by reason: "busy", "lost race" or "lost connection".
         self.retries: Final[Counter[str | None]] = Counter()
+        self.observer: Observer = Unobserved()
+        self._pool_counts = PoolCounts(
+            engine, lambda connections, in_use: self.observer.pool_changed(connections, in_use)
+        )
+        recycle_s = None if dialect.is_embedded else pool.recycle_s
         self._clock = clock
         self._rng = rng
         self._sleep = sleep
@@ -204,7 +237,7 @@ class Database:
                     runs_left[reason] -= 1
                     if runs_left[reason] <= 0 or time.monotonic() > deadline:
                         raise
-                    self.retries[reason] += 1
+                    self._count_retry(reason)
                 self._pause()
 
     def write_unnoted(self, unit: Callable[[Tx], T]) -> T:
@@ -272,6 +305,7 @@ class Database:
         self._writing.forget()
         self._writer = None
         self._writes = GroupCommit(self._settle, mixes_kinds=self.dialect.is_embedded)
+        self._pool_counts.forget()
         self.engine.dispose(close=False)
 
     def _stamp(self, run: Runner) -> CommitStamp | None:
@@ -303,7 +337,7 @@ class Database:
                     raise
                 if not runs_left or not self.dialect.is_transient(getattr(error, "orig", None)):
                     break
-                self.retries[_BUSY] += 1
+                self._count_retry(_BUSY)
                 self._pause()
             else:
                 return
@@ -320,6 +354,7 @@ class Database:
             parts = dict.fromkeys(one.tx for one in done.values() if one.error is None)
             if parts:
                 self._commit(run, list(parts))
+                self.observer.committed(sum(one.error is None for one in done.values()))
         for write, one in done.items():
             if one.error is None:
                 write.succeed(one.result)
@@ -505,6 +540,10 @@ class Database:
             return _BUSY
         return _LOST_CONNECTION if is_lost(error) else None
 
+    def _count_retry(self, reason: str | None) -> None:
+        self.retries[reason] += 1
+        self.observer.retried(reason)
+
     def _pause(self) -> None:
         self._sleep(self._rng.uniform(0, _PAUSE_S_MAX))
 
@@ -537,7 +576,7 @@ def open_database(
     db = Database(
         dialect.create_engine(parsed, options.pool),
         dialect,
-        recycle_s=None if dialect.is_embedded else options.pool.recycle_s,
+        pool=options.pool,
         clock=clock,
         rng=rng or random.Random(),
         sleep=sleep,

@@ -9,6 +9,7 @@ and 2). No engine's isolation level is relied on for anything else.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
@@ -18,6 +19,10 @@ from sqlalchemy.engine import URL
 from sqlalchemy.sql.dml import Insert
 
 from berth.store.prepared import Runner
+
+#: What SQLAlchemy does where it is not told: the connections of a pool, and those beyond.
+_SQLALCHEMY_KEEPS: Final = 5
+_SQLALCHEMY_ADDS: Final = 10
 
 #: The sum of the writers' clock: what a server says of commits.
 CLOCK_SUM: Final = "SELECT coalesce(sum(seq), 0) FROM berth_writer"
@@ -31,6 +36,17 @@ class PoolOptions:
     max_overflow: int | None = None
     timeout_s: int | None = None
     recycle_s: int | None = None
+
+    @property
+    def kept(self) -> int:
+        """How many connections stay open."""
+        return _SQLALCHEMY_KEEPS if self.size is None else self.size
+
+    @property
+    def most(self) -> float:
+        """How many connections there may be at a time."""
+        overflow = _SQLALCHEMY_ADDS if self.max_overflow is None else self.max_overflow
+        return self.kept + overflow if self.kept > 0 and overflow >= 0 else math.inf
 
     def arguments(self) -> dict[str, int]:
         """The arguments of `create_engine` that say so."""

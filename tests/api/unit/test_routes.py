@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 
+from berth.api.operations import OPERATIONS
 from berth.api.policy import ROUTE_RULES, list_rules
 from berth.api.routes import ROUTES
 from tests.routes import PUBLIC, minor
@@ -36,7 +37,9 @@ def test_every_operation_on_the_fleet_has_a_rule() -> None:
         for method, operations in route.methods.items()
         for operation in operations
     }
-    assert [enforced.pop(("GET", path)) for path in PUBLIC] == [None] * len(PUBLIC)
+    enforced |= {("GET", path): rule for path, rule in OPERATIONS.items()}
+    open_to_all = [*PUBLIC, *(path for path, rule in OPERATIONS.items() if rule is None)]
+    assert [enforced.pop(("GET", path)) for path in open_to_all] == [None] * len(open_to_all)
     assert enforced == documented
 
 

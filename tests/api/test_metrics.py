@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`/metrics`: what it tells, and whom."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from berth.config import ConfigurationError
+from berth.store.database import Database
+from tests.api import configured
+from tests.client import Client, wsgi_environ
+from tests.exposed import Exposed, scrape
+from tests.world_in_store import build_in_store
+from tests.worlds import provider_uuid, world
+
+pytestmark = pytest.mark.in_process
+
+NOBODY: dict[str, str] = {}
+
+#: Somebody whom no role lets in anywhere.
+SOMEBODY = {"X-Auth-Token": "somebody", "X-Roles": "member"}
+
+
+def claim(client: Client, provider: str, amount: int, consumer: str | None = None) -> int:
+    """Claim VCPU; the status."""
+    body = {
+        "allocations": {provider: {"resources": {"VCPU": amount}}} if amount else {},
+        "project_id": "project",
+        "user_id": "user",
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    return client.put(f"/allocations/{consumer or uuid.uuid4()}", json=body).status
+
+
+def test_requests_are_counted_by_what_they_were(client: Client) -> None:
+    """By method, route, status and microversion; a path by its template."""
+    for name in ("one", "two"):
+        client.get(f"/resource_providers/{name}", version="1.20")
+    client.get("/traits", headers={"X-Auth-Token": None})
+    client.get("/nowhere")
+    client.request("BREW", "/traits")
+    told = scrape(client)
+    requests = "berth_requests_total"
+    one_provider = {"method": "GET", "route": "/resource_providers/{uuid}"}
+    assert told.value(requests, **one_provider, status="404", microversion="1.20") == 2
+    assert told.value("berth_request_seconds_count", **one_provider) == 2
+    refused = {"method": "GET", "route": "none", "status": "401", "microversion": "none"}
+    assert told.value(requests, **refused) == 1
+    assert told.value("berth_authentication_failures_total", strategy="noauth2") == 1
+    assert told.value(requests, route="none", status="404", microversion="1.39") == 1
+    assert told.value(requests, method="other", route="/traits", status="405") == 1
+
+
+def test_what_a_caller_makes_up_gets_no_series_of_its_own(client: Client) -> None:
+    """Or anybody could fill the memory of whoever keeps the metrics."""
+    series = []
+    for round_ in range(2):
+        for number in range(20):
+            made_up = f"{'AB'[round_]}{number}"
+            client.get(f"/resource_providers/{made_up}")
+            client.get(f"/{made_up}")
+            client.request(made_up, "/")
+            client.get("/", version=f"1.{40 + number}")
+            client.get("/", version=made_up)
+        told = scrape(client).series("berth_requests_total")
+        series.append([labels for labels in told if labels["route"] != "/metrics"])
+    assert series[0] == series[1]
+
+
+def test_claims_conflicts_and_commits_are_counted(client: Client, database: Database) -> None:
+    """A claim is a consumer that got something; a conflict has the code that the client gets."""
+    build_in_store(world("cn1  VCPU=4"), database)
+    provider, consumer = provider_uuid("cn1"), str(uuid.uuid4())
+    before = scrape(client)
+    assert claim(client, provider, 3, consumer) == 204
+    assert claim(client, provider, 2) == 409
+    assert client.delete(f"/allocations/{consumer}").status == 204
+    after = scrape(client)
+
+    def grown(name: str, **labels: str) -> float:
+        return after.value(name, **labels) - before.value(name, **labels)
+
+    assert grown("berth_claims_total") == 1
+    assert grown("berth_releases_total") == 1
+    assert grown("berth_conflicts_total", code="placement.undefined_code") == 1
+    assert grown("berth_commit_writes_count") == 2
+    assert grown("berth_commit_writes_sum") == 2
+
+
+def test_searches_tell_how_far_they_went(client: Client, database: Database) -> None:
+    """The trees that they looked at, and the candidates that they gave."""
+    build_in_store(world("cn1  VCPU=4\ncn2  VCPU=4\ncn3  VCPU=1"), database)
+    assert client.get("/allocation_candidates?resources=VCPU:2").status == 200
+    told = scrape(client)
+    assert told.value("berth_candidates_trees_examined_total") == 3
+    assert told.value("berth_candidates_returned_total") == 2
+
+
+def test_the_fleet_is_told_as_it_is_now(client: Client, database: Database) -> None:
+    """Of each class what there is and what is used, as any read would find it: each capacity
+    rounded down by itself."""
+    build_in_store(
+        world("""
+            cn1       MEMORY_MB=1024
+              numa0   VCPU=3(ratio:1.5,used:1)
+              numa1   VCPU=3(ratio:1.5)
+            cn2       MEMORY_MB=512(reserved:12)
+        """),
+        database,
+    )
+    told = scrape(client)
+    assert told.value("berth_ready") == 1
+    assert (told.value("berth_index_providers"), told.value("berth_index_trees")) == (4, 2)
+    assert told.value("berth_index_shapes") == 2
+    assert told.by("resource_class", "berth_fleet_capacity") == {"VCPU": 8, "MEMORY_MB": 1524}
+    assert told.by("resource_class", "berth_fleet_used") == {"VCPU": 1, "MEMORY_MB": 0}
+    assert told.by("resource_class", "berth_fleet_providers") == {"VCPU": 2, "MEMORY_MB": 2}
+    assert claim(client, provider_uuid("numa1"), 2) == 204
+    assert scrape(client).value("berth_fleet_used", resource_class="VCPU") == 3
+
+
+def test_there_is_a_bound_to_the_classes(tmp_path: Path) -> None:
+    """The oldest are told of, always the same; of the others, how many there are."""
+    service = configured.serve(tmp_path, "[berth]\nmetrics_classes_max = 2\n")
+    body = {"uuid": str(uuid.uuid4()), "name": "host"}
+    assert service.post("/resource_providers", json=body).status == 200
+    inventories = {name: {"total": 8} for name in ("VGPU", "DISK_GB", "VCPU", "MEMORY_MB")}
+    assert (
+        service.put(
+            f"/resource_providers/{body['uuid']}/inventories",
+            json={"resource_provider_generation": 0, "inventories": inventories},
+        ).status
+        == 200
+    )
+    told = scrape(service)
+    assert told.by("resource_class", "berth_fleet_capacity") == {"VCPU": 8, "MEMORY_MB": 8}
+    assert told.value("berth_fleet_classes_left_out") == 2
+
+
+def test_a_service_without_its_database_still_tells_of_itself(
+    client: Client, database: Database, tmp_path: Path
+) -> None:
+    """That it is not ready, and what fails; nothing of the fleet, rather than what was."""
+    assert client.get("/resource_providers").status == 200
+    database.dispose()
+    (tmp_path / "berth.db").write_bytes(b"This was a database. " * 500)
+    assert client.get("/resource_providers").status == 503
+    told = scrape(client)
+    assert told.value("berth_ready") == 0
+    assert told.value("berth_database_failures_total") == 1
+    assert not told.series("berth_fleet_capacity")
+
+
+def test_connections_of_the_pool_are_told(client: Client) -> None:
+    """Those that are open, and how many there may be."""
+    client.get("/resource_providers")
+    told = scrape(client)
+    assert told.value("berth_database_connections") >= 1
+    assert told.value("berth_database_connections_in_use") == 0
+    assert told.value("berth_database_connections_max") == 15
+
+
+def test_processes_are_told(client: Client) -> None:
+    """Memory and processor time of each that serves; here it is one."""
+    told = scrape(client)
+    assert told.value("berth_workers") == 1
+    assert told.value("berth_process_resident_memory_bytes") > 2**20
+    assert told.value("berth_process_cpu_seconds_total") > 0
+    assert told.value("berth_build_info") == 1
+
+
+def test_openmetrics_is_told_to_those_who_ask_for_it(client: Client) -> None:
+    """Prometheus does; HEAD gets the headers alone."""
+    accept = {"Accept": "application/openmetrics-text;version=1.0.0"}
+    answer = client.get("/metrics", headers=accept)
+    assert answer.headers["content-type"].startswith("application/openmetrics-text")
+    assert answer.text.endswith("# EOF\n")
+    head = client.request("HEAD", "/metrics")
+    assert (head.status, head.body) == (200, b"")
+    assert head.headers["content-type"].startswith("text/plain")
+
+
+# --- Whom it tells -------------------------------------------------------------------------------
+
+
+def ask_from(client: Client, address: str, headers: dict[str, str]) -> int:
+    """Ask for the metrics from an address; the status."""
+    app = client.transport.app  # type: ignore[attr-defined]
+    environ = wsgi_environ("GET", "/metrics", list(headers.items()), None, script_name="")
+    statuses: list[str] = []
+    b"".join(app(environ | {"REMOTE_ADDR": address}, lambda status, _: statuses.append(status)))
+    return int(statuses[0][:3])
+
+
+@pytest.mark.parametrize(
+    ("roles", "status"),
+    [("admin", 200), ("service", 200), ("auditor", 200), ("reader", 403), ("member", 403)],
+)
+def test_a_rule_says_who_may_read_the_metrics(client: Client, roles: str, status: int) -> None:
+    """`berth:metrics`, for callers from anywhere."""
+    caller = {"X-Auth-Token": "somebody", "X-Roles": roles}
+    assert ask_from(client, "192.0.2.7", caller) == status
+
+
+def test_a_caller_from_elsewhere_needs_a_token(client: Client) -> None:
+    """And who comes from this machine needs none, whatever it has."""
+    assert ask_from(client, "192.0.2.7", NOBODY) == 401
+    for address in ("127.0.0.1", "::1", "::ffff:127.0.0.1"):
+        assert ask_from(client, address, NOBODY) == 200
+        assert ask_from(client, address, SOMEBODY) == 200
+    for no_address in ("", "unix:", "127.0.0.1, 127.0.0.1"):
+        assert ask_from(client, no_address, NOBODY) == 401
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("X-Forwarded-For", "127.0.0.1"),
+        ("Forwarded", "for=127.0.0.1"),
+        ("X-Real-IP", "127.0.0.1"),
+        ("X-Forwarded-Proto", "https"),
+        ("X-Forwarded-Host", "berth.example.org"),
+        ("Via", "1.1 proxy"),
+    ],
+)
+def test_a_proxy_on_this_machine_opens_nothing(client: Client, name: str, value: str) -> None:
+    """Whoever comes by way of one needs a token, whatever the proxy says of them."""
+    assert ask_from(client, "127.0.0.1", {name: value}) == 401
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"X-Forwarded-For": "198.51.100.9"}, 200),
+        ({"Forwarded": "for=198.51.100.9;proto=https"}, 200),
+        ({"X-Forwarded-For": "192.0.2.7"}, 401),
+        ({"Forwarded": "for=192.0.2.7"}, 401),
+        # The client is not named: the address is the proxy's own.
+        ({"Forwarded": "by=198.51.100.9"}, 401),
+        ({"X-Real-IP": "198.51.100.9"}, 401),
+        ({"X-Forwarded-Proto": "https"}, 401),
+        ({}, 200),
+    ],
+)
+def test_a_proxy_that_is_listened_to_says_whence_a_caller_comes(
+    tmp_path: Path, headers: dict[str, str], status: int
+) -> None:
+    """With `enable_proxy_headers_parsing`, its word counts, and only where it has one."""
+    service = configured.serve(
+        tmp_path,
+        "[oslo_middleware]\nenable_proxy_headers_parsing = True\n"
+        "[berth]\nmetrics_networks = 198.51.100.0/24\n",
+    )
+    assert ask_from(service, "198.51.100.1", headers) == status
+
+
+def test_without_networks_everybody_needs_a_token(tmp_path: Path) -> None:
+    """An empty list is none."""
+    service = configured.serve(tmp_path, "[berth]\nmetrics_networks =\n")
+    assert ask_from(service, "127.0.0.1", NOBODY) == 401
+    assert ask_from(service, "127.0.0.1", {"X-Auth-Token": "admin"}) == 200
+
+
+@pytest.mark.parametrize("network", ["192.0.2.1/24", "loopback", "192.0.2.0/33"])
+def test_a_network_that_is_none_is_told_of_at_start(tmp_path: Path, network: str) -> None:
+    """In one line, with what would be right."""
+    with pytest.raises(ConfigurationError, match=r"metrics_networks: .*as in 192\.0\.2\.0/24$"):
+        configured.serve(tmp_path, f"[berth]\nmetrics_networks = {network}\n")
+
+
+def test_a_service_that_is_full_still_tells(tmp_path: Path) -> None:
+    """Neither the metrics nor a probe wait for a place among requests."""
+    service = configured.serve(
+        tmp_path, "[berth]\nreads_running_max = 1\nrequests_waiting_max = 0\n"
+    )
+    told: list[Exposed] = []
+    probed: list[int] = []
+
+    def while_it_runs(*_: object) -> None:
+        told.append(scrape(service))
+        probed.append(service.acting_as(NOBODY).get("/readyz").status)
+        probed.append(service.get("/traits").status)
+
+    app = service.transport.app  # type: ignore[attr-defined]
+    headers = [("X-Auth-Token", "admin"), ("OpenStack-API-Version", "placement 1.39")]
+    environ = wsgi_environ("GET", "/traits", headers, None, script_name="")
+    app(environ, while_it_runs)
+    assert probed == [200, 503]
+    assert told[0].value("berth_admission_running", line="reads") == 1
+    assert scrape(service).value("berth_admission_refused_total", line="reads") == 1
+    assert scrape(service).value("berth_admission_running", line="reads") == 0
+
+
+def test_the_text_is_what_prometheus_reads(client: Client) -> None:
+    """Its own parser does; every name begins with `berth_`."""
+    families = list(text_string_to_metric_families(client.get("/metrics").text))
+    assert families
+    assert all(family.name.startswith("berth_") for family in families)
+    assert all(family.documentation for family in families)

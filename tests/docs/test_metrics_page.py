@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of the metrics has all of them, and no others."""
+
+from __future__ import annotations
+
+import re
+
+from tests.client import Client
+from tests.docs.pages import published
+from tests.exposed import scrape
+
+
+def test_every_metric_is_on_the_page_with_its_labels(client: Client) -> None:
+    """By the name that a query uses."""
+    page = published("metrics.md")
+    rows = re.findall(r"^\| `(berth_\w+)` \|([^|]*)\|", page, re.MULTILINE)
+    documented = {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in rows}
+    client.get("/resource_providers/nowhere")
+    told = scrape(client)
+    assert set(documented) == told.names()
+    for name, labels in documented.items():
+        series = told.series(name) or told.series(f"{name}_count")
+        # One process, told without files, has no number where a level is its own.
+        assert all(set(one) in (labels, labels - {"pid"}) for one in series), name
