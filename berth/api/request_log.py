@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import string
+import time
 import uuid
 from collections.abc import Iterable
 from types import TracebackType
@@ -36,6 +37,9 @@ PROBE = "berth.probe"
 
 _END = "%s %s status: %s len: %s microversion: %s"
 
+#: The attribute of a record of `_END` that tells how long the request took.
+_SECONDS = "request_seconds"
+
 ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]
 
 
@@ -43,6 +47,7 @@ def log_requests(application: WSGIApplication) -> WSGIApplication:
     """Wrap an application with request ids and the request log."""
 
     def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        began = time.perf_counter()
         request_id = f"req-{uuid.uuid4()}"
         environ[REQUEST_ID] = request_id
         # A server may leave out what would be empty; not every layer expects that.
@@ -64,7 +69,7 @@ def log_requests(application: WSGIApplication) -> WSGIApplication:
             headers.append((REQUEST_ID_HEADER, request_id))
             level = logging.DEBUG if PROBE in environ and status[0] == "2" else logging.INFO
             if LOG.isEnabledFor(level):
-                _log_end(level, environ, status, headers)
+                _log_end(level, environ, status, headers, began)
             if exc_info is None:
                 return start_response(status, headers)
             return start_response(status, headers, exc_info)
@@ -74,8 +79,36 @@ def log_requests(application: WSGIApplication) -> WSGIApplication:
     return layer
 
 
+def fields_of(record: logging.LogRecord) -> dict[str, Any]:
+    """What a line of the request log says, each thing by itself; empty for any other record.
+
+    `seconds` is the time from when the request was received until its answer began.
+    """
+    if record.msg is not _END or not isinstance(record.args, tuple):
+        return {}
+    client, line, status, length, version = map(str, record.args)
+    method, _, path = line.strip('"').partition(" ")
+    return {
+        "remote_addr": _known(client),
+        "method": method,
+        "path": path,
+        "status": int(status),
+        "length": None if length == "-" else int(length),
+        "microversion": _known(version),
+        "seconds": round(record.__dict__[_SECONDS], 6),
+    }
+
+
+def _known(shown: str) -> str | None:
+    return None if shown == "-" else shown
+
+
 def _log_end(
-    level: int, environ: WSGIEnvironment, status: str, headers: list[tuple[str, str]]
+    level: int,
+    environ: WSGIEnvironment,
+    status: str,
+    headers: list[tuple[str, str]],
+    began: float,
 ) -> None:
     length = next((value for name, value in headers if name.lower() == "content-length"), "-")
     minor = environ.get(MICROVERSION)
@@ -83,7 +116,9 @@ def _log_end(
     client = environ.get("REMOTE_ADDR", "-")
     arguments = (client, _request_line(environ), status[:3], length, version)
     # LOG.log would first walk the stack to find out that it was called from here.
-    LOG.handle(LOG.makeRecord(LOG.name, level, __file__, 0, _END, arguments, None, "_log_end"))
+    record = LOG.makeRecord(LOG.name, level, __file__, 0, _END, arguments, None, "_log_end")
+    record.__dict__[_SECONDS] = time.perf_counter() - began
+    LOG.handle(record)
 
 
 def _request_line(environ: WSGIEnvironment) -> str:

@@ -50,8 +50,10 @@ _REFUSALS: Mapping[int, tuple[str, str]] = {
     403: ("Who calls may not.", "Errors"),
     404: ("What the path names does not exist.", "Errors"),
     406: ("The microversion is not served, or `Accept` does not admit JSON.", "EarlyErrors"),
+    408: ("The body did not come in time.", "EarlyErrors"),
     409: ("The request is right, and the world is not.", "Errors"),
-    413: ("The body is too large.", "Errors"),
+    413: ("The body is too large.", "EarlyErrors"),
+    414: ("The path and query are too long.", "EarlyErrors"),
     415: ("The body is not `application/json`.", "Errors"),
     429: ("Too many attempts to say who calls have failed.", "EarlyErrors"),
     500: ("The service has failed.", "EarlyErrors"),
@@ -62,7 +64,7 @@ _REFUSALS: Mapping[int, tuple[str, str]] = {
 }
 
 #: Refusals that are always of the microversion asked for.
-_VERSIONED = {403, 404, 409, 413, 415}
+_VERSIONED = {403, 404, 409, 415}
 
 _SCHEMAS = "#/components/schemas/"
 
@@ -202,6 +204,7 @@ def _refusals_of(
         401: not is_public,
         403: operation.rule is not None,
         404: "{" in path,
+        408: operation.takes_json,
         409: told.conflict != "",
         413: operation.takes_json,
         415: operation.takes_json,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import logging
 import sys
 import threading
@@ -19,7 +20,7 @@ from oslo_log.formatters import ContextFormatter
 
 from berth import config
 from berth.api import log_format
-from berth.api.log_format import LineFormatter
+from berth.api.log_format import LineFormatter, ObjectFormatter
 
 DATES = "%Y-%m-%d %H:%M:%S"
 
@@ -165,3 +166,28 @@ def test_only_the_formatters_of_lines_are_replaced() -> None:
     assert isinstance(handlers[1].formatter, LineFormatter)
     assert handlers[1].formatter.project == "berth"
     assert handlers[2].formatter is None
+
+
+def test_an_object_in_the_log_shows_what_the_line_shows() -> None:
+    """Not what else an argument holds; one that leads back to itself stops nobody."""
+
+    class Held:
+        """Something with a secret."""
+
+        def __init__(self) -> None:
+            self.itself = self
+            self.password = "5ecret"
+
+        def __str__(self) -> str:
+            return "held"
+
+    def shown(arguments: Any, message: str) -> Any:
+        record = logging.LogRecord("berth", logging.INFO, "", 0, message, arguments, None)
+        return json.loads(ObjectFormatter().format(record))
+
+    several = shown((Held(), 2, None), "of %s, %d, %s")
+    assert (several["message"], several["args"]) == ("of held, 2, None", ["held", 2, None])
+    named = shown(({"what": Held()},), "of %(what)s")
+    assert (named["message"], named["args"]) == ("of held", {"what": "held"})
+    assert shown((), "plain")["args"] == []
+    assert several["extra"] == {}

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log as an operator configures it: JSON, files that are rotated, and what is never there."""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from berth.api.log_format import ObjectFormatter
+from berth.config import AuthStrategy
+from tests.api.auth.gate import basic
+from tests.api.auth.test_without_credentials import served
+from tests.client import Client
+from tests.e2e.serving import PATIENCE, Service, serving, wait_until
+
+CHAIN = f"req-{uuid.uuid4()}"
+
+
+def objects(service: Service, log: Path, **wanted: object) -> list[dict[str, Any]]:
+    """The objects of the log whose fields of a request are these."""
+    found = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    return [one for one in found if wanted.items() <= one["extra"].items()]
+
+
+def test_a_request_is_an_object_with_fields_of_its_own(tmp_path: Path) -> None:
+    """With use_json: who asked for what, how it ended, and both ids; refusals included."""
+    log = tmp_path / "berth.log"
+    variables = {"OS_DEFAULT__USE_JSON": "true", "OS_DEFAULT__LOG_FILE": str(log)}
+    with serving(tmp_path, variables=variables) as service:
+        client = Client.at(service.url).acting_as(
+            {"X-Auth-Token": "alice:web", "X-Roles": "admin", "X-Openstack-Request-Id": CHAIN}
+        )
+        answer = client.get("/traits?name=in:NOTHING", version="1.6")
+        wait_until(lambda: bool(objects(service, log, method="GET")), "the request to be logged")
+        (one,) = objects(service, log, method="GET")
+        seconds = one["extra"].pop("seconds")
+        assert 0 < seconds < PATIENCE
+        assert one["extra"] == {
+            "remote_addr": "127.0.0.1",
+            "method": "GET",
+            "path": "/traits?name=in:NOTHING",
+            "status": 200,
+            "length": len(answer.text),
+            "microversion": "1.6",
+        }
+        context = one["context"]
+        assert context["request_id"] == answer.headers["x-openstack-request-id"]
+        assert context["global_request_id"] == CHAIN
+        assert (context["user"], context["project"]) == ("alice", "web")
+        assert (one["name"], one["levelname"]) == ("placement.requestlog", "INFO")
+        refused = client.acting_as({}).put("/traits/CUSTOM_A")
+        wait_until(lambda: bool(objects(service, log, status=401)), "the refusal to be logged")
+        (one,) = objects(service, log, status=401)
+        assert one["context"]["request_id"] == refused.headers["x-openstack-request-id"]
+        assert one["context"]["user"] is None
+        assert (one["extra"]["method"], one["extra"]["microversion"]) == ("PUT", None)
+
+
+def test_a_file_that_is_rotated_is_followed_by_all_workers(tmp_path: Path) -> None:
+    """logrotate moves it away: with watch_log_file each worker goes on in the new one."""
+    log, moved = tmp_path / "berth.log", tmp_path / "berth.log.1"
+    variables = {"OS_DEFAULT__LOG_FILE": str(log), "OS_DEFAULT__WATCH_LOG_FILE": "true"}
+
+    def workers_in(path: Path) -> set[str]:
+        lines = path.read_text().splitlines() if path.exists() else []
+        return {line.split()[2] for line in lines if "placement.requestlog" in line}
+
+    with serving(tmp_path, "--workers", "2", variables=variables) as service:
+
+        def both_wrote(path: Path) -> bool:
+            assert Client.at(service.url).get("/").status == 200
+            return len(workers_in(path)) == 2
+
+        wait_until(lambda: both_wrote(log), "both workers to log")
+        log.rename(moved)
+        wait_until(lambda: both_wrote(log), "both workers to log to the new file")
+        assert workers_in(log) == workers_in(moved)
+
+
+#: What must not stand in any log, in the places where it comes.
+SECRETS = ("5ecret-t0ken", "5ecret-pa55", "5ecret-b0dy", "5ecret-5ervice")
+
+
+class Written(logging.Handler):
+    """All that is logged, as a line and as JSON, traces included."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a record as it would stand in a log."""
+        self.texts += [logging.Formatter().format(record), ObjectFormatter().format(record)]
+
+
+@pytest.fixture
+def written(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
+    """What is logged at DEBUG, by whoever."""
+    caplog.set_level(logging.DEBUG)
+    handler = Written()
+    logging.getLogger().addHandler(handler)
+    yield handler.texts
+    logging.getLogger().removeHandler(handler)
+
+
+def faults_of(secret: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """One request of each way to end, with these headers."""
+    json_type = {"Content-Type": "application/json", **secret}
+    body = b'{"name": "5ecret-b0dy"'
+    yield "GET", "/traits", {"headers": secret}
+    yield "POST", "/resource_providers", {"headers": json_type, "body": body}
+    yield "POST", "/resource_providers", {"headers": json_type, "body": body + b"}"}
+    yield "POST", "/resource_providers", {"headers": json_type, "body": body + b', "wrong": 1}'}
+    yield "PUT", "/traits/lower", {"headers": {**json_type, "Content-Length": "9" * 12}}
+    yield "PUT", "/traits/lower", {"headers": {**json_type, "Content-Length": "900"}, "body": body}
+    yield "GET", "/nowhere", {"headers": secret}
+    yield "PATCH", "/traits", {"headers": secret}
+    yield "GET", "/traits?name=" + "n" * 40_000, {"headers": secret}
+    yield "GET", "/traits", {"headers": secret, "version": "7.7"}
+
+
+@pytest.mark.parametrize("strategy", get_args(AuthStrategy))
+def test_no_secret_stands_in_the_log(strategy: str, tmp_path: Path, written: list[str]) -> None:
+    """At DEBUG, with every way of authentication and every way to end; nor does a body."""
+    client, headers_of = served(strategy, tmp_path)
+    # Without authentication a token is a name, and is logged as one.
+    token = "operator" if strategy == "noauth2" else "5ecret-t0ken"
+    wrong = {
+        "X-Auth-Token": token,
+        "X-Service-Token": "5ecret-5ervice",
+        "X-Storage-Token": "5ecret-5ervice",
+    }
+    right = headers_of("operator") if strategy in ("http_basic", "token") else wrong
+    secrets = [*SECRETS, *(value.partition(" ")[2] for value in right.values() if " " in value)]
+    ends = set()
+    for headers in (wrong, wrong | basic("operator", "5ecret-pa55"), wrong | dict(right)):
+        for method, path, more in faults_of(headers):
+            answer = client.acting_as({}).request(method, path, **more)
+            ends.add(answer.status)
+            assert answer.headers["x-openstack-request-id"].startswith("req-")
+    # Keystone is not there to be asked about the token.
+    told = {"keystone": 503, "noauth2": 404}.get(strategy, 401)
+    assert ends >= {told, 413, 414}
+    assert any("status: 413" in text for text in written)
+    assert not [text for text in written for secret in filter(None, secrets) if secret in text]
