@@ -171,18 +171,18 @@ class WatchedBody:
 
 
 def _cut_off(late: Late) -> None:
+    if leaving := [*late.untaken, *late.owing]:
+        LOG.warning(
+            "Slow clients are cut off: %d that did not send their request's body, %d that did not "
+            "take their answer; one of them at %s",
+            len(late.owing),
+            len(late.untaken),
+            leaving[0].peer[0],
+        )
     for connection in late.untaken:
         cut(connection, socket.SHUT_RDWR)
     for connection in late.owing:
         cut(connection, socket.SHUT_RD)
-    if gone := [*late.untaken, *late.owing]:
-        LOG.warning(
-            "Slow clients were cut off: %d that did not send their request's body, %d that did not "
-            "take their answer; one of them at %s",
-            len(late.owing),
-            len(late.untaken),
-            gone[0].peer[0],
-        )
 
 
 def _see(connection: Connection, before: Seen | None, now: float) -> Seen:
