@@ -113,16 +113,24 @@ class TreeReader:
         return self._look_at_once(uuid, make)
 
     def allocations_of(self, tree: ProviderSubTree) -> Allocations:
-        """Everything that the consumers of a tree hold, wherever; a copy of what is kept."""
-        consumers: dict[str, None] = {}
+        """Everything that the consumers of a tree hold, wherever; a copy of what is kept.
+
+        Of a consumer whose generation has not moved, nothing is asked again: while others claim,
+        a reshape has only the time between two claims.
+        """
+        generations: dict[str, int] = {}
         for uuid in tree.get_provider_uuids(tree.scope_rp_uuid):
-            path = provider_path(uuid, "allocations")
-            consumers.update(dict.fromkeys(self._service.get(path)["allocations"]))
-        bodies = {
-            consumer: self._service.get(named_path("/allocations", consumer))
-            for consumer in consumers
-        }
-        held = {consumer: body for consumer, body in bodies.items() if body["allocations"]}
+            listed = self._service.get(provider_path(uuid, "allocations"))["allocations"]
+            for consumer, part in listed.items():
+                generations[consumer] = part["consumer_generation"]
+        known = self._held.get(tree.scope_rp_uuid, {})
+        held = {}
+        for consumer, generation in generations.items():
+            body = known.get(consumer)
+            if body is None or body["consumer_generation"] != generation:
+                body = self._service.get(named_path("/allocations", consumer))
+            if body["allocations"]:
+                held[consumer] = body
         self._held[tree.scope_rp_uuid] = held
         return copy.deepcopy(held)
 

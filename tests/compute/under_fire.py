@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host that reshapes itself again and again, as a process that can be killed at any moment.
+
+    python -m tests.compute.under_fire URL
+
+Each line that it is given, `split` or `merge`, is one start of an agent, in a process forked for
+it, so that it begins at once. The number of that process is printed, and, when it has ended, how.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from random import Random
+
+from keystoneauth1 import adapter, session, token_endpoint
+
+from berth.compute import ReshapeNeeded
+from berth.compute.plan import Allocations
+from berth.compute.provider_tree import ProviderTree
+from berth.compute.report_client import ReportClient
+from berth.compute.service import Transport
+from berth.compute.tracker import Driver, Node, Tracker
+from tests.worlds import provider_uuid
+
+HOST = Node(provider_uuid("cn1"), "cn1")
+
+#: The GPUs of the host, with the vGPUs that each can give.
+GPUS = {"cn1_gpu0": 4, "cn1_gpu1": 4}
+
+VCPUS = 64
+
+#: Attempts of one start: clients change the host's consumers all the time.
+_ATTEMPTS_MAX = 1000
+
+
+class Split:
+    """vGPUs on one child for each GPU; whose is where follows from the consumers' order."""
+
+    def update_provider_tree(
+        self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
+    ) -> None:
+        """Move them there from the root."""
+        root = provider_tree.data(nodename)
+        if "VGPU" in root.inventory and allocations is None:
+            raise ReshapeNeeded
+        free = {}
+        for name, count in GPUS.items():
+            if not provider_tree.exists(name):
+                provider_tree.new_child(name, nodename)
+            provider_tree.update_inventory(name, {"VGPU": {"total": count}})
+            free[provider_tree.data(name).uuid] = count
+        provider_tree.update_inventory(nodename, {"VCPU": {"total": VCPUS}})
+        for consumer in sorted(allocations or ()):
+            held = (allocations or {})[consumer]["allocations"]
+            if held.get(root.uuid, {"resources": {}})["resources"].pop("VGPU", 0):
+                gpu = next(uuid for uuid, count in free.items() if count)
+                free[gpu] -= 1
+                held[gpu] = {"resources": {"VGPU": 1}}
+
+
+class Merged:
+    """vGPUs on the root."""
+
+    def update_provider_tree(
+        self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
+    ) -> None:
+        """Move them there from the children, which go."""
+        root = provider_tree.data(nodename)
+        children = provider_tree.get_provider_uuids(nodename)[1:]
+        if any(provider_tree.has_inventory(child) for child in children) and allocations is None:
+            raise ReshapeNeeded
+        for child in children:
+            provider_tree.remove(child)
+            for body in (allocations or {}).values():
+                if body["allocations"].pop(child, None):
+                    part = body["allocations"].setdefault(root.uuid, {"resources": {}})
+                    part["resources"]["VGPU"] = 1
+        provider_tree.update_inventory(
+            nodename, {"VCPU": {"total": VCPUS}, "VGPU": {"total": sum(GPUS.values())}}
+        )
+
+
+SHAPES: dict[str, Driver] = {"split": Split(), "merge": Merged()}
+
+
+def over_http(url: str) -> Transport:
+    """A transport of a service without authentication."""
+    return adapter.Adapter(
+        session.Session(auth=token_endpoint.Token(url, "admin")),
+        service_type="placement",
+        endpoint_override=url,
+        additional_headers={"X-Roles": "admin,service"},
+    )
+
+
+def start(url: str, shape: str) -> None:
+    """One start of an agent."""
+    Tracker(
+        ReportClient(over_http(url)),
+        SHAPES[shape],
+        attempts_max=_ATTEMPTS_MAX,
+        pause=lambda seconds: time.sleep(min(seconds, 0.05)),
+        rng=Random(),
+    ).report(HOST, startup=True)
+
+
+def main(url: str) -> None:
+    """Start whenever it is asked for."""
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            start(url, line.strip())
+            os._exit(0)
+        print(child, flush=True)
+        _, status = os.waitpid(child, 0)
+        print(status, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
