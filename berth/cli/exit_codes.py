@@ -27,12 +27,14 @@ class ExitCode(IntEnum):
     UNSAFE = 6
     #: The database could not be opened, read or migrated.
     DATABASE = 7
-    #: `berth db check` found something wrong, or left it so.
+    #: `berth db check` or `berth audit` found something wrong, or left it so.
     INCONSISTENT = 8
     #: A worker could not start or kept dying; the log says why.
     WORKERS = 9
     #: Refused because the database is in use.
     IN_USE = 10
+    #: The service that a command speaks to does not answer, or refused what was asked.
+    SERVICE = 11
     #: A mistake in berth itself.
     INTERNAL = 70
     #: Stopped by Ctrl-C before there was anything to drain.

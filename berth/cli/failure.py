@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from berth.cli.exit_codes import ExitCode
+from berth.compute.errors import BadConfiguration, ComputeError
 from berth.config import ConfigurationError, Settings
 from berth.deploy import NotInThisRelease
 from berth.model.errors import BerthError, DatabaseUnavailable, SchemaError, UnsupportedDatabase
@@ -20,6 +21,8 @@ EXIT_CODES: dict[type, ExitCode] = {
     SchemaError: ExitCode.SCHEMA,
     ConfigurationError: ExitCode.CONFIGURATION,
     BerthError: ExitCode.DATABASE,
+    BadConfiguration: ExitCode.CONFIGURATION,
+    ComputeError: ExitCode.SERVICE,
 }
 
 #: What to do about what engines say, the first that fits. All of them word the same few things.

@@ -33,6 +33,15 @@ class BadProviderTree(ComputeError):
         self.faults = tuple(faults)
 
 
+class BadConfiguration(ComputeError):
+    """What an operator wrote cannot be meant; nothing of it is in force."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__("; ".join(faults))
+        #: Each fault as a sentence that names the file and the place in it.
+        self.faults = tuple(faults)
+
+
 class Unreachable(ComputeError):
     """The service does not answer, or says that it cannot at the moment; trying again may help."""
 

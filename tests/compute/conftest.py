@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from keystoneauth1 import adapter, session, token_endpoint
+from keystoneauth1 import adapter
 from oslo_config import cfg
 
 from berth import config
+from berth.compute.transports import with_token
 from berth.direct import PlacementDirect
 from tests.compute.stage import Stage
 from tests.e2e.serving import served
@@ -20,12 +21,7 @@ from tests.e2e.serving import served
 @contextmanager
 def _over_http(folder: Path) -> Iterator[adapter.Adapter]:
     with served(folder) as url:
-        yield adapter.Adapter(
-            session.Session(auth=token_endpoint.Token(url, "admin")),
-            service_type="placement",
-            endpoint_override=url,
-            additional_headers={"X-Roles": "admin,service"},
-        )
+        yield with_token(url, "admin", {"X-Roles": "admin,service"})
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from tests.worlds import (
     world,
 )
 
-VERSION = "1.36"
+VERSION = "1.38"
 
 _CONSUMERS = UUID("0b0f6f4e-7c2e-4c8e-9a51-5c7a4a3a1e10")
 
@@ -67,8 +67,12 @@ class Stage:
         """Know consumers of these names, whoever makes them."""
         self._consumers |= {consumer_uuid(name): name for name in names}
 
-    def hold(self, consumer: str, held: str) -> None:
-        """Let a consumer hold this and nothing else; `""` for nothing."""
+    def name_aggregates(self, *names: str) -> None:
+        """Know aggregates of these names, whoever made them."""
+        self._aggregates |= {aggregate_uuid(name): name for name in names}
+
+    def hold(self, consumer: str, held: str, *, kind: str = "INSTANCE") -> None:
+        """Let a consumer of some type hold this and nothing else; `""` for nothing."""
         uuid = consumer_uuid(consumer)
         self.name_consumers(consumer)
         before = self._get(f"/allocations/{uuid}")
@@ -85,6 +89,7 @@ class Stage:
                 "allocations": allocations,
                 "project_id": "web",
                 "user_id": "alice",
+                "consumer_type": kind,
                 "consumer_generation": before.get("consumer_generation"),
             },
         )
@@ -155,7 +160,7 @@ class Stage:
         if provider.parent is not None:
             body["parent_provider_uuid"] = provider_uuid(provider.parent)
         self._send("POST", "/resource_providers", body)
-        self._aggregates |= {aggregate_uuid(name): name for name in provider.aggregates}
+        self.name_aggregates(*provider.aggregates)
         parts = {
             "inventories": {
                 name: inventory_fields(stock) for name, stock in provider.stocks.items()

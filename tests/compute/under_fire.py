@@ -14,14 +14,13 @@ import sys
 import time
 from random import Random
 
-from keystoneauth1 import adapter, session, token_endpoint
-
 from berth.compute import ReshapeNeeded
 from berth.compute.plan import Allocations
 from berth.compute.provider_tree import ProviderTree
 from berth.compute.report_client import ReportClient
 from berth.compute.service import Transport
 from berth.compute.tracker import Driver, Node, Tracker
+from berth.compute.transports import with_token
 from tests.worlds import provider_uuid
 
 HOST = Node(provider_uuid("cn1"), "cn1")
@@ -87,12 +86,7 @@ SHAPES: dict[str, Driver] = {"split": Split(), "merge": Merged()}
 
 def over_http(url: str) -> Transport:
     """A transport of a service without authentication."""
-    return adapter.Adapter(
-        session.Session(auth=token_endpoint.Token(url, "admin")),
-        service_type="placement",
-        endpoint_override=url,
-        additional_headers={"X-Roles": "admin,service"},
-    )
+    return with_token(url, "admin", {"X-Roles": "admin,service"})
 
 
 def start(url: str, shape: str) -> None:

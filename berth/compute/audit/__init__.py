@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks for allocations and providers that nobody stands behind any more, and takes them down.
+
+The service does not know which guests live and which hosts stand; it is told, by lists, and judges
+only what a list is about. What is not known to be wrong is left alone.
+Source: spec/compute-side.md 7, rows 1 to 3.
+"""
+
+from berth.compute.audit.findings import Finding, Known, find
+from berth.compute.audit.undo import UndoFile
+from berth.compute.audit.world import World, read_world
+
+__all__ = ["Finding", "Known", "UndoFile", "World", "find", "read_world"]

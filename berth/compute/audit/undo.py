@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Taking down what was found, with a file from which it can be put up again.
+
+The file has a line of JSON for each change, on disk before the change is sent: what there was, and
+what there is to be. So it is known of each, after whatever fall, whether it was made: by looking.
+A change is made only where there still is what was found.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+
+from berth.compute.audit.findings import Finding
+from berth.compute.audit.world import VERSION, World
+from berth.compute.errors import BadConfiguration, Conflict, NotThere, Refused
+from berth.compute.service import Service, named_path, provider_path
+
+_ALLOCATIONS: Final = "allocations"
+_PROVIDER: Final = "provider"
+
+#: What is written to a provider, in this order: it offers something only when it is complete.
+_PARTS: Final = ("aggregates", "traits", "inventories")
+
+
+class Outcome(Enum):
+    """What has become of one change."""
+
+    DONE = "done"
+    #: It was so already.
+    NOTHING_TO_DO = "nothing to do"
+    #: Somebody has changed it since, so that it is left alone.
+    CHANGED_SINCE = "changed since, left alone"
+
+
+class UndoFile:
+    """Changes that were made, or were about to be.
+
+    Args:
+        path: of a file that does not exist yet, or to be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def create(self) -> None:
+        """Make the file, for this user only.
+
+        Raises:
+            BadConfiguration: it exists, or cannot be made.
+        """
+        try:
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except OSError as error:
+            raise BadConfiguration(
+                [f"{self.path} cannot be made: {(error.strerror or str(error)).lower()}"]
+            ) from error
+
+    def append(self, change: Mapping[str, Any]) -> None:
+        """Write a change down; it is on disk when this returns."""
+        with self.path.open("a") as file:
+            file.write(json.dumps(change) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def read(self) -> list[dict[str, Any]]:
+        """The changes, in the order in which they were made.
+
+        Raises:
+            BadConfiguration: it cannot be read, or is no such file.
+        """
+        try:
+            lines = self.path.read_text().splitlines()
+            changes = [json.loads(line) for line in lines]
+        except (OSError, ValueError) as error:
+            raise BadConfiguration([f"{self.path} cannot be read: {error}"]) from error
+        if not all(isinstance(one, dict) and one.get("what") in _RESTORERS for one in changes):
+            raise BadConfiguration([f"{self.path} is not a file of changes that an audit made"])
+        return changes
+
+
+def fix(service: Service, world: World, finding: Finding, undo: UndoFile) -> Outcome:
+    """Take down one thing that was found.
+
+    Raises:
+        Refused, Unreachable: the service said so, or nothing; the change is in the file.
+    """
+    assert finding.can_be_fixed
+    if finding.is_about_a_consumer:
+        return _release(service, world.allocations[finding.subject], finding, undo)
+    return _delete_tree(service, finding, undo)
+
+
+def restore(service: Service, undo: UndoFile) -> Iterator[tuple[str, Outcome]]:
+    """Put everything up again, the last change first.
+
+    Yields:
+        What it was about, and what has become of it.
+
+    Raises:
+        BadConfiguration: the file cannot be read.
+        Refused, Unreachable: the service said so, or nothing; the file can be used again.
+    """
+    for change in reversed(undo.read()):
+        yield change["subject"], _RESTORERS[change["what"]](service, change)
+
+
+# --- Consumers ------------------------------------------------------------------------------------
+
+
+def _release(
+    service: Service, seen: Mapping[str, Any], finding: Finding, undo: UndoFile
+) -> Outcome:
+    left = {
+        provider: part
+        for provider, part in seen["allocations"].items()
+        if provider not in finding.providers
+    }
+    undo.append(
+        {
+            "what": _ALLOCATIONS,
+            "subject": finding.subject,
+            "before": seen,
+            "after": _amounts(left),
+        }
+    )
+    try:
+        _put_allocations(service, finding.subject, seen, left, seen["consumer_generation"])
+    except Conflict:
+        return Outcome.CHANGED_SINCE
+    return Outcome.DONE
+
+
+def _restore_allocations(service: Service, change: Mapping[str, Any]) -> Outcome:
+    consumer, before = change["subject"], change["before"]
+    now = service.get(named_path("/allocations", consumer), version=VERSION)
+    if _amounts(now["allocations"]) == _amounts(before["allocations"]):
+        return Outcome.NOTHING_TO_DO
+    if _amounts(now["allocations"]) != change["after"]:
+        return Outcome.CHANGED_SINCE
+    generation = now.get("consumer_generation")
+    _put_allocations(service, consumer, before, before["allocations"], generation)
+    return Outcome.DONE
+
+
+def _put_allocations(
+    service: Service,
+    consumer: str,
+    body: Mapping[str, Any],
+    held: Mapping[str, Any],
+    generation: int | None,
+) -> None:
+    service.put(
+        named_path("/allocations", consumer),
+        {
+            "allocations": {
+                provider: {"resources": part["resources"]} for provider, part in held.items()
+            },
+            "project_id": body["project_id"],
+            "user_id": body["user_id"],
+            "consumer_type": body["consumer_type"],
+            "consumer_generation": generation,
+        },
+        version=VERSION,
+    )
+
+
+def _amounts(held: Mapping[str, Any]) -> dict[str, Any]:
+    return {provider: part["resources"] for provider, part in held.items()}
+
+
+# --- Providers ------------------------------------------------------------------------------------
+
+
+def _delete_tree(service: Service, finding: Finding, undo: UndoFile) -> Outcome:
+    for uuid in reversed(finding.providers):
+        try:
+            seen = _whole_provider(service, uuid)
+        except NotThere:
+            continue
+        undo.append({"what": _PROVIDER, "subject": uuid, "before": seen})
+        try:
+            service.delete(provider_path(uuid))
+        except NotThere:
+            continue
+        except Refused as error:
+            if error.status == 409:
+                return Outcome.CHANGED_SINCE
+            raise
+    return Outcome.DONE
+
+
+def _whole_provider(service: Service, uuid: str) -> dict[str, Any]:
+    provider = service.get(provider_path(uuid))
+    return {
+        "name": provider["name"],
+        "parent_provider_uuid": provider["parent_provider_uuid"],
+        **{what: service.get(provider_path(uuid, what))[what] for what in _PARTS},
+    }
+
+
+def _restore_provider(service: Service, change: Mapping[str, Any]) -> Outcome:
+    uuid, before = change["subject"], change["before"]
+    try:
+        now = _whole_provider(service, uuid)
+        generation = service.get(provider_path(uuid))["generation"]
+    except NotThere:
+        body = {"uuid": uuid, "name": before["name"]}
+        if before["parent_provider_uuid"] is not None:
+            body["parent_provider_uuid"] = before["parent_provider_uuid"]
+        generation = service.post("/resource_providers", body)["generation"]
+    else:
+        if now == before:
+            return Outcome.NOTHING_TO_DO
+        # One that has only a part of it was being put up when something fell.
+        if any(now[name] and now[name] != before[name] for name in before):
+            return Outcome.CHANGED_SINCE
+    for what in _PARTS:
+        answer = service.put(
+            provider_path(uuid, what),
+            {what: before[what], "resource_provider_generation": generation},
+        )
+        generation = answer["resource_provider_generation"]
+    return Outcome.DONE
+
+
+_RESTORERS: Final = {_ALLOCATIONS: _restore_allocations, _PROVIDER: _restore_provider}

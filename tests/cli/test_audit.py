@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth audit`: what nobody stands behind any more (spec/compute-side.md 7)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from berth import config
+from berth.cli.exit_codes import ExitCode
+from berth.direct import PlacementDirect
+from tests.cli.in_process import InProcess
+from tests.compute.stage import Stage, consumer_uuid, drawn
+from tests.worlds import provider_uuid
+
+WORLD = """
+    nfs  DISK_GB=100  MISC_SHARES_VIA_AGGREGATE  @A
+    cn1  VCPU=8  @A
+      gpu  VGPU=4  CUSTOM_GOLD
+    cn2  VCPU=8(reserved:1,ratio:2.0)  @A
+    old  VCPU=8
+      old-gpu  VGPU=2  CUSTOM_GOLD  @A
+    i1: cn1 VCPU=1, gpu VGPU=1, nfs DISK_GB=5
+    i2: cn1 VCPU=1, nfs DISK_GB=5
+    i3: cn1 VCPU=1, cn2 VCPU=1, nfs DISK_GB=5
+    m1: cn2 VCPU=1
+"""
+
+
+class Office:
+    """A database with a drawn world in it, and `berth audit` beside it, with no service."""
+
+    def __init__(self, folder: Path, run: InProcess) -> None:
+        self.folder = folder
+        self._run = run
+        self._url = f"sqlite:///{folder}/berth.db"
+        self._conf = folder / "placement.conf"
+        self._conf.write_text(f"[placement_database]\nconnection = {self._url}\n")
+        with self.stage() as stage:
+            stage.show(WORLD)
+            stage.hold("m1", "cn2 VCPU=1", kind="MIGRATION")
+
+    @contextmanager
+    def stage(self) -> Iterator[Stage]:
+        """The service in this process."""
+        with PlacementDirect(config.load([str(self._conf)])) as client:
+            stage = Stage(client)
+            stage.name_consumers("i1", "i2", "i3", "m1")
+            stage.name_aggregates("A")
+            yield stage
+
+    def picture(self) -> str:
+        """The state of the database, drawn."""
+        with self.stage() as stage:
+            return stage.picture()
+
+    def write(self, name: str, *lines: str) -> Path:
+        """A list in a file."""
+        path = self.folder / name
+        path.write_text("# a list\n" + "".join(f"{line}\n" for line in lines))
+        return path
+
+    def audit(self, *options: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """`berth audit ...`."""
+        arguments = [str(option) for option in options]
+        return self._run("audit", *arguments, "--config-file", str(self._conf), stdin=stdin)
+
+
+@pytest.fixture
+def office(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Office:
+    """An office whose files are written into an empty directory."""
+    monkeypatch.chdir(tmp_path)
+    return Office(tmp_path, InProcess(monkeypatch, capsys))
+
+
+def without(drawing: str, *parts: str) -> str:
+    """A drawing with some parts left out."""
+    for part in parts:
+        assert part in drawing
+        drawing = drawing.replace(part, "")
+    return drawing
+
+
+def test_without_lists_nothing_is_judged_but_what_contradicts_itself(office: Office) -> None:
+    """One consumer on two hosts is told, and nothing can be fixed."""
+    done = office.audit("--fix", "--yes")
+    assert done.returncode == ExitCode.INCONSISTENT
+    assert done.stdout.splitlines() == [
+        f"double allocation: consumer {consumer_uuid('i3')} holds of several hosts, cn1, cn2; it "
+        f"is not known which is right",
+        "not judged: 3 of type INSTANCE, of which no list was given",
+        "not judged: 1 of type MIGRATION, of which no list was given",
+    ]
+    assert office.picture() == drawn(WORLD)
+
+
+def test_consumers_that_are_gone_are_released_and_can_be_put_back(office: Office) -> None:
+    """All of what they hold, in one step for each; the undo file restores it exactly."""
+    living = office.write("living", *map(consumer_uuid, ("i1", "i3")))
+    office.write("placed", f"{consumer_uuid('i3')} cn1", f"{consumer_uuid('i3')} cn2")
+    lists = ("--living", f"INSTANCE={living}", "--placed", office.folder / "placed")
+    told = office.audit(*lists)
+    assert f"INSTANCE {consumer_uuid('i2')} is gone, and still holds of cn1, nfs" in told.stdout
+    assert (told.returncode, office.picture()) == (ExitCode.INCONSISTENT, drawn(WORLD))
+
+    assert office.audit(*lists, "--fix", "--yes", "--undo-file", "undo").returncode == ExitCode.OK
+    assert office.picture() == drawn(without(WORLD, "i2: cn1 VCPU=1, nfs DISK_GB=5\n"))
+    assert "nothing found" in office.audit(*lists).stdout
+
+    assert office.audit("--undo", "undo").returncode == ExitCode.OK
+    assert office.picture() == drawn(WORLD)
+    assert "nothing to do" in office.audit("--undo", "undo").stdout
+
+
+def test_a_leaked_migration_is_told_by_its_name(office: Office) -> None:
+    """By what a command prints."""
+    living = f"MIGRATION=echo {consumer_uuid('m9')}"
+    done = office.audit("--living-command", living, "--fix", "--yes")
+    assert f"leaked migration: MIGRATION {consumer_uuid('m1')} is gone" in done.stdout
+    assert office.picture() == drawn(without(WORLD, "m1: cn2 VCPU=1\n"))
+
+
+def test_who_holds_of_two_hosts_keeps_the_right_one(office: Office) -> None:
+    """And what is shared."""
+    placed = office.write("placed", f"{consumer_uuid('i3')} cn2")
+    assert office.audit("--placed", placed, "--fix", "--yes").returncode == ExitCode.OK
+    assert office.picture() == drawn(WORLD.replace("i3: cn1 VCPU=1, cn2", "i3: cn2"))
+
+
+def test_who_is_on_neither_host_is_left_alone(office: Office) -> None:
+    """What is known contradicts what is held: nothing is certain."""
+    placed = office.write("placed", f"{consumer_uuid('i3')} cn9")
+    done = office.audit("--placed", placed, "--fix", "--yes")
+    assert "holds of several hosts, cn1, cn2; and is on cn9" in done.stdout
+    assert (done.returncode, office.picture()) == (ExitCode.INCONSISTENT, drawn(WORLD))
+
+
+def test_a_tree_without_a_host_goes_and_comes_back_whole(office: Office) -> None:
+    """Where nobody holds anything of it; sharing providers are no hosts."""
+    hosts = office.write("hosts", "cn1")
+    done = office.audit("--hosts", hosts, "--fix", "--yes", "--undo-file", "undo")
+    assert f"there is no host for old ({provider_uuid('old')})" in done.stdout
+    assert "there is no host for cn2" in done.stdout and "are held of" in done.stdout
+    lines = [line for line in WORLD.splitlines(keepends=True) if "old" in line]
+    assert office.picture() == drawn(without(WORLD, *lines))
+    assert office.audit("--undo", "undo").returncode == ExitCode.OK
+    assert office.picture() == drawn(WORLD)
+
+
+def test_what_was_changed_since_is_left_alone(office: Office) -> None:
+    """An undo does not take from a consumer what it was given later."""
+    living = office.write("living", consumer_uuid("i3"))
+    office.audit("--living", f"INSTANCE={living}", "--fix", "--yes", "--undo-file", "undo")
+    with office.stage() as stage:
+        stage.hold("i1", "cn2 VCPU=2")
+    done = office.audit("--undo", "undo")
+    assert done.returncode == ExitCode.INCONSISTENT
+    assert f"changed since, left alone: {consumer_uuid('i1')}" in done.stdout
+    assert "i1: cn2 VCPU=2" in office.picture()
+    assert "i2: cn1 VCPU=1, nfs DISK_GB=5" in office.picture()
+
+
+def test_nothing_is_done_without_a_yes(office: Office) -> None:
+    """And what would be is shown."""
+    living = office.write("living", consumer_uuid("i1"))
+    done = office.audit("--living", f"INSTANCE={living}", "--fix", stdin="n\n")
+    assert "Take down 2 of 2?" in done.stdout
+    assert (done.returncode, office.picture()) == (ExitCode.INCONSISTENT, drawn(WORLD))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--living", "INSTANCE"), "is not TYPE=FILE"),
+        (("--living", "INSTANCE=nowhere"), "nowhere cannot be read"),
+        (("--living", "INSTANCE=empty"), "there are none at all"),
+        (("--living", "INSTANCE=bad"), "'cn1' is not a uuid"),
+        (("--living-command", "INSTANCE=echo; exit 3"), "ended with 3"),
+        (("--placed", "bad"), "names no host"),
+        (("--undo", "bad"), "cannot be read"),
+    ],
+)
+def test_a_list_that_cannot_be_meant_is_refused(
+    office: Office, options: tuple[str, ...], said: str
+) -> None:
+    """Nobody is judged by half a list."""
+    office.write("empty")
+    office.write("bad", "cn1")
+    done = office.audit(*options, "--fix", "--yes")
+    assert said in done.stderr and done.returncode in (ExitCode.USAGE, ExitCode.CONFIGURATION)
+    assert office.picture() == drawn(WORLD)
+
+
+def test_what_is_found_can_be_read_by_programs(office: Office) -> None:
+    """As JSON, with what was not judged."""
+    done = office.audit("--json")
+    assert json.loads(done.stdout)["not_judged"] == {"INSTANCE": 3, "MIGRATION": 1}
+    (found,) = json.loads(done.stdout)["found"]
+    assert found["subject"] == consumer_uuid("i3") and not found["can_be_fixed"]
