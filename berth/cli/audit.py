@@ -109,7 +109,7 @@ def audit(
         fixable = [finding for finding in findings if finding.can_be_fixed]
         left = len(findings)
         question = f"Take down {len(fixable)} of {len(findings)}?"
-        if to_fix and fixable and (yes or click.confirm(question)):
+        if to_fix and fixable and (yes or click.confirm(question, err=True)):
             left -= _fix(service, world, fixable, UndoFile(undo_file or _default_undo_file()))
     if left:
         raise CommandFailed(f"{left} of {len(findings)} found are left", ExitCode.INCONSISTENT)

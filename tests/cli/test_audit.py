@@ -7,6 +7,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -65,9 +66,10 @@ class Office:
         path.write_text("# a list\n" + "".join(f"{line}\n" for line in lines))
         return path
 
-    def audit(self, *options: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def audit(self, *options: object, answer: str = "") -> subprocess.CompletedProcess[str]:
         """`berth audit ...`."""
         arguments = [str(option) for option in options]
+        stdin = StringIO(answer)
         return self._run("audit", *arguments, "--config-file", str(self._conf), stdin=stdin)
 
 
@@ -170,8 +172,8 @@ def test_what_was_changed_since_is_left_alone(office: Office) -> None:
 def test_nothing_is_done_without_a_yes(office: Office) -> None:
     """And what would be is shown."""
     living = office.write("living", consumer_uuid("i1"))
-    done = office.audit("--living", f"INSTANCE={living}", "--fix", stdin="n\n")
-    assert "Take down 2 of 2?" in done.stdout
+    done = office.audit("--living", f"INSTANCE={living}", "--fix", answer="n\n")
+    assert "Take down 2 of 2?" in done.stderr
     assert (done.returncode, office.picture()) == (ExitCode.INCONSISTENT, drawn(WORLD))
 
 
