@@ -11,7 +11,8 @@ import importlib.util
 import logging
 import time
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Sized
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from wsgiref.types import WSGIApplication
@@ -49,6 +50,26 @@ _ANSWER_S_MAX: Final = 20
 _POOL_SIZE: Final = 10
 
 Authentication = Callable[[WSGIApplication], WSGIApplication]
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A file of users or of tokens."""
+
+    path: Path
+    #: What puts the first one into it.
+    command: str
+    parse: Callable[[str], Sized]
+
+    def count(self) -> int:
+        """How many there are.
+
+        Raises:
+            ConfigurationError: it cannot be read or understood.
+        """
+        if not self.path.exists():
+            raise ConfigurationError(f"there is no file {self.path} yet: `{self.command}` makes it")
+        return len(read_credentials(self.path, self.parse))
 
 
 class NotInThisRelease(ConfigurationError):
@@ -146,23 +167,25 @@ def check_health(settings: Settings) -> None:
     operations.healthcheck(settings.conf)
 
 
+def credentials_of(settings: Settings) -> Credentials | None:
+    """The file by which callers are known; None where the authentication has none."""
+    match settings.auth_strategy:
+        case "http_basic":
+            return Credentials(settings.user_file, "berth user add", parse_users)
+        case "token":
+            return Credentials(settings.token_file, "berth token create", parse_tokens)
+        case _:
+            return None
+
+
 def check_credentials(settings: Settings) -> None:
     """Read the file of users or of tokens, if the authentication has one.
 
     Raises:
         ConfigurationError: it cannot be read or understood.
     """
-    match settings.auth_strategy:
-        case "http_basic":
-            path, command = settings.user_file, "berth user add"
-            parse: Callable[[str], object] = parse_users
-        case "token":
-            path, command, parse = settings.token_file, "berth token create", parse_tokens
-        case _:
-            return
-    if not path.exists():
-        raise ConfigurationError(f"there is no file {path} yet: `{command}` makes it")
-    read_credentials(path, parse)
+    if credentials := credentials_of(settings):
+        credentials.count()
 
 
 def is_absent(settings: Settings) -> bool:

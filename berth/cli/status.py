@@ -71,15 +71,12 @@ def _checks(source: ConfigurationSource) -> list[Check]:
 
 def _credentials_checks(settings: Settings) -> Iterator[Check]:
     """Whether the file of users or of tokens can be used, and by somebody."""
-    match settings.auth_strategy:
-        case "http_basic":
-            title, path, command = "Users", settings.user_file, "berth user add"
-        case "token":
-            title, path, command = "Tokens", settings.token_file, "berth token create"
-        case _:
-            return
+    credentials = deploy.credentials_of(settings)
+    if credentials is None:
+        return
+    title, path, command = "Credentials File", credentials.path, credentials.command
     try:
-        deploy.check_credentials(settings)
+        count = credentials.count()
     except ConfigurationError as error:
         yield Check(title, Code.FAILURE, f"{error}.")
         return
@@ -87,7 +84,7 @@ def _credentials_checks(settings: Settings) -> Iterator[Check]:
         yield Check(
             title, Code.WARNING, f"{path} is open to everybody on this machine: chmod o= it."
         )
-    elif path.stat().st_size == 0:
-        yield Check(title, Code.WARNING, f"{path} is empty, so nobody is let in: `{command}`.")
+    elif count == 0:
+        yield Check(title, Code.WARNING, f"{path} lets nobody in yet: `{command}`.")
     else:
         yield Check(title, Code.SUCCESS, None)

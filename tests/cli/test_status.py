@@ -143,12 +143,12 @@ def test_what_could_follow(tmp_path: Path) -> None:
     ("strategy", "file", "text", "mode", "result", "details"),
     [
         ("http_basic", "htpasswd", f"alice:{hashed('secret')}::admin\n", 0o600, "ok", None),
-        ("http_basic", "htpasswd", "", 0o600, "warning", "is empty, .*`berth user add`"),
+        ("http_basic", "htpasswd", "# none\n", 0o600, "warning", "nobody .*`berth user add`"),
         ("http_basic", "htpasswd", f"alice:{hashed('x')}\n", 0o644, "warning", "chmod o= "),
         ("http_basic", "htpasswd", "alice\n", 0o600, "failure", "htpasswd, line 1: "),
         ("http_basic", "htpasswd", None, 0, "failure", "no file .*`berth user add` makes it"),
         ("token", "tokens", "nonsense\n", 0o600, "failure", "tokens, line 1: this is no token"),
-        ("token", "tokens", "", 0o600, "warning", "is empty, .*`berth token create`"),
+        ("token", "tokens", "", 0o600, "warning", "nobody in yet: `berth token create`"),
     ],
 )
 def test_the_file_of_users_or_tokens_is_looked_at(
@@ -172,8 +172,7 @@ def test_the_file_of_users_or_tokens_is_looked_at(
         (tmp_path / file).write_text(text)
         (tmp_path / file).chmod(mode)
     done = in_process("status", "--json", "--config-file", source)
-    titles = {"http_basic": "Users", "token": "Tokens"}
-    (found,) = (one for one in json.loads(done.stdout) if one["check"] == titles[strategy])
+    (found,) = (one for one in json.loads(done.stdout) if one["check"] == "Credentials File")
     assert found["result"] == result
     assert done.returncode == {"ok": 0, "warning": 1, "failure": 2}[result]
     assert re.search(details, found["details"]) if details else found["details"] is None
