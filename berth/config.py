@@ -39,6 +39,10 @@ KEYSTONE_GROUP = "keystone_authtoken"
 #: looks for it when it is imported.
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
+#: Where berth's defaults of [keystone_authtoken] differ from the library's, which waits for a
+#: Keystone that hangs as long as that hangs.
+KEYSTONE_DEFAULTS: Mapping[str, int] = {"http_connect_timeout": 10, "http_request_max_retries": 1}
+
 AuthStrategy = Literal["keystone", "noauth2", "http_basic", "token"]
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 GenerationStrategy = Literal["depth-first", "breadth-first"]
@@ -440,9 +444,38 @@ def register_known_opts(conf: cfg.ConfigOpts) -> dict[tuple[str, str], cfg.Opt]:
     known = [
         *_service_opts(),
         ("DEFAULT", logging_opts),
-        (KEYSTONE_GROUP, _register_keystone_opts(conf)),
+        (KEYSTONE_GROUP, register_keystone_opts(conf)),
     ]
     return {(group, opt.dest): opt for group, opts in known for opt in opts}
+
+
+def register_keystone_opts(conf: cfg.ConfigOpts) -> list[cfg.Opt]:
+    """Make known to `conf` what keystonemiddleware reads, with berth's defaults; repeatable.
+
+    Returns:
+        Those of [keystone_authtoken], of the plugin that it names too; none without Keystone.
+    """
+    if importlib.util.find_spec("keystonemiddleware") is None:
+        return []
+    # Imported here: they are slow to load, and few commands need them.
+    from keystoneauth1 import loading
+    from keystoneauth1.exceptions import NoMatchingPlugin
+    from keystonemiddleware import auth_token
+
+    opts = [opt for _, some in auth_token.list_opts() for opt in some]
+    conf.register_opts(opts, group=KEYSTONE_GROUP)
+    for name, default in KEYSTONE_DEFAULTS.items():
+        conf.set_default(name, default, group=KEYSTONE_GROUP)
+    section = conf[KEYSTONE_GROUP].auth_section or KEYSTONE_GROUP
+    # The middleware looks for it there, and registers it in its own section only.
+    conf.register_opts(loading.get_auth_common_conf_options(), group=section)
+    if plugin := conf[section].auth_type:
+        with contextlib.suppress(NoMatchingPlugin):
+            of_plugin = loading.get_auth_plugin_conf_options(plugin)
+            conf.register_opts(of_plugin, group=section)
+            if section == KEYSTONE_GROUP:
+                opts += of_plugin
+    return opts
 
 
 def _service_opts() -> list[tuple[str, Sequence[cfg.Opt]]]:
@@ -453,26 +486,6 @@ def _service_opts() -> list[tuple[str, Sequence[cfg.Opt]]]:
         ("oslo_middleware", http_proxy_to_wsgi.OPTS),
         *middleware_opts.list_opts_healthcheck(),
     ]
-
-
-def _register_keystone_opts(conf: cfg.ConfigOpts) -> list[cfg.Opt]:
-    """Those of [keystone_authtoken], of the plugin that it names too; none without Keystone."""
-    if importlib.util.find_spec("keystonemiddleware") is None:
-        return []
-    # Imported here: they are slow to load, and few commands need them.
-    from keystoneauth1 import loading
-    from keystoneauth1.exceptions import NoMatchingPlugin
-    from keystonemiddleware import auth_token
-
-    opts = [opt for _, some in auth_token.list_opts() for opt in some]
-    opts += loading.get_auth_common_conf_options()
-    conf.register_opts(opts, group=KEYSTONE_GROUP)
-    if plugin := conf[KEYSTONE_GROUP].auth_type:
-        with contextlib.suppress(NoMatchingPlugin):
-            of_plugin = loading.get_auth_plugin_conf_options(plugin)
-            conf.register_opts(of_plugin, group=KEYSTONE_GROUP)
-            opts += of_plugin
-    return opts
 
 
 def list_opts() -> list[tuple[str, Sequence[cfg.Opt]]]:

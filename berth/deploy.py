@@ -24,6 +24,7 @@ import berth
 from berth.api import log_format, operations
 from berth.api.app import create_app
 from berth.api.auth.htpasswd import parse_users
+from berth.api.auth.keystone import ask_keystone
 from berth.api.auth.token_file import parse_tokens
 from berth.api.auth.watched_file import read_credentials
 from berth.api.policy import create_enforcer
@@ -156,6 +157,17 @@ def check_policy(conf: cfg.ConfigOpts) -> None:
             f"the policy files ({conf.oslo_policy.policy_file}, and those of policy_dirs) "
             f"cannot be read: {' '.join(str(error).split())}"
         ) from error
+
+
+def check_keystone(settings: Settings) -> None:
+    """Ask Keystone whether it would validate tokens, where it is to.
+
+    Raises:
+        ConfigurationError: it cannot even be asked.
+        KeystoneUnavailable: it would not.
+    """
+    if settings.auth_strategy == "keystone":
+        ask_keystone(settings.conf)
 
 
 def check_health(settings: Settings) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -36,6 +36,9 @@ REQUIRE = "BERTH_REQUIRE_ENGINES"
 #: The engines that a test of this run has used.
 used: set[str] = {"sqlite"}
 
+#: Other services that tests start, and why one of them could not be had.
+not_had: dict[str, str] = {}
+
 
 def engines_tested() -> list[str]:
     """The engines that the tests of this run can use."""
@@ -56,6 +59,7 @@ def engines_skipped() -> dict[str, list[str]]:
 def report() -> str:
     """One line: what was tested, and what was not."""
     skipped = [f"{', '.join(names)} ({reason})" for reason, names in engines_skipped().items()]
+    skipped += [f"{name} ({reason})" for name, reason in not_had.items()]
     tested = [name for name in engines_tested() if name in used]
     line = f"engines tested: {', '.join(tested)}"
     return f"{line}; skipped: {'; '.join(skipped)}" if skipped else line
@@ -81,6 +85,15 @@ def need(engine: str) -> None:
     if (reason := ENGINES[engine]) is not None:
         pytest.skip(f"{engine}: {reason}")
     used.add(engine)
+
+
+def leave_out(service: str, reason: str) -> NoReturn:
+    """Skip what needs a service that cannot be had, or fail where the run must test its engines."""
+    not_had[service] = reason
+    said = f"{service} cannot be had: {reason}"
+    if os.environ.get(REQUIRE):
+        pytest.fail(said)
+    pytest.skip(said)
 
 
 def names_in(text: str) -> list[str]:
@@ -138,6 +151,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "tests/adoption/" in item.nodeid:
             item.add_marker(pytest.mark.xdist_group("adoption"))  # one installs the originals
+        elif "keystone" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("keystone"))
         elif (engine := engine_of(item)) not in (None, "sqlite"):
             # Two of each, so that none is left alone with all the rest in the end.
             part = "api" if "tests/api/" in item.nodeid else "other"
@@ -149,12 +164,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["engines"] = sorted(used)
+        output["not had"] = not_had
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Hear that from a process that shared the tests."""
-    used.update(getattr(node, "workeroutput", {}).get("engines", ()))
+    output = getattr(node, "workeroutput", {})
+    used.update(output.get("engines", ()))
+    not_had.update(output.get("not had", {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

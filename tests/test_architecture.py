@@ -64,7 +64,8 @@ BELONGS_TO: dict[str, set[str]] = {
     "oslo_middleware": {"api", "config"},
     "prometheus_client": {"api"},
     # Its options stand in [keystone_authtoken].
-    "keystoneauth1": {"compute", "config", "direct"},
+    "keystoneauth1": {"api", "compute", "config", "direct"},
+    "keystonemiddleware": {"api", "config"},
 }
 
 #: The parts whose results can be repeated: the time and chance come in as arguments.

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Write constraints.txt: the versions of everything that berth and its extras pull in, found by
-# installing them into an empty virtual environment. Group by group, so that a reader sees what a
-# production machine gets (the first group) and what only developers do.
+# Write constraints.txt: the versions of everything that berth and its extras pull in, and Keystone
+# with what that needs (tests/servers/keystone.py), found by installing them into an empty virtual
+# environment. Group by group, so that a reader sees what a production machine gets (the first
+# group) and what only developers do.
 #
 # Run it with the oldest Python that berth is to work on, Debian 12's 3.11.2: some libraries want a
 # later patch release, and are then found in a version that does not.
@@ -14,7 +15,7 @@ trap 'rm -rf "$scratch"' EXIT
 bash tools/virtualenv.sh "$scratch/venv"
 
 install() {
-    "$scratch/venv/bin/python" -m pip install --quiet --disable-pip-version-check -e "$1"
+    "$scratch/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
 }
 
 # The names and versions installed now that earlier groups did not list.
@@ -27,14 +28,17 @@ list_new() {
 
 {
     echo "# Written by \`make constraints\`: the versions that this release is tested with."
-    install .
+    install -e .
     printf '\n# berth\n'
     list_new
-    install '.[dev]'
+    install -e '.[dev]'
     printf '\n# berth[dev]\n'
     list_new
-    install '.[docs]'
+    install -e '.[docs]'
     printf '\n# berth[docs]\n'
+    list_new
+    install keystone
+    printf '\n# keystone, which the tests start\n'
     list_new
 } >"$scratch/constraints.txt"
 mv "$scratch/constraints.txt" constraints.txt

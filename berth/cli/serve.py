@@ -19,7 +19,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -33,6 +33,7 @@ from granian.server.mp import MPServer
 
 import berth
 from berth import deploy
+from berth.api.auth.keystone import KeystoneUnavailable
 from berth.cli import affinity, service_manager
 from berth.cli.connections import listens
 from berth.cli.exit_codes import ExitCode
@@ -167,6 +168,9 @@ def serve(
     deploy.check_supported(settings)
     deploy.check_policy(conf)
     deploy.check_health(settings)
+    # Keystone may start later than we do; callers are told until then.
+    with suppress(KeystoneUnavailable):
+        deploy.check_keystone(settings)
     deploy.check_credentials(settings)
     tls = read_tls(tls_cert or settings.tls_cert, tls_key or settings.tls_key)
     address = replace(parse_bind(bind), scheme="https" if tls else "http")

@@ -15,7 +15,7 @@ from berth.cli.db_opened import opened
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed, failure_for
 from berth.cli.options import ConfigurationSource, configured
-from berth.cli.upgrade_checks import Check, schema_check, upgrade_checks
+from berth.cli.upgrade_checks import Check, keystone_check, schema_check, upgrade_checks
 from berth.config import ConfigurationError, Settings, read_settings
 
 #: There was no way to check. 0, 1 and 2 are those of oslo.upgradecheck.
@@ -55,7 +55,7 @@ def _checks(source: ConfigurationSource) -> list[Check]:
     settings = read_settings(conf)
     deploy.check_supported(settings)
     deploy.check_policy(conf)
-    credentials = list(_credentials_checks(settings))
+    credentials = [*_credentials_checks(settings), *keystone_check(settings)]
     if deploy.is_absent(settings):
         raise CommandFailed(
             f"there is no database {settings.database.masked_url} yet: `berth serve` or `berth db "

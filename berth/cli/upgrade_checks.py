@@ -2,15 +2,19 @@
 """What stands in the way of an upgrade: the checks of `berth status` and of `placement-status`."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from oslo_config import cfg
 from oslo_upgradecheck import common_checks
 from oslo_upgradecheck.upgradecheck import Code, Result, UpgradeCommands
 
-from berth.config import Settings
+from berth import deploy
+from berth.api.auth.keystone import KeystoneUnavailable
+from berth.config import ConfigurationError, Settings
 from berth.store import schema
 from berth.store.database import Database
+
+_KEYSTONE: Final = "Keystone"
 
 
 class Check(NamedTuple):
@@ -57,3 +61,18 @@ def schema_check(database: Database, settings: Settings) -> Check:
     if is_served or schema.is_empty(database):
         return Check("Database Schema", Code.SUCCESS, None)
     return Check("Database Schema", Code.FAILURE, f"{schema.why_not_current(versions)}.")
+
+
+def keystone_check(settings: Settings) -> Iterator[Check]:
+    """Whether Keystone validates tokens for us; nothing where others say who calls."""
+    if settings.auth_strategy != "keystone":
+        return
+    try:
+        deploy.check_keystone(settings)
+    except KeystoneUnavailable as error:
+        code = Code.FAILURE if error.is_refusal else Code.WARNING
+        yield Check(_KEYSTONE, code, f"{error}.")
+    except ConfigurationError as error:
+        yield Check(_KEYSTONE, Code.FAILURE, f"{error}.")
+    else:
+        yield Check(_KEYSTONE, Code.SUCCESS, None)

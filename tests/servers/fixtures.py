@@ -14,10 +14,11 @@ from uuid import uuid4
 
 import pytest
 
-from tests.engines import need
+from tests.engines import leave_out, need
 
 if TYPE_CHECKING:
     from tests.servers.galera import Galera
+    from tests.servers.keystone import Keystone
     from tests.servers.mariadb import MariaDB
     from tests.servers.postgresql import PostgreSQL
     from tests.servers.server import Databases
@@ -70,6 +71,19 @@ def galera() -> Iterator[Galera]:
 
     with Galera() as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def keystone() -> Iterator[Keystone]:
+    """The run's Keystone. Whoever does it harm makes that good."""
+    from tests.servers.keystone import Keystone, NotInstalled, install
+
+    try:
+        install()
+    except NotInstalled as error:
+        leave_out("keystone", str(error))
+    with Keystone() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

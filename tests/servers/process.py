@@ -38,11 +38,16 @@ def account_for(*names: str) -> Account:
     should not do either.
     """
     if os.getuid() != 0:
-        return _account(pwd.getpwuid(os.getuid()))
+        return own_account()
     for name in (*names, "nobody"):
         with suppress(KeyError):
             return _account(pwd.getpwnam(name))
     raise KeyError(f"none of the users {', '.join(names)}, nobody exists")
+
+
+def own_account() -> Account:
+    """The user who runs the tests."""
+    return _account(pwd.getpwuid(os.getuid()))
 
 
 def make_directory(owner: Account) -> Path:

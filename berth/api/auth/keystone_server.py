@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keystone as the service that validates tokens, and what is done when it cannot.
+
+keystonemiddleware asks it with the credentials of [keystone_authtoken]. What stands in that section
+is judged before anything is served; what Keystone makes of it shows only when it is asked.
+
+This module is slow to load, and only one way of authentication needs it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from typing import Any, Final
+from wsgiref.types import WSGIApplication
+
+from keystoneauth1 import exceptions, loading
+from keystonemiddleware import auth_token
+from oslo_config import cfg
+
+from berth.api.auth.keystone import KeystoneUnavailable
+from berth.config import KEYSTONE_GROUP, ConfigurationError, register_keystone_opts
+
+LOG = logging.getLogger(__name__)
+
+#: For so long nobody else asks a Keystone that gave no answer: who asks has to wait for it.
+PAUSE_S: Final = 1.0
+
+#: Stands for a token when Keystone is asked whether it would validate one.
+_NO_TOKEN: Final = "berth-asks-whether-tokens-are-validated"
+
+#: How the operating system words that a connection cannot be made.
+_CAUSE: Final = re.compile(r"\[Errno -?\d+\] ([\w ]+)")
+
+#: What a password is of no use without: of each, one.
+_NEEDED: Final = (
+    ("auth_url",),
+    ("username", "user_id"),
+    ("password",),
+    ("user_domain_name", "user_domain_id", "user_id", "default_domain_id", "default_domain_name"),
+)
+
+
+class IdentityServer:
+    """Keystone, as the middleware asks it, with all of its failures told as one.
+
+    While Keystone gives no answer one caller after another tries it, and the others are told at
+    once; so a Keystone that hangs holds up one request of a worker, not all. An outage and its end
+    are one line of the log each.
+
+    Args:
+        server: the middleware's own.
+        timeout_s: how long it waits for an answer; None: for ever.
+    """
+
+    def __init__(
+        self, server: Any, *, timeout_s: int | None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._server = server
+        self._timeout_s = timeout_s
+        self._clock = clock
+        #: What is wrong; None: nothing that we know of.
+        self._reason: str | None = None
+        #: Until then nobody asks; an outage alone moves it.
+        self._asked_again_at = 0.0
+
+    @property
+    def www_authenticate_uri(self) -> str:
+        """Where callers get tokens, when the configuration does not say."""
+        return str(self._server.www_authenticate_uri)
+
+    def invalidate(self) -> bool:
+        """Forget our own token."""
+        return bool(self._server.invalidate())
+
+    def verify_token(self, token: str, allow_expired: bool = False) -> Any:
+        """What Keystone knows of a token.
+
+        Raises:
+            KeystoneUnavailable: it gave no answer that could be used.
+            InvalidToken: of the middleware; the token is not valid.
+        """
+        if self._asked_again_at:
+            now = self._clock()
+            if now < self._asked_again_at:
+                raise KeystoneUnavailable(self._reason or "")
+            self._asked_again_at = now + PAUSE_S
+        try:
+            found = self._server.verify_token(token, allow_expired=allow_expired)
+        except auth_token.InvalidToken:
+            self._note_answer()
+            raise
+        except (
+            auth_token.ServiceError,
+            exceptions.ClientException,
+            # Of files that are no certificates, and of answers that are none of Keystone's.
+            OSError,
+            ValueError,
+            LookupError,
+        ) as error:
+            if isinstance(error, exceptions.EndpointNotFound):
+                self._server.invalidate()
+            raise self._note_outage(error) from error
+        self._note_answer()
+        return found
+
+    def probe(self) -> None:
+        """Ask whether Keystone would validate a token.
+
+        Raises:
+            KeystoneUnavailable: it would not.
+        """
+        try:
+            self.verify_token(_NO_TOKEN)
+        except auth_token.InvalidToken:
+            return
+
+    def _note_answer(self) -> None:
+        self._asked_again_at = 0.0
+        if self._reason is not None:
+            self._reason = None
+            LOG.warning("Keystone validates tokens again.")
+
+    def _note_outage(self, error: Exception) -> KeystoneUnavailable:
+        outage = self._outage_of(error)
+        if _concerns_everybody(error):
+            self._asked_again_at = self._clock() + PAUSE_S
+        if self._reason != str(outage):
+            self._reason = str(outage)
+            LOG.error("Keystone cannot validate tokens: %s. Until it can, callers get 503.", outage)
+        return outage
+
+    def _outage_of(self, error: Exception) -> KeystoneUnavailable:
+        """The error in an operator's words."""
+        cause = _http_error_of(error)
+        if isinstance(cause, exceptions.Unauthorized):
+            return KeystoneUnavailable(
+                f"it refuses the credentials of [{KEYSTONE_GROUP}]", is_refusal=True
+            )
+        if isinstance(cause, exceptions.Forbidden):
+            return KeystoneUnavailable(
+                f"it does not let the user of [{KEYSTONE_GROUP}] validate tokens: give this user "
+                f"the role service or admin in the project that the section names",
+                is_refusal=True,
+            )
+        if cause is not None:
+            return KeystoneUnavailable(f"it answers {cause.http_status}")
+        if isinstance(error, exceptions.ConnectTimeout):
+            return KeystoneUnavailable(f"it does not answer within {self._timeout_s} s")
+        if isinstance(error, exceptions.EndpointNotFound):
+            return KeystoneUnavailable(
+                f"its catalogue has no identity endpoint as [{KEYSTONE_GROUP}]interface and "
+                f"region_name want it",
+                is_refusal=True,
+            )
+        if isinstance(error, exceptions.ConnectionError | exceptions.DiscoveryFailure):
+            found = _CAUSE.search(str(error))
+            return KeystoneUnavailable(
+                f"it cannot be reached ({found[1].strip().lower()})"
+                if found
+                else "nothing answers as Keystone does at the address that is configured"
+            )
+        return KeystoneUnavailable(f"its answer cannot be used ({type(error).__name__})")
+
+
+def open_middleware(
+    application: WSGIApplication, conf: cfg.ConfigOpts
+) -> tuple[WSGIApplication, IdentityServer]:
+    """keystonemiddleware before an application, and the Keystone that it asks; nothing is sent.
+
+    Raises:
+        ConfigurationError: [keystone_authtoken] cannot work as it is.
+    """
+    section = KEYSTONE_GROUP
+    try:
+        register_keystone_opts(conf)
+        section = conf[KEYSTONE_GROUP].auth_section or section
+        _check(conf, section)
+        middleware = auth_token.AuthProtocol(application, {"oslo_config_config": conf})
+    except exceptions.MissingRequiredOptions as error:
+        raise _lacks(section, [option.dest for option in error.options]) from error
+    except (exceptions.ClientException, auth_token.ConfigurationError, cfg.Error) as error:
+        told = " ".join(str(error).split())
+        raise ConfigurationError(f"[{section}] cannot be used: {told}") from error
+    server = IdentityServer(
+        middleware._identity_server, timeout_s=conf[KEYSTONE_GROUP].http_connect_timeout
+    )
+    middleware._identity_server = server
+    return middleware, server
+
+
+def _check(conf: cfg.ConfigOpts, section: str) -> None:
+    """Refuse what the middleware would notice only when somebody brings a token, or not at all.
+
+    Args:
+        section: where the credentials stand.
+    """
+    group = conf[KEYSTONE_GROUP]
+    plugin = conf[section].auth_type
+    if not plugin:
+        raise _lacks(section, ["auth_type"])
+    try:
+        options = loading.get_auth_plugin_conf_options(plugin)
+    except exceptions.NoMatchingPlugin as error:
+        known = ", ".join(sorted(loading.get_available_plugin_names()))
+        raise ConfigurationError(
+            f"[{section}]auth_type = {plugin} is no way to authenticate; there are {known}"
+        ) from error
+    if missing := list(_missing(conf[section], {option.dest for option in options})):
+        raise _lacks(section, missing)
+    for name in ("cafile", "certfile", "keyfile"):
+        path = group[name]
+        if path and not os.access(path, os.R_OK):
+            raise ConfigurationError(
+                f"[{KEYSTONE_GROUP}]{name} = {path} cannot be read: correct the path, or let this "
+                f"user read the file"
+            )
+
+
+def _missing(section: Any, known: set[str]) -> Iterator[str]:
+    """What the plugins for passwords take for optional, and never work without."""
+    for names in _NEEDED if "password" in known else ():
+        if not any(section[name] for name in names if name in known):
+            yield names[0]
+
+
+def _lacks(section: str, names: list[str]) -> ConfigurationError:
+    return ConfigurationError(
+        f"[{section}] lacks {', '.join(names)}: with [api]auth_strategy = keystone it says "
+        f"as whom tokens are validated; auth_type = password takes auth_url, username, password, "
+        f"project_name, user_domain_name and project_domain_name"
+    )
+
+
+def _http_error_of(error: BaseException | None) -> exceptions.HttpError | None:
+    """The answer that is behind an error: the middleware puts one of its own in its place."""
+    while error is not None:
+        if isinstance(error, exceptions.HttpError):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _concerns_everybody(error: Exception) -> bool:
+    """Whether the next caller would fare the same, whatever token that brings.
+
+    An answer that a strange token provokes must not keep out those with good ones.
+    """
+    cause = _http_error_of(error)
+    if cause is not None:
+        return cause.http_status == HTTPStatus.UNAUTHORIZED
+    return isinstance(error, exceptions.RetriableConnectionFailure | exceptions.DiscoveryFailure)

@@ -1,0 +1,434 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth serve` with `auth_strategy = keystone`, and a real Keystone with real users.
+
+Source: operations.md sections 1.1 and 2.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import openstack
+import pytest
+
+from berth import config, deploy
+from tests.client import Client, Response
+from tests.e2e.serving import PATIENCE, Service, environment, run_berth, serving, wait_until
+from tests.servers.keystone import ADMINISTRATOR, PASSWORD, REGION, Keystone
+from tests.servers.ports import HOST, free_port
+
+#: What the clients warn their own developers of.
+pytestmark = pytest.mark.filterwarnings("ignore:::openstack")
+
+#: As operators write it, but for how much is logged.
+CONFIGURATION = """\
+[DEFAULT]
+debug = True
+default_log_levels = keystoneauth=DEBUG,keystonemiddleware=DEBUG,urllib3=DEBUG
+
+[api]
+auth_strategy = keystone
+
+[placement_database]
+connection = sqlite:///{home}/berth.db
+sqlite_synchronous = False
+
+[keystone_authtoken]
+www_authenticate_uri = {url}
+auth_type = password
+auth_url = {url}
+username = placement
+password = {password}
+user_domain_name = Default
+project_name = service
+project_domain_name = Default
+"""
+
+#: Who calls, and with a token of what scope: their user, and the words of `Keystone.token`.
+CALLERS: Mapping[str, tuple[str, Mapping[str, object]]] = {
+    "admin": ("alice", {"project": "web"}),
+    "admin of another project": ("alice", {"project": "shop"}),
+    "service": ("nova", {"project": "service"}),
+    "reader": ("ron", {"project": "web"}),
+    "member": ("mary", {"project": "web"}),
+    "nobody in particular": ("mary", {}),
+    "admin of the system": ("sydney", {"system": True}),
+    "admin of the domain": ("sydney", {"domain": True}),
+}
+
+
+@dataclass(frozen=True)
+class World:
+    """A Keystone with users, and a berth that asks it."""
+
+    keystone: Keystone
+    service: Service
+    #: Ids by their names.
+    projects: Mapping[str, str]
+
+    def token(self, caller: str) -> str:
+        """A fresh token of one of `CALLERS`."""
+        user, scope = CALLERS[caller]
+        return self.keystone.token(user, **scope)  # type: ignore[arg-type]
+
+    def acting_as(self, token: str | None, **more: str) -> Client:
+        """A client with a token and more headers, in which `_` stands for a dash."""
+        headers = {name.replace("_", "-"): text for name, text in more.items()}
+        if token is not None:
+            headers["X-Auth-Token"] = token
+        return Client.at(self.service.url).acting_as(headers)
+
+
+@pytest.fixture(scope="module")
+def world(keystone: Keystone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Users of each role, and the endpoint of a berth in the catalogue."""
+    projects = {
+        name: keystone.create("project", name=name, domain_id="default")
+        for name in ("service", "web", "shop")
+    }
+    web, shop, service = (f"projects/{projects[name]}" for name in ("web", "shop", "service"))
+    keystone.create_user("placement", {"service": [service]})
+    keystone.create_user("nova", {"service": [service]})
+    keystone.create_user("alice", {"admin": [web, shop]})
+    keystone.create_user("ron", {"reader": [web]})
+    keystone.create_user("mary", {"member": [web]})
+    keystone.create_user("sydney", {"admin": ["system", "domains/default"]})
+    home = tmp_path_factory.mktemp("home")
+    source = configuration(home, keystone.url)
+    with serving(home, "--config-file", str(source)) as berth:
+        placement = keystone.create("service", type="placement", name="placement")
+        for interface in ("public", "internal"):
+            keystone.create(
+                "endpoint",
+                service_id=placement,
+                interface=interface,
+                url=berth.url,
+                region_id=REGION,
+            )
+        yield World(keystone, berth, projects)
+
+
+def configuration(home: Path, url: str, more: str = "", password: str = PASSWORD) -> Path:
+    """A placement.conf for the Keystone at a URL, with more options of its section."""
+    path = home / "placement.conf"
+    path.write_text(CONFIGURATION.format(home=home, url=url, password=password) + more)
+    return path
+
+
+def assert_unauthorized(answer: Response, keystone: Keystone) -> None:
+    """401, with where tokens are to be had, and the body that keystonemiddleware gives."""
+    assert answer.status == 401
+    assert answer.headers["WWW-Authenticate"] == f'Keystone uri="{keystone.url}"'
+    assert answer.headers["Content-Type"].startswith("application/json")
+    assert answer.json["error"]["code"] == 401
+
+
+@pytest.mark.parametrize(
+    ("caller", "everything", "reshaper", "own_usages", "other_usages"),
+    [
+        ("admin", 200, 403, 200, 200),
+        ("admin of another project", 200, 403, 200, 200),
+        ("service", 200, 400, 200, 200),
+        ("reader", 403, 403, 200, 403),
+        ("member", 403, 403, 200, 403),
+        ("nobody in particular", 403, 403, 403, 403),
+        ("admin of the system", 403, 403, 403, 403),
+        ("admin of the domain", 403, 403, 403, 403),
+    ],
+)
+def test_who_may_do_what(
+    world: World, caller: str, everything: int, reshaper: int, own_usages: int, other_usages: int
+) -> None:
+    """By the roles and the scope of the token; only a service gets as far as a reshape's body.
+
+    Whoever is a member is a reader too: Keystone puts the one role into tokens with the other.
+    """
+    client = world.acting_as(world.token(caller))
+    project = CALLERS[caller][1].get("project", "web")
+    own, other = world.projects[str(project)], world.projects["service"]
+    asked = {
+        "/resource_providers": everything,
+        f"/usages?project_id={own}": own_usages,
+        f"/usages?project_id={other}": other_usages,
+    }
+    assert {path: client.get(path).status for path in asked} == asked
+    assert client.post("/reshaper", json={}).status == reshaper
+
+
+def test_the_root_needs_no_token(world: World) -> None:
+    """And a wrong one does no harm there."""
+    assert world.acting_as(None).get("/").status == 200
+    assert world.acting_as("nonsense").get("/").status == 200
+
+
+def test_a_token_that_is_none_is_refused(world: World) -> None:
+    """Without one, and with one that Keystone did not make; whatever the path and the version."""
+    assert_unauthorized(world.acting_as(None).get("/resource_providers"), world.keystone)
+    assert_unauthorized(world.acting_as("nonsense").get("/nowhere"), world.keystone)
+    assert_unauthorized(world.acting_as("x" * 4000).get("/traits"), world.keystone)
+    versioned = world.acting_as("nonsense", OpenStack_API_Version="placement 9.9")
+    assert_unauthorized(versioned.get("/traits"), world.keystone)
+
+
+def test_a_token_that_was_revoked_is_refused(world: World) -> None:
+    """As soon as nobody remembers it."""
+    token = world.token("admin")
+    world.keystone.revoke(token)
+    assert_unauthorized(world.acting_as(token).get("/traits"), world.keystone)
+
+
+def test_the_tokens_of_somebody_who_was_disabled_are_refused(world: World) -> None:
+    """Keystone revokes them all."""
+    user = world.keystone.create_user("leaver", {"admin": [f"projects/{world.projects['web']}"]})
+    token = world.keystone.token("leaver", project="web")
+    world.keystone.update("user", user, enabled=False)
+    assert_unauthorized(world.acting_as(token).get("/traits"), world.keystone)
+
+
+def test_identity_headers_of_clients_count_for_nothing(world: World) -> None:
+    """Neither with a token nor without one does anybody become what a header says."""
+    forged = {
+        "X_Roles": "admin,service",
+        "X_Role": "admin",
+        "X_User_Id": "root",
+        "X_User": "root",
+        "X_Project_Id": world.projects["shop"],
+        "X_Tenant_Id": world.projects["shop"],
+        "X_Identity_Status": "Confirmed",
+        "X_Service_Roles": "service",
+        "X_Is_Admin_Project": "True",
+    }
+    assert_unauthorized(world.acting_as(None, **forged).get("/traits"), world.keystone)
+    member = world.acting_as(world.token("member"), **forged)
+    assert member.get("/traits").status == 403
+    assert member.get(f"/usages?project_id={world.projects['shop']}").status == 403
+    # Nor does a header take away the scope that a token has, or give one.
+    system = world.acting_as(world.token("admin of the system"), OpenStack_System_Scope="")
+    assert system.get("/traits").status == 403
+    admin = world.acting_as(world.token("admin"), OpenStack_System_Scope="all")
+    assert admin.get("/traits").status == 200
+
+
+def test_a_service_that_calls_for_a_user_adds_no_rights(world: World) -> None:
+    """A good service token changes nothing; one that is none, or is no service's, is refused."""
+    good, user = world.token("service"), world.token("admin")
+    assert world.acting_as(user, X_Service_Token=good).get("/traits").status == 200
+    member = world.acting_as(world.token("member"), X_Service_Token=good)
+    assert member.get("/traits").status == 403
+    for bad in ("nonsense", world.token("member")):
+        answer = world.acting_as(user, X_Service_Token=bad).get("/traits")
+        assert_unauthorized(answer, world.keystone)
+
+
+def test_a_service_token_does_not_change_the_scope_of_the_users(world: World) -> None:
+    """Found here: an administrator of the system passed for one of a project."""
+    system = world.acting_as(
+        world.token("admin of the system"), X_Service_Token=world.token("service")
+    )
+    assert system.get("/traits").status == 403
+
+
+def test_a_service_may_finish_what_a_user_began(world: World) -> None:
+    """With a service token, a user's token that has expired meanwhile is still good."""
+    expired = world.keystone.token("alice", project="web", seconds=1)
+    wait_until(lambda: world.acting_as(expired).get("/traits").status == 401, "it to expire")
+    assert_unauthorized(world.acting_as(expired).get("/traits"), world.keystone)
+    by_service = world.acting_as(expired, X_Service_Token=world.token("service"))
+    assert by_service.get("/traits").status == 200
+
+
+def test_the_openstack_command_needs_nothing_but_its_environment(world: World) -> None:
+    """It finds the endpoint in the catalogue."""
+    host = str(uuid.uuid4())
+    commands = (f"create --uuid {host} host-1", f"show {host} -f json", "list -f value -c name")
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("openstack"))],
+        input="".join(f"resource provider {command}\n" for command in commands),
+        env=environment(world.service.home, **credentials(world.keystone)),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert f'"uuid": "{host}"' in done.stdout
+    assert "host-1" in done.stdout.split()
+
+
+def credentials(keystone: Keystone) -> dict[str, str]:
+    """The environment of Keystone's administrator."""
+    return {
+        "OS_AUTH_URL": keystone.url,
+        "OS_USERNAME": ADMINISTRATOR,
+        "OS_PASSWORD": PASSWORD,
+        "OS_PROJECT_NAME": ADMINISTRATOR,
+        "OS_USER_DOMAIN_ID": "default",
+        "OS_PROJECT_DOMAIN_ID": "default",
+        "OS_IDENTITY_API_VERSION": "3",
+        "OS_REGION_NAME": REGION,
+    }
+
+
+def test_the_sdk_finds_the_endpoint_too(world: World) -> None:
+    """With the credentials of a user and nothing else."""
+    connection = openstack.connection.Connection(
+        auth_url=world.keystone.url,
+        username="alice",
+        password=PASSWORD,
+        project_name="web",
+        user_domain_id="default",
+        project_domain_id="default",
+        region_name=REGION,
+    )
+    root = connection.placement.create_resource_provider(name="host-of-the-sdk")
+    assert root.id in {row.id for row in connection.placement.resource_providers()}
+    connection.placement.delete_resource_provider(root)
+
+
+def test_a_keystone_that_goes_away_and_comes_back(world: World) -> None:
+    """503 while it lasts, but for those whose tokens are remembered; nobody else is let in."""
+    known, unknown = world.token("admin"), world.token("admin")
+    assert world.acting_as(known).get("/traits").status == 200
+    world.keystone.stop()
+    try:
+        assert_unavailable(world.acting_as(unknown).get("/traits"))
+        assert_unavailable(world.acting_as("nonsense").get("/traits"))
+        assert world.acting_as(known).get("/traits").status == 200
+        assert world.acting_as(None).get("/").status == 200
+        assert_unauthorized(world.acting_as(None).get("/traits"), world.keystone)
+    finally:
+        world.keystone.start()
+    wait_until(lambda: world.acting_as(unknown).get("/traits").status == 200, "it to recover")
+    log = world.service.log.read_text()
+    assert log.count("Keystone cannot validate tokens: it cannot be reached") == 1
+    assert log.count("Keystone validates tokens again.") == 1
+
+
+def test_a_keystone_that_hangs_holds_nobody_for_long(
+    world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first caller waits as long as [keystone_authtoken] says, and is told then."""
+    source = configuration(tmp_path, world.keystone.url, "http_connect_timeout = 1\n")
+    token = world.token("admin")
+    client = inside(source).acting_as({"X-Auth-Token": token})
+    world.keystone.pause()
+    try:
+        assert_unavailable(client.get("/traits"))
+    finally:
+        world.keystone.resume()
+    wait_until(lambda: client.get("/traits").status == 200, "it to recover")
+    assert "Keystone cannot validate tokens: it does not answer within 1 s" in caplog.text
+
+
+def inside(source: Path) -> Client:
+    """A berth in this process, on a database of its own."""
+    conf = config.load([str(source)])
+    conf.set_override("sync_on_startup", True, group="placement_database")
+    return Client.of(deploy.load_application(conf))
+
+
+def assert_unavailable(answer: Response) -> None:
+    """503 as the API says it."""
+    assert answer.status == 503
+    assert answer.headers["Retry-After"] == "1"
+    assert "Keystone" in answer.detail
+    assert answer.code == "placement.undefined_code"
+    assert answer.error["request_id"] == answer.headers["x-openstack-request-id"]
+
+
+def test_no_secret_reaches_the_log(world: World) -> None:
+    """Not even at DEBUG, with all that the libraries have to say."""
+    user, service = world.token("admin"), world.token("service")
+    assert world.acting_as(user, X_Service_Token=service).get("/traits").status == 200
+    assert world.acting_as(service).get("/traits").status == 200
+    assert world.acting_as("a-token-that-is-none").get("/traits").status == 401
+    log = world.service.log.read_text()
+    assert "keystoneauth" in log and "keystonemiddleware" in log
+    secrets = {"tokens": user, "services": service, "none": "a-token-that-is-none"}
+    assert [name for name, text in secrets.items() if text in log] == []
+    assert PASSWORD not in log
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "reason"),
+    [
+        (500, "{}", "it answers 500"),
+        (200, "<html>Welcome</html>", "its answer cannot be used"),
+    ],
+)
+def test_what_is_no_sound_keystone_lets_nobody_in(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, status: int, body: str, reason: str
+) -> None:
+    """Whatever answers at the address."""
+    with answering(status, body) as url:
+        client = inside(configuration(tmp_path, url))
+        assert_unavailable(client.acting_as({"X-Auth-Token": "whatever"}).get("/traits"))
+    assert reason in caplog.text
+
+
+@contextmanager
+def answering(status: int, body: str) -> Iterator[str]:
+    """The URL of a server that always answers the same."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        do_POST = do_GET
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nobody reads it."""
+
+    with ThreadingHTTPServer((HOST, 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://{HOST}:{server.server_port}/v3"
+        server.shutdown()
+
+
+def test_refused_credentials_let_nobody_in(
+    world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log says whose; `berth status` calls it a failure."""
+    source = configuration(tmp_path, world.keystone.url, password="wrong")
+    client = inside(source)
+    assert_unavailable(client.acting_as({"X-Auth-Token": world.token("admin")}).get("/traits"))
+    assert "it refuses the credentials of [keystone_authtoken]" in caplog.text
+    done = run_berth(tmp_path, "status", "--config-file", str(source))
+    assert done.returncode == 2
+    assert "failure  Keystone: it refuses the credentials of [keystone_authtoken]." in done.stdout
+
+
+def test_a_user_who_may_not_validate_tokens(
+    world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Keystone asks for the role service or admin."""
+    world.keystone.create_user("weak", {"member": [f"projects/{world.projects['service']}"]})
+    source = configuration(tmp_path, world.keystone.url)
+    source.write_text(source.read_text().replace("username = placement", "username = weak"))
+    client = inside(source)
+    assert_unavailable(client.acting_as({"X-Auth-Token": world.token("admin")}).get("/traits"))
+    assert "it does not let the user of [keystone_authtoken] validate tokens" in caplog.text
+
+
+def test_a_keystone_that_is_not_there_at_start(tmp_path: Path) -> None:
+    """The service starts, says so in one line, and `berth status` warns."""
+    url = f"http://{HOST}:{free_port()}/v3"
+    source = str(configuration(tmp_path, url))
+    with serving(tmp_path, "--config-file", source) as service:
+        assert_unavailable(Client.at(service.url).acting_as({"X-Auth-Token": "t"}).get("/traits"))
+        at_start = service.log.read_text()
+        done = run_berth(tmp_path, "status", "--config-file", source)
+    assert "Keystone cannot validate tokens: it cannot be reached (connection refused)." in at_start
+    assert done.returncode == 1
+    assert "warning  Keystone: it cannot be reached (connection refused)." in done.stdout
