@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Install the database and web servers of which the tests start their own, where one of them is
-# missing: on Debian and Ubuntu, as root. Installing them starts no service. Anybody else is told in
-# one line what to ask for; the tests then say what they leave out.
+# Install the servers of which the tests start their own (databases, web servers, Prometheus), where
+# one of them is missing: on Debian and Ubuntu, as root. Installing them starts no service. Anybody
+# else is told in one line what to ask for; the tests then say what they leave out.
 set -euo pipefail
 
-packages=(postgresql mariadb-server galera-4 rsync lsof apache2 libapache2-mod-wsgi-py3 nginx-light)
+packages=(postgresql mariadb-server galera-4 rsync lsof apache2 libapache2-mod-wsgi-py3 nginx-light prometheus)
 policy=/usr/sbin/policy-rc.d
 
 # The tests look in the same places (tests/servers/binaries.py).
@@ -15,12 +15,13 @@ has() {
 
 if has postgres && has initdb && has mariadbd && has mariadb-install-db && has wsrep_sst_rsync &&
     has rsync && [ -e /usr/lib/galera/libgalera_smm.so ] &&
-    has apache2 && [ -e /usr/lib/apache2/modules/mod_wsgi.so ] && has nginx; then
+    has apache2 && [ -e /usr/lib/apache2/modules/mod_wsgi.so ] && has nginx &&
+    has prometheus && has promtool; then
     exit 0
 fi
 
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
-    echo "berth: database or web servers are missing: on Debian and Ubuntu, sudo apt-get install -y ${packages[*]}" >&2
+    echo "berth: servers that the tests start are missing: on Debian and Ubuntu, sudo apt-get install -y ${packages[*]}" >&2
     exit 0
 fi
 

@@ -204,6 +204,9 @@ class DatabaseInstruments:
             "faster, or the connection was lost.",
             "reason",
         )
+        # There before the first of them: what appears with a 1 has not grown, to who looks.
+        for reason in ("busy", "lost_race", "lost_connection"):
+            self._retries(reason)
 
     def committed(self, writes: int) -> None:
         """See `Observer`."""
@@ -238,6 +241,8 @@ class SearchInstruments:
             "the answer was large enough.",
             "reason",
         )
+        for reason in ("time", "size"):
+            self.ended_early(reason)
 
     def tell(self) -> None:
         """Tell what has not been told."""

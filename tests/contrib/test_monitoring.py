@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The alerts and the dashboard of `contrib/`, held against Prometheus itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import urllib.parse
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from tests.client import Client
+from tests.e2e.serving import PATIENCE, serving, wait_until
+from tests.engines import REQUIRE
+from tests.servers.binaries import find_program
+from tests.servers.ports import free_port
+
+CONTRIB: Final = Path(__file__).parents[2] / "contrib"
+RULES: Final = CONTRIB / "prometheus" / "berth-alerts.yaml"
+RULE_TESTS: Final = RULES.with_name("berth-alerts.test.yaml")
+DASHBOARD: Final = CONTRIB / "grafana" / "berth.json"
+
+#: Panels that show something as soon as a service has been asked for anything.
+MAIN_PANELS: Final = {
+    *("Ready", "Workers", "Providers", "Requests", "Errors", "Version"),
+    *("Requests by route", "Requests by status", "Requests by microversion"),
+    *("Latency, all routes", "Latency of searches and claims, 99 %"),
+    *("Running", "Waiting", "Told to come back", "Processor", "Memory", "Open files"),
+    *("Refreshes", "Time of a refresh, 99 %", "Last refresh", "Size"),
+    *("Claims and releases", "Conflicts", "Candidates of a search"),
+    *("Writes of a commit", "Connections", "Failures"),
+    *("Used, of capacity", "Capacity", "Used", "Providers"),
+}
+
+
+def program(name: str) -> str:
+    """A program of Prometheus's; where it is missing the test is left out, or fails where engines
+    must be tested."""
+    found = find_program(name)
+    if found is None:
+        why = f"no `{name}` binary found: tools/engines.sh installs it"
+        if os.environ.get(REQUIRE):
+            pytest.fail(why)
+        pytest.skip(why)
+    return str(found)
+
+
+def promtool(*arguments: str | Path, text: str | None = None) -> None:
+    """Run promtool, which has nothing to object."""
+    run = subprocess.run(
+        [program("promtool"), *map(str, arguments)],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, ""), run.stdout + run.stderr
+
+
+def alerts() -> dict[str, dict[str, Any]]:
+    """The alerts by name."""
+    groups = yaml.safe_load(RULES.read_text())["groups"]
+    return {rule["alert"]: rule for group in groups for rule in group["rules"]}
+
+
+def test_the_rules_are_right() -> None:
+    """And so is the configuration that shows how to load them."""
+    promtool("check", "rules", RULES)
+    promtool("check", "config", RULES.with_name("prometheus.yaml"))
+
+
+def test_each_alert_fires_where_it_should() -> None:
+    """As its test has it, and none of them for a service that is well."""
+    tested = set(re.findall(r'alertname="(\w+)",alertstate="firing"', RULE_TESTS.read_text()))
+    assert tested == set(alerts())
+    promtool("test", "rules", RULE_TESTS)
+
+
+def test_each_alert_says_what_is_the_matter() -> None:
+    """How much it matters, what it is, and what to do."""
+    for rule in alerts().values():
+        assert rule["labels"]["severity"] in ("page", "ticket")
+        assert set(rule["annotations"]) == {"summary", "description"}
+
+
+def test_the_metrics_are_as_prometheus_would_have_them(client: Client) -> None:
+    """Names, units and help: `promtool check metrics` has nothing to say."""
+    client.get("/resource_providers")
+    promtool("check", "metrics", text=client.get("/metrics").text)
+
+
+class Prometheus:
+    """A Prometheus server that runs, by its API."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def is_ready(self) -> bool:
+        """Whether it answers."""
+        try:
+            with urllib.request.urlopen(f"{self._url}/-/ready", timeout=PATIENCE) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        """The series that an expression gives now; it has to be right."""
+        found = self._get(f"query?{urllib.parse.urlencode({'query': expression})}")
+        assert not found.get("warnings"), found
+        result = found["data"]["result"]
+        assert isinstance(result, list)
+        return result
+
+    def rules(self) -> list[dict[str, Any]]:
+        """The rules, with what came of evaluating them."""
+        groups = self._get("rules")["data"]["groups"]
+        return [rule for group in groups for rule in group["rules"]]
+
+    def _get(self, path: str) -> dict[str, Any]:
+        with urllib.request.urlopen(f"{self._url}/api/v1/{path}", timeout=PATIENCE) as answer:
+            found = json.load(answer)
+        assert isinstance(found, dict)
+        assert found["status"] == "success", found
+        return found
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A service with two workers and a host."""
+    with serving(tmp_path_factory.mktemp("home"), "--workers", "2") as running:
+        client = Client.at(running.url)
+        host = {"uuid": str(uuid.uuid4()), "name": "host"}
+        assert client.post("/resource_providers", json=host).status == 200
+        inventories = {"VCPU": {"total": 100_000}, "MEMORY_MB": {"total": 1024}}
+        body = {"resource_provider_generation": 0, "inventories": inventories}
+        path = f"/resource_providers/{host['uuid']}/inventories"
+        assert client.put(path, json=body).status == 200
+        yield client
+
+
+@pytest.fixture(scope="module")
+def prometheus(service: Client, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """A Prometheus that scrapes the service, and knows the alerts."""
+    folder = tmp_path_factory.mktemp("prometheus")
+    target = service.transport
+    configuration = {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "rule_files": [str(RULES)],
+        "scrape_configs": [
+            {
+                "job_name": "berth",
+                "scrape_timeout": "1s",
+                "static_configs": [{"targets": [f"{target.host}:{target.port}"]}],  # type: ignore[attr-defined]
+            }
+        ],
+    }
+    file = folder / "prometheus.yaml"
+    file.write_text(yaml.safe_dump(configuration))
+    port = free_port()
+    command = [
+        program("prometheus"),
+        f"--config.file={file}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--log.level=warn",
+    ]
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        server = Prometheus(f"http://127.0.0.1:{port}")
+        wait_until(
+            lambda: process.poll() is not None or server.is_ready(), "Prometheus to be ready"
+        )
+        assert process.poll() is None, (folder / "log").read_text()
+        yield server
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
+
+
+def use(client: Client) -> None:
+    """Do a little of everything: search, claim, be refused, release."""
+    (provider,) = client.get("/resource_providers").json["resource_providers"]
+    assert client.get("/allocation_candidates?resources=VCPU:1").status == 200
+    consumer = f"/allocations/{uuid.uuid4()}"
+
+    def claim(amount: int) -> int:
+        body = {
+            "allocations": {provider["uuid"]: {"resources": {"VCPU": amount}}},
+            "project_id": "project",
+            "user_id": "user",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        return client.put(consumer, json=body).status
+
+    assert claim(1_000_000) == 409
+    assert claim(1) == 204
+    assert client.delete(consumer).status == 204
+
+
+def panels() -> dict[str, list[str]]:
+    """The expressions of the dashboard's panels by title, with its variables filled in."""
+    values = {"$__rate_interval": "1m", "$job": ".*", "$instance": ".*"}
+    found: dict[str, list[str]] = {}
+    for panel in json.loads(DASHBOARD.read_text())["panels"]:
+        for target in panel.get("targets", ()):
+            expression = target["expr"]
+            for name, value in values.items():
+                expression = expression.replace(name, value)
+            assert "$" not in expression, expression
+            found.setdefault(panel["title"], []).append(expression)
+    return found
+
+
+def test_the_dashboard_shows_what_there_is(service: Client, prometheus: Prometheus) -> None:
+    """Each expression can be evaluated, and the main panels have something to show."""
+    by_title = panels()
+    assert set(by_title) >= MAIN_PANELS
+
+    def empty() -> list[str]:
+        use(service)
+        return [
+            title
+            for title, expressions in by_title.items()
+            if not any(list(map(prometheus.query, expressions))) and title in MAIN_PANELS
+        ]
+
+    wait_until(lambda: not empty(), "data on all main panels")
+
+
+def test_the_alerts_can_be_evaluated(prometheus: Prometheus) -> None:
+    """Against what a service really tells; and nothing is wrong with this one."""
+    wait_until(
+        lambda: all(rule["health"] != "unknown" for rule in prometheus.rules()),
+        "all rules to be evaluated",
+    )
+    rules = prometheus.rules()
+    assert {rule["name"] for rule in rules} == set(alerts())
+    assert [rule.get("lastError") for rule in rules if rule["health"] != "ok"] == []
+    assert [rule["name"] for rule in rules if rule["state"] == "firing"] == []
+
+
+def test_every_metric_that_is_asked_for_is_told(service: Client) -> None:
+    """A misspelt name is an expression too, and gives nothing for ever."""
+    use(service)
+    told = set(re.findall(r"^# TYPE (berth_\w+) ", service.get("/metrics").text, re.MULTILINE))
+    asked = "".join(expression for some in panels().values() for expression in some)
+    asked += "".join(rule["expr"] for rule in alerts().values())
+    names = {
+        re.sub(r"_(bucket|sum|count)$", "", name) for name in re.findall(r"\bberth_\w+", asked)
+    }
+    assert names <= told
