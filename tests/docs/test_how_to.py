@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.docs.how_to import HOW_TO, OF_THE_ORIGINAL, follow
+from tests.docs.pages import ROOT
 
 HERE = [page for page in HOW_TO if page != OF_THE_ORIGINAL]
 
 
 @pytest.mark.parametrize("page", HERE, ids=lambda page: page.stem)
 def test_a_how_to_works_as_it_is_printed(page: Path, tmp_path: Path) -> None:
-    """From an empty directory, with nothing but what the page says."""
+    """From an empty directory, with nothing but what the page says and an installation brings."""
     home = tmp_path / "home"
     home.mkdir()
-    follow(page, home)
+    follow(page, home, {"CONTRIB": str(ROOT / "contrib")})
