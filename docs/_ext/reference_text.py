@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
 
 import click
+from openapi_text import render_openapi
 from oslo_config import cfg
 
 #: Who brings options into a placement.conf, by their entry points.
@@ -92,6 +93,7 @@ RENDERERS: dict[str, Callable[[], str]] = {
     "berth-commands": render_commands,
     "berth-exit-codes": render_exit_codes,
     "berth-policy": render_policy,
+    "berth-openapi": render_openapi,
 }
 
 

@@ -28,6 +28,7 @@ KINDS = {
     *("{include} ../README.md", "{include} ../CONTRIBUTING.md", "{include} ../CHANGELOG.md"),
     *("{include} performance/results.md", "{include} performance/engines/results.md"),
     *("{toctree}", "{berth-options}", "{berth-commands}", "{berth-exit-codes}", "{berth-policy}"),
+    "{berth-openapi}",
     *("console", "text", "http"),
 }
 

@@ -7,6 +7,7 @@ validates it; the little languages of their values (`berth.api.filters`) are des
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -241,6 +242,8 @@ def _groups(
     patterns: Iterable[str], values: Mapping[str, Value], microversion: int
 ) -> dict[str, Any]:
     """The suffixed groups: an object whose members are parameters of the query by themselves."""
+    takes_letters = any(re.match(pattern, "resources_A") for pattern in patterns)
+    suffixes = ("_A", "_B") if takes_letters else ("1", "2")
     return {
         "name": "groups",
         "in": "query",
@@ -260,7 +263,7 @@ def _groups(
                 for pattern in patterns
             },
         },
-        "example": {"resources1": "VGPU:1"},
+        "example": {f"resources{suffix}": "VGPU:1" for suffix in suffixes},
     }
 
 

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reference of the API's operations, as Markdown, from the description that the API gives."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+JSON = "application/json"
+
+
+def render_openapi() -> str:
+    """A section for each tag of the newest document, and in it one for each operation."""
+    from berth.api.microversion import MINOR_MAX
+    from berth.api.openapi.document import describe
+
+    document = describe(MINOR_MAX, auth_strategy="keystone")
+    parts: list[str] = []
+    for tag in document["tags"]:
+        parts += [f"### {tag['name']}", tag["description"]]
+        for path, methods in document["paths"].items():
+            for method, operation in methods.items():
+                if tag["name"] in operation["tags"]:
+                    parts += _operation(f"{method.upper()} {path}", operation, document)
+    return "\n\n".join(parts)
+
+
+def _operation(title: str, operation: dict[str, Any], document: dict[str, Any]) -> Iterator[str]:
+    yield f"#### `{title}`"
+    said = [f"{operation['summary']}.", operation.get("description", "")]
+    yield " ".join(filter(None, said))
+    rule = operation.get("x-policy-rule")
+    who = f"guarded by `{rule}`" if rule else "open to everybody"
+    yield f"From {operation['x-since']} on; {who}."
+    parameters = [_resolved(one, document) for one in operation["parameters"]]
+    rows = [
+        (f"`{one['name']}`", one["in"], "yes" if one["required"] else "", one["description"])
+        for one in parameters
+        if one["in"] != "header"
+    ]
+    if rows:
+        yield _table(("parameter", "in", "required", "meaning"), rows)
+    if "requestBody" in operation:
+        yield "A body is, for example:"
+        yield _example(operation["requestBody"]["content"])
+    answers = []
+    for status, reference in operation["responses"].items():
+        response = {**_resolved(reference, document), **reference}
+        answers.append((status, response["description"], _component(response, document)))
+    yield _table(("status", "meaning", "body"), answers)
+    shown = [one for one in operation["responses"].values() if _has_example(one)]
+    for response in shown:
+        yield "An answer is, for example:"
+        yield _example(response["content"])
+
+
+def _resolved(part: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" not in part:
+        return part
+    kind, name = part["$ref"].split("/")[2:]
+    found: dict[str, Any] = document["components"][kind][name]
+    return found
+
+
+def _component(response: dict[str, Any], document: dict[str, Any]) -> str:
+    content = _resolved(response, document).get("content", {})
+    return f"`{content[JSON]['schema']['$ref'].rpartition('/')[2]}`" if content else ""
+
+
+def _has_example(response: dict[str, Any]) -> bool:
+    return "example" in response.get("content", {}).get(JSON, {})
+
+
+def _example(content: dict[str, Any]) -> str:
+    return f"```json\n{json.dumps(content[JSON]['example'], indent=2)}\n```"
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [header, ("---",) * len(header), *rows]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
+    )
