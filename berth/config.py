@@ -284,6 +284,20 @@ BERTH_OPTS: tuple[cfg.Opt, ...] = (
     ),
 )
 
+#: Of oslo.policy, which has dropped it from release 6 on.
+POLICY_OPTS: tuple[cfg.Opt, ...] = tuple(
+    option
+    for option in (
+        cfg.BoolOpt(
+            "enforce_scope",
+            default=True,
+            help="Refuse callers whose token is not of a project's scope. False: tokens of the "
+            "system's and of a domain's scope are judged by their roles.",
+        ),
+    )
+    if option.dest not in {one.dest for _, some in policy_opts.list_opts() for one in some}
+)
+
 #: Groups with the options that berth itself reads.
 OPTIONS: Mapping[str, tuple[cfg.Opt, ...]] = {
     "DEFAULT": DEFAULT_OPTS,
@@ -292,6 +306,7 @@ OPTIONS: Mapping[str, tuple[cfg.Opt, ...]] = {
     "placement_database": DATABASE_OPTS,
     "workarounds": WORKAROUNDS_OPTS,
     "berth": BERTH_OPTS,
+    "oslo_policy": POLICY_OPTS,
 }
 
 #: Added to the library's default_log_levels: the original's line, and a talkative migration tool.

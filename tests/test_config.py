@@ -53,6 +53,7 @@ DOCUMENTED = {
     ("oslo_policy", "policy_dirs"): ["policy.d"],
     ("oslo_policy", "policy_default_rule"): "default",
     ("oslo_policy", "enforce_new_defaults"): True,
+    ("oslo_policy", "enforce_scope"): True,
     ("oslo_policy", "remote_timeout"): 60,
     ("oslo_middleware", "enable_proxy_headers_parsing"): False,
     ("cors", "allowed_origin"): None,

@@ -381,6 +381,7 @@ class Policy:
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
+        self._scope_counts: bool = conf.oslo_policy.enforce_scope
         self._lock = threading.Lock()
         self._state = _state_of(_policy_paths(conf))
         self._rules = _load(conf)
@@ -394,11 +395,12 @@ class Policy:
         """Refuse with 403 unless the rule lets the caller in.
 
         Every rule is for tokens of project scope: system and domain scope are refused whatever the
-        files say. The target is the caller's own project and user unless given.
+        files say, unless [oslo_policy]enforce_scope is off. The target is the caller's own project
+        and user unless given.
         """
         if time.monotonic() - self._looked_at > LOOK_INTERVAL_S:
             self._look_again()
-        if caller.system_scope or caller.domain_id:
+        if (caller.system_scope or caller.domain_id) and self._scope_counts:
             raise Refused(403, rule)
         # Taken before the question: what is decided by rules that go meanwhile is not remembered
         # for those that come.

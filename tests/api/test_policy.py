@@ -8,7 +8,6 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -85,6 +84,16 @@ CALLERS: dict[str, tuple[Mapping[str, str], set[str]]] = {
         {"X-Auth-Token": "u:p", "X-Roles": "admin,service", "OpenStack-System-Scope": "all"},
         set(),
     ),
+    "admin of a domain": (
+        {"X-Auth-Token": "u:p", "X-Roles": "admin,service", "X-Domain-Id": "d"},
+        set(),
+    ),
+}
+
+#: What makes a token one of another scope than a project's.
+OUTSIDE: dict[str, Mapping[str, str]] = {
+    "system": {"OpenStack-System-Scope": "all"},
+    "domain": {"X-Domain-Id": "d"},
 }
 
 
@@ -106,6 +115,16 @@ def lenient(tmp_path_factory: pytest.TempPathFactory) -> Client:
     """A service that also keeps to the old defaults."""
     settings = "[oslo_policy]\nenforce_new_defaults = False\n"
     return configured.serve(tmp_path_factory.mktemp("lenient"), settings)
+
+
+@pytest.fixture(scope="module")
+def lax(tmp_path_factory: pytest.TempPathFactory) -> Mapping[bool, Client]:
+    """Services that do not look at scopes, by whether they keep to the new defaults."""
+    settings = "[oslo_policy]\nenforce_scope = False\nenforce_new_defaults = {}\n"
+    return {
+        new: configured.serve(tmp_path_factory.mktemp("lax"), settings.format(new))
+        for new in (True, False)
+    }
 
 
 def ask(client: Client, method: str, template: str, headers: Mapping[str, str]) -> Response:
@@ -147,7 +166,7 @@ def test_the_new_defaults(strict: Client, caller: str) -> None:
 def test_the_old_defaults_let_admin_reshape_too(lenient: Client, caller: str) -> None:
     """Every rule has `role:admin` OR-ed in; nothing else is different."""
     headers, admitted = CALLERS[caller]
-    is_admin = caller.lower().startswith("admin") and caller != "admin of the system"
+    is_admin = caller.lower().startswith("admin") and " of " not in caller
     admitted = {EVERYTHING_ELSE, USAGES, RESHAPER} if is_admin else admitted
     for (method, template), rule in RULES.items():
         answer = ask(lenient, method, template, headers)
@@ -335,10 +354,29 @@ def test_the_policy_file_is_the_one_that_is_named(
     assert (as_role(client, "auditor").get("/traits").status == 200) is admitted
 
 
-def test_the_scope_is_enforced_whatever_the_file_says(tmp_path: Path) -> None:
-    """`enforce_scope` of older files is accepted and ignored."""
+@pytest.mark.parametrize("new_defaults", [True, False])
+@pytest.mark.parametrize("scope", ["system", "domain"])
+@pytest.mark.parametrize("role", ["admin", "service", "reader", "member"])
+def test_without_its_enforcement_scope_is_nothing(
+    lax: Mapping[bool, Client], new_defaults: bool, scope: str, role: str
+) -> None:
+    """Callers of the system's or a domain's scope are judged by their roles, on every route."""
+    headers = {"X-Auth-Token": "u:p", "X-Roles": role, **OUTSIDE[scope]}
+    admitted = CALLERS[role][1] if role in ("admin", "service") else set()
+    if role == "reader" and scope == "domain":
+        admitted = {USAGES}  # noauth2 gives a project to those of a domain
+    if role == "admin" and not new_defaults:
+        admitted = {EVERYTHING_ELSE, USAGES, RESHAPER}
+    for (method, template), rule in RULES.items():
+        answer = ask(lax[new_defaults], method, template, headers)
+        assert (answer.status != 403) is (kind(rule) in admitted), (method, template)
+
+
+@pytest.mark.parametrize("scope", ["system", "domain"])
+def test_the_scope_counts_whatever_the_file_says(tmp_path: Path, scope: str) -> None:
+    """Only `enforce_scope` opens a rule to those of another scope than a project's."""
     write(tmp_path / "policy.yaml", "placement:traits:list: '@'\n")
-    client = configured.serve(tmp_path, "[oslo_policy]\nenforce_scope = False\n")
-    system: dict[str, Any] = {"X-Auth-Token": "admin", "OpenStack-System-Scope": "all"}
+    client = configured.serve(tmp_path)
     assert as_role(client, "").get("/traits").status == 200
-    assert client.acting_as(system).get("/traits").status == 403
+    outsider = client.acting_as({"X-Auth-Token": "admin", **OUTSIDE[scope]})
+    assert outsider.get("/traits").status == 403

@@ -61,6 +61,14 @@ def test_what_roles_may_do(tmp_path: Path) -> None:
     assert not any(admitted(tmp_path, source, "--role", "admin", "--system").values())
 
 
+def test_scope_counts_as_it_does_in_service(tmp_path: Path) -> None:
+    """`enforce_scope` off: by the roles alone."""
+    source = policed(tmp_path)
+    with Path(source).open("a") as file:
+        file.write("[oslo_policy]\nenforce_scope = False\n")
+    assert admitted(tmp_path, source, "--role", "admin", "--system")[LIST]
+
+
 def test_a_script_can_ask(tmp_path: Path) -> None:
     """One rule or several; the exit code says whether all of them admit."""
     source = policed(tmp_path)
