@@ -8,9 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.docs.how_to import HOW_TO, OF_THE_ORIGINAL, follow
-from tests.docs.pages import ROOT
+from tests.docs.pages import DOCS, ROOT
+from tests.servers.keystone import Keystone
 
-HERE = [page for page in HOW_TO if page != OF_THE_ORIGINAL]
+#: Takes a Keystone for granted, and the credentials of its administrator.
+OF_KEYSTONE = DOCS / "how-to" / "keystone.md"
+
+HERE = [page for page in HOW_TO if page not in (OF_THE_ORIGINAL, OF_KEYSTONE)]
 
 
 @pytest.mark.parametrize("page", HERE, ids=lambda page: page.stem)
@@ -19,3 +23,10 @@ def test_a_how_to_works_as_it_is_printed(page: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     follow(page, home, {"CONTRIB": str(ROOT / "contrib")})
+
+
+def test_the_how_to_of_keystone_works_as_it_is_printed(keystone: Keystone, tmp_path: Path) -> None:
+    """From an empty directory, with the credentials of an administrator."""
+    home = tmp_path / "home"
+    home.mkdir()
+    follow(OF_KEYSTONE, home, keystone.credentials())

@@ -22,7 +22,7 @@ import pytest
 from berth import config, deploy
 from tests.client import Client, Response
 from tests.e2e.serving import PATIENCE, Service, environment, run_berth, serving, wait_until
-from tests.servers.keystone import ADMINISTRATOR, PASSWORD, REGION, Keystone
+from tests.servers.keystone import PASSWORD, Keystone
 from tests.servers.ports import HOST, free_port
 
 #: What the clients warn their own developers of.
@@ -45,18 +45,21 @@ sqlite_synchronous = False
 www_authenticate_uri = {url}
 auth_type = password
 auth_url = {url}
-username = placement
+username = berth
 password = {password}
 user_domain_name = Default
-project_name = service
+project_name = services
 project_domain_name = Default
 """
+
+#: Apart from those that other tests enter into the catalogue.
+REGION = "RegionOfThisTest"
 
 #: Who calls, and with a token of what scope: their user, and the words of `Keystone.token`.
 CALLERS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "admin": ("alice", {"project": "web"}),
     "admin of another project": ("alice", {"project": "shop"}),
-    "service": ("nova", {"project": "service"}),
+    "service": ("nova", {"project": "services"}),
     "reader": ("ron", {"project": "web"}),
     "member": ("mary", {"project": "web"}),
     "nobody in particular": ("mary", {}),
@@ -92,10 +95,10 @@ def world(keystone: Keystone, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """Users of each role, and the endpoint of a berth in the catalogue."""
     projects = {
         name: keystone.create("project", name=name, domain_id="default")
-        for name in ("service", "web", "shop")
+        for name in ("services", "web", "shop")
     }
-    web, shop, service = (f"projects/{projects[name]}" for name in ("web", "shop", "service"))
-    keystone.create_user("placement", {"service": [service]})
+    web, shop, service = (f"projects/{projects[name]}" for name in ("web", "shop", "services"))
+    keystone.create_user("berth", {"service": [service]})
     keystone.create_user("nova", {"service": [service]})
     keystone.create_user("alice", {"admin": [web, shop]})
     keystone.create_user("ron", {"reader": [web]})
@@ -104,6 +107,7 @@ def world(keystone: Keystone, tmp_path_factory: pytest.TempPathFactory) -> Itera
     home = tmp_path_factory.mktemp("home")
     source = configuration(home, keystone.url)
     with serving(home, "--config-file", str(source)) as berth:
+        keystone.create("region", id=REGION)
         placement = keystone.create("service", type="placement", name="placement")
         for interface in ("public", "internal"):
             keystone.create(
@@ -153,7 +157,7 @@ def test_who_may_do_what(
     """
     client = world.acting_as(world.token(caller))
     project = CALLERS[caller][1].get("project", "web")
-    own, other = world.projects[str(project)], world.projects["service"]
+    own, other = world.projects[str(project)], world.projects["services"]
     asked = {
         "/resource_providers": everything,
         f"/usages?project_id={own}": own_usages,
@@ -252,7 +256,9 @@ def test_the_openstack_command_needs_nothing_but_its_environment(world: World) -
     done = subprocess.run(
         [str(Path(sys.executable).with_name("openstack"))],
         input="".join(f"resource provider {command}\n" for command in commands),
-        env=environment(world.service.home, **credentials(world.keystone)),
+        env=environment(
+            world.service.home, **{**world.keystone.credentials(), "OS_REGION_NAME": REGION}
+        ),
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -261,20 +267,6 @@ def test_the_openstack_command_needs_nothing_but_its_environment(world: World) -
     assert done.stderr == ""
     assert f'"uuid": "{host}"' in done.stdout
     assert "host-1" in done.stdout.split()
-
-
-def credentials(keystone: Keystone) -> dict[str, str]:
-    """The environment of Keystone's administrator."""
-    return {
-        "OS_AUTH_URL": keystone.url,
-        "OS_USERNAME": ADMINISTRATOR,
-        "OS_PASSWORD": PASSWORD,
-        "OS_PROJECT_NAME": ADMINISTRATOR,
-        "OS_USER_DOMAIN_ID": "default",
-        "OS_PROJECT_DOMAIN_ID": "default",
-        "OS_IDENTITY_API_VERSION": "3",
-        "OS_REGION_NAME": REGION,
-    }
 
 
 def test_the_sdk_finds_the_endpoint_too(world: World) -> None:
@@ -413,9 +405,9 @@ def test_a_user_who_may_not_validate_tokens(
     world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Keystone asks for the role service or admin."""
-    world.keystone.create_user("weak", {"member": [f"projects/{world.projects['service']}"]})
+    world.keystone.create_user("weak", {"member": [f"projects/{world.projects['services']}"]})
     source = configuration(tmp_path, world.keystone.url)
-    source.write_text(source.read_text().replace("username = placement", "username = weak"))
+    source.write_text(source.read_text().replace("username = berth", "username = weak"))
     client = inside(source)
     assert_unavailable(client.acting_as({"X-Auth-Token": world.token("admin")}).get("/traits"))
     assert "it does not let the user of [keystone_authtoken] validate tokens" in caplog.text

@@ -189,6 +189,19 @@ class Keystone:
         assert answer.status_code == 201, answer.text
         return answer.headers["X-Subject-Token"]
 
+    def credentials(self) -> dict[str, str]:
+        """The environment of its administrator, for clients."""
+        return {
+            "OS_AUTH_URL": self.url,
+            "OS_USERNAME": ADMINISTRATOR,
+            "OS_PASSWORD": PASSWORD,
+            "OS_PROJECT_NAME": ADMINISTRATOR,
+            "OS_USER_DOMAIN_ID": "default",
+            "OS_PROJECT_DOMAIN_ID": "default",
+            "OS_IDENTITY_API_VERSION": "3",
+            "OS_REGION_NAME": REGION,
+        }
+
     def revoke(self, token: str) -> None:
         """Revoke a token before its time."""
         self._ask("DELETE", "/auth/tokens", headers={"X-Subject-Token": token})
