@@ -30,6 +30,9 @@ auth_type = password
 auth_url = http://127.0.0.1:1
 username = placement
 password = secret
+project_name = service
+user_domain_name = Default
+project_domain_name = Default
 """
 
 #: An identity that a client claims to have, without any proof.
