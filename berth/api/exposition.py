@@ -12,6 +12,7 @@ import math
 import os
 import platform
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -153,8 +154,14 @@ def _living(folder: str) -> dict[int, list[Metric]]:
 
 def _process(pid: int) -> list[Metric]:
     """What the kernel says of a process; nothing where there is none."""
-    collector = ProcessCollector(namespace="berth", pid=lambda: pid, registry=None)
-    return list(collector.collect())
+    return list(_OfProcess(namespace="berth", pid=lambda: pid, registry=None).collect())
+
+
+class _OfProcess(ProcessCollector):
+    """As the library has it, where a service may see nothing of /proc but processes too."""
+
+    def _boot_time(self) -> float:
+        return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _started_at(metrics: list[Metric]) -> float:

@@ -21,7 +21,8 @@ from tests.client import Client
 from tests.contrib import unit
 from tests.contrib.unit import Unit
 from tests.docs.pages import ROOT
-from tests.e2e.serving import PATIENCE, environment, stop
+from tests.e2e.serving import PATIENCE, environment, stop, wait_until
+from tests.exposed import scrape
 
 FOLDER = ROOT / "contrib" / "systemd"
 UNIT = Unit(FOLDER / "berth.service")
@@ -131,6 +132,9 @@ def test_berth_serves_in_the_confinement_of_the_unit(tmp_path: Path) -> None:
             assert client.post("/resource_providers", json={"name": "cn1"}).status == 200
             asked = "/allocation_candidates?resources=VCPU:1"
             assert client.get(asked).json["allocation_requests"] == []
+            wait_until(
+                lambda: scrape(client).value("berth_workers") == 2, "both workers to be told of"
+            )
             service.send_signal(signal.SIGTERM)
             assert said(listening)["STOPPING"] == "1"
             assert service.wait(PATIENCE) == ExitCode.OK

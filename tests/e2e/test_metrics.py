@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +14,8 @@ import pytest
 
 from berth.config import METRICS_FOLDER
 from tests.client import Client
-from tests.e2e.serving import Service, serving, wait_until
+from tests.contrib.wsgi_servers import configure, gunicorn, wait_until_it_answers
+from tests.e2e.serving import Service, environment, run_berth, serving, wait_until
 from tests.e2e.test_serve import clients_of_both_workers
 from tests.exposed import scrape
 
@@ -75,3 +78,39 @@ def test_any_worker_tells_what_all_have_counted(service: Service, place: Path) -
     assert [path.name.startswith("berth-metrics-") for path in place.iterdir()] == [True]
     assert service.terminate() == 0
     assert not list(place.iterdir())
+
+
+def test_under_another_server_processes_share_the_folder_that_is_named(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """gunicorn's workers count together, as prometheus-client has it."""
+    monkeypatch.setenv(METRICS_FOLDER, str(place))
+    configure(tmp_path)
+    with gunicorn(tmp_path) as running:
+        wait_until_it_answers(running)
+        wait_until(
+            lambda: scrape(running.client()).value("berth_workers") == 2, "both workers to count"
+        )
+        for made in range(1, 13):
+            client = running.client()
+            assert client.get("/traits").status == 200
+            assert scrape(client).value(REQUESTS, **TRAITS) == made
+
+
+def test_a_folder_that_cannot_be_shared_is_told_of_at_start(tmp_path: Path) -> None:
+    """In one line, by `berth serve` and under another server."""
+    nowhere = {METRICS_FOLDER: str(tmp_path / "nowhere")}
+    refused = run_berth(tmp_path, "serve", "--bind", "127.0.0.1:0", variables=nowhere)
+    assert refused.returncode != 0
+    assert refused.stderr.startswith("berth: no folder for metrics can be made in ")
+    assert refused.stderr.count("\n") == 1
+    configure(tmp_path)
+    refused = subprocess.run(
+        [sys.executable, "-c", "import berth.wsgi"],
+        env=environment(tmp_path, OS_PLACEMENT_CONFIG_DIR=str(tmp_path), **nowhere),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert refused.returncode != 0
+    assert f"{METRICS_FOLDER} is '{nowhere[METRICS_FOLDER]}', which is no folder" in refused.stderr
