@@ -14,6 +14,7 @@ live in one process (`berth.direct`).
 import contextlib
 import importlib.util
 import ipaddress
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -582,9 +583,11 @@ def read_settings(conf: cfg.ConfigOpts) -> Settings:
     """Read every option once.
 
     Raises:
-        ConfigurationError: an option is missing, or its value is not of its type.
+        ConfigurationError: an option is missing, or the value of any that berth or one of its
+            libraries will read is not of its type.
     """
     try:
+        _check_values(conf)
         return Settings(
             auth_strategy=cast(AuthStrategy, conf.api.auth_strategy),
             user_file=read_user_file(conf),
@@ -638,6 +641,19 @@ def read_token_file(conf: cfg.ConfigOpts) -> Path:
     return _beside(conf, conf.api.token_file)
 
 
+def _check_values(conf: cfg.ConfigOpts) -> None:
+    """Read what libraries would read only later, in a worker or with the first request."""
+    for group, opts in (*_service_opts(), ("DEFAULT", _logging_options.list_opts()[0][1])):
+        values = conf if group == "DEFAULT" else conf[group]
+        for opt in opts:
+            if opt.dest in values and not _is_finite(values[opt.dest]):
+                raise ConfigurationError(f"Value for option {opt.name} is not valid: not a number")
+
+
+def _is_finite(value: object) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
+
+
 def embedded_database_path(environment: Mapping[str, str] = os.environ) -> Path:
     """Where the embedded database of this user lies: in the XDG data directory."""
     data_home = Path(environment.get("XDG_DATA_HOME", ""))
@@ -683,6 +699,8 @@ def _parse(
         ) from error
     except cfg.Error as error:
         raise ConfigurationError(_one_line(error)) from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"a configuration file is not UTF-8: {error}") from error
     return conf
 
 

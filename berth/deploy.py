@@ -27,7 +27,7 @@ from berth.api.auth.htpasswd import parse_users
 from berth.api.auth.keystone import ask_keystone
 from berth.api.auth.token_file import parse_tokens
 from berth.api.auth.watched_file import read_credentials
-from berth.api.policy import create_enforcer
+from berth.api.policy import check_readable, create_enforcer
 from berth.config import (
     ConfigurationError,
     DatabaseSettings,
@@ -95,7 +95,7 @@ def set_up_logging(conf: cfg.ConfigOpts) -> None:
         log_format.adopt(logging.getLogger().handlers)
     except log.LogConfigError as error:
         raise ConfigurationError(f"{error}") from error
-    except OSError as error:
+    except (OSError, TypeError) as error:  # the latter from a facility of syslog that there is not
         raise ConfigurationError(f"cannot write the log as configured: {error}") from error
 
 
@@ -151,6 +151,7 @@ def check_policy(conf: cfg.ConfigOpts) -> None:
         ConfigurationError: one of them cannot be read.
     """
     try:
+        check_readable(conf)
         create_enforcer(conf).load_rules()
     except Exception as error:
         raise ConfigurationError(

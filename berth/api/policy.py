@@ -482,7 +482,30 @@ def _stamp_of(path: str) -> tuple[int, int, int] | None:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
+def check_readable(conf: cfg.ConfigOpts) -> None:
+    """Raise OSError for a policy file that is there and cannot be read.
+
+    oslo.policy passes over it with a line in the log, and goes on with the defaults: whoever the
+    file was to keep out would be let in.
+    """
+    for name in (conf.oslo_policy.policy_file, *conf.oslo_policy.policy_dirs):
+        path = conf.find_file(name)
+        if path is None:
+            continue
+        inside = os.path.isdir(path) and name != conf.oslo_policy.policy_file
+        for file in _files_in(path) if inside else [path]:
+            with open(file, "rb"):
+                pass
+
+
+def _files_in(folder: str) -> list[str]:
+    """The files of a folder that are read; raises OSError where it cannot be looked into."""
+    with os.scandir(folder) as entries:
+        return [one.path for one in entries if not (one.name.startswith(".") or one.is_dir())]
+
+
 def _load(conf: cfg.ConfigOpts) -> dict[str, _Rule]:
+    check_readable(conf)
     enforcer = create_enforcer(conf)
     enforcer.load_rules()
     return _compile(enforcer)
