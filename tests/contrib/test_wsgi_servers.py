@@ -158,7 +158,7 @@ def test_the_application_may_be_loaded_before_the_fork(name: str, home: Path) ->
     is still answered."""
     early: dict[str, AbstractContextManager[Running]] = {
         "gunicorn": gunicorn(home, "--preload"),
-        "uwsgi": uwsgi(home, {"lazy-apps = true": "lazy-apps = false"}),
+        "uwsgi": uwsgi(home),
     }
     with early[name] as running:
         wait_until_it_answers(running)

@@ -102,10 +102,10 @@ def gunicorn(home: Path, *arguments: str) -> Iterator[Running]:
 
 
 @contextmanager
-def uwsgi(home: Path, changes: Mapping[str, str] | None = None) -> Iterator[Running]:
-    """uWSGI with uwsgi.ini, changed in some lines, in a folder that holds a placement.conf."""
+def uwsgi(home: Path) -> Iterator[Running]:
+    """uWSGI with uwsgi.ini, in a folder that holds a placement.conf."""
     port = free_port()
-    file = _adapted(home, "uwsgi.ini", {"8778": str(port), **(changes or {})})
+    file = _adapted(home, "uwsgi.ini", {"8778": str(port)})
     with _started(home, port, _beside_python("uwsgi"), "--ini", file) as running:
         yield running
 
