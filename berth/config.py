@@ -13,6 +13,7 @@ live in one process (`berth.direct`).
 
 import contextlib
 import importlib.util
+import io
 import ipaddress
 import math
 import os
@@ -682,14 +683,23 @@ def _parse(
     register_logging(conf)
     if command is not None:
         conf.register_cli_opt(command)
+    said = io.StringIO()
+    # A command of the original's kind has a command line, and oslo.config answers mistakes in it.
+    quietly = contextlib.nullcontext() if command else contextlib.redirect_stderr(said)
     try:
-        conf(
-            list(args),
-            project=PROJECT,
-            prog=program,
-            version=berth.__version__,
-            default_config_dirs=default_config_dirs,
-        )
+        with quietly:
+            conf(
+                list(args),
+                project=PROJECT,
+                prog=program,
+                version=berth.__version__,
+                default_config_dirs=default_config_dirs,
+            )
+    except SystemExit as error:
+        # Some wrong values in files it takes for a wrong command line.
+        if command:
+            raise
+        raise ConfigurationError(" ".join(said.getvalue().split())) from error
     except cfg.ConfigFilesNotFoundError as error:
         names = ", ".join(error.config_files)
         raise ConfigurationError(f"configuration file not found: {names}") from error

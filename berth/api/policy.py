@@ -442,8 +442,9 @@ class Policy:
             self._state = state
             self._rules = _load(self._conf)
             self._kept = {}
-        except Exception:
-            LOG.exception("The policy files cannot be read; the rules read before stay.")
+        except Exception as error:  # noqa: BLE001 - whatever a parser raises
+            said = " ".join(str(error).split())
+            LOG.error("The policy files cannot be read, and the rules read before stay: %s", said)
         finally:
             self._lock.release()
 

@@ -309,6 +309,24 @@ def test_the_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
     assert as_role(client, "inspector").get("/traits").status == 200
 
 
+@pytest.mark.parametrize("broken", ["'placement:traits:list': 'role:", "- a list\n", "7\n"])
+def test_a_file_that_breaks_meanwhile_opens_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, broken: str
+) -> None:
+    """The rules read before stay, and one line says why; mended, it counts again."""
+    policy_file = tmp_path / "policy.yaml"
+    write(policy_file, "placement:traits:list: role:auditor\n")
+    client = configured.serve(tmp_path)
+    write(policy_file, broken)
+    for _ in range(2):
+        assert as_role(client, "auditor").get("/traits").status == 200
+        assert as_role(client, "inspector").get("/traits").status == 403
+    (told,) = [one for one in caplog.records if "cannot be read" in one.getMessage()]
+    assert told.exc_info is None and "\n" not in told.getMessage()
+    write(policy_file, "placement:traits:list: role:inspector\n")
+    assert as_role(client, "inspector").get("/traits").status == 200
+
+
 def test_a_file_that_comes_later_is_found(tmp_path: Path) -> None:
     """It need not exist at start."""
     client = configured.serve(tmp_path)

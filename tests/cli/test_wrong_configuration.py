@@ -41,6 +41,7 @@ GOOD = "[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = sqlit
         ("[oslo_policy]\nenforce_new_defaults = somewhat\n", "enforce_new_defaults"),
         ("[DEFAULT]\nlog_rotation_type = sometimes\n", "log_rotation_type"),
         ("[DEFAULT]\nmax_logfile_count = few\n", "max_logfile_count"),
+        ("[DEFAULT]\ndebug = loud\n", "loud"),
         ("[api\n", "Invalid section"),
         ("no assignment\n", "placement.conf"),
         ("# \udcff\n", "not UTF-8"),
