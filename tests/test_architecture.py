@@ -54,6 +54,7 @@ BELONGS_TO: dict[str, set[str]] = {
     "fastjsonschema": {"api"},
     "msgspec": {"api", "candidates", "index"},
     "numpy": {"candidates", "index", "store"},
+    "pynvml": {"compute"},
     "bcrypt": {"api"},
     "cryptography": {"cli"},
     "click": {"cli"},

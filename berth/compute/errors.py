@@ -42,6 +42,10 @@ class BadConfiguration(ComputeError):
         self.faults = tuple(faults)
 
 
+class HostUnreadable(ComputeError):
+    """The host does not tell what it has at the moment; trying again may help."""
+
+
 class Unreachable(ComputeError):
     """The service does not answer, or says that it cannot at the moment; trying again may help."""
 

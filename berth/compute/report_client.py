@@ -17,7 +17,7 @@ from berth.compute.consumers import ConsumerClient
 from berth.compute.plan import Allocations, Plan, make_plan
 from berth.compute.provider_tree import ProviderSubTree, ProviderTree
 from berth.compute.reading import Listed, TreeReader
-from berth.compute.service import Service, Transport
+from berth.compute.service import Service, Transport, provider_path
 from berth.compute.writing import Names, TreeWriter, create_provider
 
 
@@ -150,6 +150,11 @@ class ReportClient(ConsumerClient):
         if not found:
             raise ValueError(f"No such provider {name}")
         return found[0]
+
+    def get_usages(self, uuid: str) -> dict[str, int]:
+        """What is used of a provider, by resource class."""
+        usages: dict[str, int] = self.service.get(provider_path(uuid, "usages"))["usages"]
+        return usages
 
 
 def _scope_of(tree: ProviderTree) -> str:

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How traits and resource classes are called that an operator or a device names freely."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import os_traits
+
+from berth.model.names import CUSTOM_PREFIX
+
+
+@cache
+def standard_traits() -> frozenset[str]:
+    """The standard traits that this host's library knows; a service may know fewer."""
+    return frozenset(os_traits.get_traits())
+
+
+def trait_name(text: str) -> str:
+    """The trait that is meant: a standard one in whatever case, else a custom one."""
+    upper = text.upper()
+    return upper if upper in standard_traits() else custom_name(upper)
+
+
+def custom_name(*parts: str) -> str:
+    """The custom trait or resource class whose name is made of some parts, CUSTOM_ once."""
+    normal = re.sub(r"[^A-Z0-9]+", "_", "_".join(parts).upper()).strip("_")
+    return CUSTOM_PREFIX + normal.removeprefix(CUSTOM_PREFIX)
