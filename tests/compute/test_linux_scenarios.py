@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -18,13 +17,11 @@ from berth.compute import BadProviderTree, ReshapeNeeded
 from berth.compute.drivers.linux import LinuxDriver
 from berth.compute.plan import Plan
 from berth.compute.report_client import ReportClient
-from berth.compute.tracker import Node, Tracker
 from tests.compute import linux_hosts as hosts
+from tests.compute.hosts import Falling, Interrupted, node, start, tracker
 from tests.compute.machines import GPU_HOST, SRIOV_HOST, TWO_SOCKETS
-from tests.compute.machines.machine import GIB, INTEL
-from tests.compute.machines.machine import Node as NUMANode
+from tests.compute.machines.machine import GIB, INTEL, Node
 from tests.compute.stage import Stage, consumer_uuid, drawn
-from tests.worlds import provider_uuid
 
 #: The traits of the processors are not what these tests are about; one is left, as in the scenario.
 PLAIN = replace(TWO_SOCKETS, flags="avx2", has_threads=False, disk_turns=None)
@@ -59,10 +56,9 @@ def places(of: Mapping[str, Mapping[int, int]]) -> dict[str, dict[int, int]]:
     return {consumer_uuid(name): dict(placement) for name, placement in of.items()}
 
 
-def start(client: ReportClient, host: LinuxDriver, *, startup: bool = True) -> Plan:
-    """A report that gives up at the first conflict."""
-    tracker = Tracker(client, host, attempts_max=1, pause=lambda seconds: None, rng=Random(1))
-    return tracker.report(Node(provider_uuid("cn1"), "cn1"), startup=startup)
+def later(client: ReportClient, host: LinuxDriver) -> Plan:
+    """A report that is not the first."""
+    return tracker(client, host).report(node(), startup=False)
 
 
 def test_b_a_host_is_split_by_its_numa_nodes(stage: Stage, tmp_path: Path) -> None:
@@ -78,6 +74,20 @@ def test_b_a_host_is_split_by_its_numa_nodes(stage: Stage, tmp_path: Path) -> No
     assert not start(ReportClient(stage.transport), host)
 
 
+@pytest.mark.parametrize("at", [0, 3])
+def test_a_start_that_was_killed_is_finished_by_the_next(
+    stage: Stage, tmp_path: Path, at: int
+) -> None:
+    """After the first child was made, and after the last write before the reshape."""
+    stage.show(BEFORE)
+    falling = Falling(stage.transport, at=at, is_done=True, fault=Interrupted())
+    host = hosts.driver(PLAIN, tmp_path, model="numa", placements=places(WHERE), **HALVES)
+    with pytest.raises(Interrupted):
+        start(ReportClient(falling), host)
+    start(ReportClient(stage.transport), host)
+    assert stage.picture() == drawn(AFTER)
+
+
 def test_b_negative_a_node_that_is_too_small_is_told_before_anything_is_sent(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -91,8 +101,8 @@ def test_b_negative_a_node_that_is_too_small_is_told_before_anything_is_sent(
     small = replace(
         PLAIN,
         nodes={
-            0: NUMANode(cpus="0-3", memory_kib=16 * GIB),
-            1: NUMANode(cpus="4-7", memory_kib=16 * GIB),
+            0: Node(cpus="0-3", memory_kib=16 * GIB),
+            1: Node(cpus="4-7", memory_kib=16 * GIB),
         },
     )
     both = places({"i1": {0: 1}, "i2": {0: 1}})
@@ -126,7 +136,7 @@ def test_later_than_at_the_start_a_host_keeps_its_model(stage: Stage, tmp_path: 
     stage.show(BEFORE)
     host = hosts.driver(PLAIN, tmp_path, model="numa", **HALVES)
     with pytest.raises(ReshapeNeeded, match="VCPU from cn1 to cn1_NUMA0, cn1_NUMA1"):
-        start(ReportClient(stage.transport), host, startup=False)
+        later(ReportClient(stage.transport), host)
     assert stage.picture() == drawn(BEFORE)
 
 
@@ -164,18 +174,18 @@ def test_virtual_functions_that_vanish_stay_while_somebody_holds_them(
     without = replace(SRIOV_HOST, pci={**SRIOV_HOST.pci, "0000:af:00.0": port})
 
     unknowing = hosts.driver(without, tmp_path / "without", pci=pci)
-    assert not start(client, unknowing, startup=False)
+    assert not later(client, unknowing)
     assert unknowing.notices == (
         "The host has no SRIOV_NET_VF for cn1_0000:AF:00.0 any more; it is kept in case it is in "
         "use",
     )
     knowing = hosts.driver(without, tmp_path / "without", pci=pci, used=client.get_usages)
-    start(client, knowing, startup=False)
+    later(client, knowing)
     assert "cn1_0000:AF:00.0  SRIOV_NET_VF=1(max:4)" in stage.picture()
     assert "cn1_0000:AF:00.1  SRIOV_NET_VF=2(max:2)" in stage.picture()
-    assert not start(client, knowing, startup=False)
+    assert not later(client, knowing)
 
     stage.hold("i1", "")
-    start(client, knowing, startup=False)
+    later(client, knowing)
     assert "cn1_0000:AF:00.0" not in stage.picture()
     assert not knowing.notices
