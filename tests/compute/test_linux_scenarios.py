@@ -189,3 +189,31 @@ def test_virtual_functions_that_vanish_stay_while_somebody_holds_them(
     later(client, knowing)
     assert "cn1_0000:AF:00.0" not in stage.picture()
     assert not knowing.notices
+
+
+def test_what_guests_hold_elsewhere_stays(stage: Stage, tmp_path: Path) -> None:
+    """Scenarios D2 and E: a guest that was evacuated from here, and one whose disk is shared."""
+    others = """
+        cn2  VCPU=16
+        nfs  DISK_GB=1000  MISC_SHARES_VIA_AGGREGATE  @A
+        vol: nfs DISK_GB=7
+    """
+    stage.show(f"""
+        cn1  VCPU=32  MEMORY_MB=65536  {ROOT_TRAITS}  @A
+        i1: cn1 VCPU=2 MEMORY_MB=2048, cn2 VCPU=2
+        i2: cn1 VCPU=4, nfs DISK_GB=20
+        {others}
+    """)
+    host = hosts.driver(
+        PLAIN, tmp_path, model="numa", disk=False, placements=places({"i2": {1: 1}})
+    )
+    start(ReportClient(stage.transport), host)
+    node = "VCPU=16(max:16)  MEMORY_MB=32768(max:32768)  HW_NUMA_ROOT  CUSTOM_OWNER_BERTH"
+    assert stage.picture() == drawn(f"""
+        cn1  {ROOT_TRAITS}  @A
+          cn1_NUMA0  {node}
+          cn1_NUMA1  {node}
+        i1: cn1_NUMA0 VCPU=2 MEMORY_MB=2048, cn2 VCPU=2
+        i2: cn1_NUMA1 VCPU=4, nfs DISK_GB=20
+        {others}
+    """)
