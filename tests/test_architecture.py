@@ -60,6 +60,8 @@ BELONGS_TO: dict[str, set[str]] = {
     "click": {"cli"},
     "rich": {"cli"},
     "granian": {"cli"},
+    "yaml": {"compute"},
+    "libvirt": {"compute"},
     "oslo_config": {"api", "cli", "config", "deploy", "direct", "wsgi"},
     "oslo_policy": {"api", "config"},
     "oslo_middleware": {"api", "config"},
