@@ -47,6 +47,9 @@ LOG = logging.getLogger(__name__)
 #: Stands for the node's name.
 NODE: Final = "$NODE"
 
+#: Where is noted what was added, where nothing else is said.
+_STATE: Final = "/var/lib/berth/static-driver.json"
+
 _NODE_KEYS: Final = ("inventories", "traits", "aggregates", "children")
 _FILE_KEYS: Final = (*_NODE_KEYS, "moves")
 _CHILD_KEYS: Final = ("name", "uuid", *_NODE_KEYS)
@@ -114,6 +117,27 @@ class Declaration:
             for one in self.moves
         )
         return Declaration(self.path, made, moves)
+
+
+def make_driver(options: Mapping[str, object]) -> StaticDriver:
+    """The driver with an operator's options; asked for by its name `static`.
+
+    Raises:
+        BadConfiguration: the options cannot be meant.
+    """
+    faults = [
+        f"The static driver has no option {name!r}; there are file, state"
+        for name in sorted(options.keys() - {"file", "state"})
+    ]
+    paths = {"state": _STATE, **options}
+    if "file" not in paths:
+        faults.append("The static driver: file must say where the YAML file is")
+    for name, value in paths.items():
+        if name in ("file", "state") and not (isinstance(value, str) and value.startswith("/")):
+            faults.append(f"The static driver, {name}: {value!r} must be a path from /")
+    if faults:
+        raise BadConfiguration(faults)
+    return StaticDriver(Path(str(paths["file"])), Path(str(paths["state"])))
 
 
 class StaticDriver:

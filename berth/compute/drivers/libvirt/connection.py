@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host behind libvirt: asked over a connection that is opened again when it has broken."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import libvirt
+
+from berth.compute.drivers.libvirt.driver import LibvirtDriver
+from berth.compute.drivers.libvirt.machine import Machine
+from berth.compute.drivers.libvirt.options import read_options
+from berth.compute.drivers.libvirt.xml_documents import (
+    Capabilities,
+    Guest,
+    Mdev,
+    MdevParent,
+    read_capabilities,
+    read_cpu_features,
+    read_guest,
+    read_host_model,
+    read_node_device,
+)
+from berth.compute.errors import HostUnreadable
+
+LOG = logging.getLogger(__name__)
+
+Told = TypeVar("Told")
+
+_GIB: Final = 1024**3
+
+
+def make_driver(options: Mapping[str, object]) -> LibvirtDriver:
+    """The driver with an operator's options; asked for by its name `libvirt`.
+
+    Raises:
+        BadConfiguration: the options cannot be meant.
+    """
+    read = read_options(options)
+    return LibvirtDriver(LibvirtHost(read.uri), read)
+
+
+class LibvirtHost:
+    """A host, asked through libvirt."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+        #: The library has no types.
+        self._connection: Any = None
+
+    def machine(self) -> Machine:
+        """What the host has."""
+        return self._ask(_machine)
+
+    def mdev_devices(self) -> tuple[list[MdevParent], list[Mdev]]:
+        """The devices that have to do with mediated ones."""
+        return self._ask(_mdev_devices)
+
+    def guests(self) -> list[Guest]:
+        """All domains; one that goes while they are listed is left out."""
+        return self._ask(_guests)
+
+    def disk_gib(self, directory: Path) -> int:
+        """How large the file system of a directory is, in whole GiB."""
+        try:
+            found = os.statvfs(directory)
+        except OSError as error:
+            raise HostUnreadable(f"{directory}: {error.strerror}") from error
+        return found.f_frsize * found.f_blocks // _GIB
+
+    def close(self) -> None:
+        """Close the connection; the next question opens another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            _quietly(connection.close)
+
+    def _ask(self, question: Callable[[Any], Told]) -> Told:
+        try:
+            if self._connection is None or not self._connection.isAlive():
+                self.close()
+                self._connection = libvirt.open(self._uri)
+            return question(self._connection)
+        except libvirt.libvirtError as error:
+            self.close()
+            raise HostUnreadable(f"libvirt at {self._uri}: {error}") from error
+
+
+def _machine(connection: Any) -> Machine:
+    capabilities = read_capabilities(connection.getCapabilities())
+    _, online, _ = connection.getCPUMap()
+    return Machine(
+        capabilities,
+        connection.getInfo()[1],
+        frozenset(cpu for cpu, is_online in enumerate(online) if is_online),
+        _cpu_features(connection, capabilities),
+    )
+
+
+def _cpu_features(connection: Any, capabilities: Capabilities) -> frozenset[str]:
+    """What the CPU model that guests get by default can do, or else the host's."""
+    model = _quietly(lambda: read_host_model(connection.getDomainCapabilities()))
+    cpu = model or capabilities.cpu
+    if cpu is None:
+        return frozenset()
+    # Features that are part of the model are named only when asked for.
+    whole = _quietly(
+        lambda: connection.baselineCPU([cpu], libvirt.VIR_CONNECT_BASELINE_CPU_EXPAND_FEATURES)
+    )
+    return read_cpu_features(whole or cpu)
+
+
+def _mdev_devices(connection: Any) -> tuple[list[MdevParent], list[Mdev]]:
+    parents, mdevs = [], []
+    for device in connection.listAllDevices(
+        libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_MDEV_TYPES
+        | libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_MDEV
+    ):
+        text = _quietly(device.XMLDesc)
+        match read_node_device(text) if text else None:
+            case MdevParent() as parent:
+                parents.append(parent)
+            case Mdev() as mdev:
+                mdevs.append(mdev)
+    return parents, mdevs
+
+
+def _guests(connection: Any) -> list[Guest]:
+    guests = []
+    for domain in connection.listAllDomains():
+        is_running = _quietly(domain.isActive)
+        if (text := _quietly(domain.XMLDesc)) is not None:
+            guests.append(read_guest(text, is_running=bool(is_running)))
+    return guests
+
+
+def _quietly(question: Callable[[], Told]) -> Told | None:
+    """An answer, or None where libvirt has none: of something that has gone, or not supported."""
+    try:
+        return question()
+    except libvirt.libvirtError as error:
+        LOG.debug("libvirt does not answer: %s", error)
+        return None
