@@ -64,6 +64,7 @@ $(VENV)/.runtime: $(BUILT_FROM) | $(BIN)/python
 $(VENV)/.development: $(BUILT_FROM) | $(BIN)/python
 	@echo "Installing berth and what its tests and documentation need into $(VENV)"
 	@$(PIP_INSTALL) -e '.[dev,docs]'
+	@bash tools/libvirt_binding.sh $(BIN)/python
 	@touch $@ $(VENV)/.runtime
 
 $(BIN)/python:

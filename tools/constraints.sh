@@ -40,5 +40,8 @@ list_new() {
     install keystone
     printf '\n# keystone, which the tests start\n'
     list_new
+    install -e '.[libvirt]'
+    printf '\n# berth[libvirt]\n'
+    list_new
 } >"$scratch/constraints.txt"
 mv "$scratch/constraints.txt" constraints.txt
