@@ -126,6 +126,29 @@ def test_a3_a_stopped_guest_does_not_hold_up_the_others(
     assert str(untold) in caplog.text
 
 
+def test_a_guest_with_fewer_devices_than_it_holds_is_left_too(stage: Stage) -> None:
+    """Room for all that it holds is kept, whichever device it has lost."""
+    stage.show(BEFORE)
+    host = driver(gpu_host({**ALL, "i2": "85"}))
+    start(stage, host)
+    assert [(one.consumer, one.amount) for one in host.untold] == [(I2, 2)]
+    assert host.untold[0].why == "its guest has only 1 on pci_0000_85_00_0"
+    assert "VGPU=4(reserved:2,max:4)" in stage.picture()
+
+
+def test_what_is_held_of_a_gpu_already_does_not_count_twice(stage: Stage) -> None:
+    """A guest that was left on the root, and has got a vGPU of a GPU since."""
+    stage.show(
+        f"""
+        cn1  {STOCKS}  VGPU=1  {TRAITS}
+          cn1_pci_0000_84_00_0  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
+        i1: cn1 VGPU=1, cn1_pci_0000_84_00_0 VGPU=1
+        """
+    )
+    start(stage, driver(gpu_host({"i1": "84 85"})))
+    assert "i1: cn1_pci_0000_84_00_0 VGPU=1, cn1_pci_0000_85_00_0 VGPU=1" in stage.picture()
+
+
 def test_an_untold_guest_moves_at_a_later_start(stage: Stage) -> None:
     """Until then the passes go on, and what is kept free stays so; then nothing is left over."""
     stage.show(BEFORE)

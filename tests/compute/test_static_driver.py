@@ -10,6 +10,7 @@ from textwrap import dedent
 import pytest
 
 from berth.compute import ReshapeFailed, ReshapeNeeded
+from berth.compute.drivers import load_driver
 from berth.compute.drivers.static import StaticDriver, read_declaration
 from berth.compute.errors import BadConfiguration
 from tests.compute.reporting import periodic, start
@@ -144,17 +145,24 @@ def test_a_child_with_anothers_below_it_stays(
     stage: Stage, host: YamlHost, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nobody's provider goes with ours; that is said, once."""
-    host.write("children: [{name: board}]")
+    host.write("children: [{name: board, inventories: {PGPU: {total: 1}}}]")
     start(stage, host.driver)
     parent = provider_uuid("board-agent")
     body = {"name": "agent", "uuid": parent, "parent_provider_uuid": stage.uuid_of("board")}
     stage.transport.request("/resource_providers", "POST", microversion="1.36", json=body)
     host.write("{}")
     for _ in range(2):
-        assert not periodic(stage, host.driver)
+        periodic(stage, host.driver)
     assert [record.getMessage() for record in caplog.records if "stays" in record.message] == [
-        "board is not in the file any more, and stays, since agent stands below it"
+        "board left the file; it stays, without inventory, since agent is below it"
     ]
+    assert stage.picture() == drawn(
+        """
+        cn1
+          board  CUSTOM_OWNER_BERTH
+            agent
+        """
+    )
 
 
 def test_a_broken_file_is_told_once_and_the_good_one_stays(
@@ -271,6 +279,7 @@ def test_who_fits_nowhere_is_spread_and_who_cannot_be_is_told(stage: Stage, host
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("", "providers.yaml: is empty; where no provider is meant, it must say {}"),
         ("[1]", "providers.yaml: is [1], and must be a mapping with some of the keys inventories"),
         ("a: [", "providers.yaml, line 1: "),
         ("traits: []\ntraits: []", "line 2: the key traits stands there twice"),
@@ -328,6 +337,22 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(BadConfiguration) as refused:
         read_declaration(path)
     assert len(refused.value.faults) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "The static driver: file must say where the YAML file is"),
+        ({"file": "a.yaml"}, "The static driver, file: 'a.yaml' must be a path from /"),
+        ({"file": "/a", "stat": "/b"}, "has no option 'stat'; there are file, state"),
+    ],
+)
+def test_an_option_that_cannot_be_meant_is_told(options: dict[str, object], said: str) -> None:
+    """The driver is found by its name, and refuses what it does not know."""
+    assert load_driver("static", {"file": "/a.yaml"})
+    with pytest.raises(BadConfiguration) as refused:
+        load_driver("static", options)
+    assert said in str(refused.value)
 
 
 def test_a_lost_note_is_told(stage: Stage, host: YamlHost) -> None:

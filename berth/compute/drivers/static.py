@@ -226,10 +226,12 @@ class StaticDriver:
             below = [tree.data(one).name for one in tree.get_provider_uuids(uuid) if one != uuid]
             if not below:
                 tree.remove(uuid)
-            elif uuid not in self._said:
+                continue
+            tree.update_inventory(uuid, {})
+            if uuid not in self._said:
                 self._said.add(uuid)
                 LOG.warning(
-                    "%s is not in the file any more, and stays, since %s stands below it",
+                    "%s left the file; it stays, without inventory, since %s is below it",
                     data.name,
                     ", ".join(below),
                 )
@@ -295,7 +297,11 @@ def read_declaration(path: Path) -> Declaration:
         BadConfiguration: with everything that is wrong with it.
     """
     document = Document(path)
-    body = document.mapping(document.load(), "", keys=_FILE_KEYS)
+    said = document.load()
+    if said is None:
+        # Perhaps somebody is just writing it.
+        document.fault("", "is empty; where no provider is meant, it must say {}")
+    body = document.mapping(said, "", keys=_FILE_KEYS)
     providers = tuple(_read_providers(document, body))
     _refuse_doubles(document, providers)
     moves = tuple(_read_moves(document, body.get("moves"), providers))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -119,8 +120,7 @@ def _mdev_devices(connection: Any) -> tuple[list[MdevParent], list[Mdev]]:
         libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_MDEV_TYPES
         | libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_MDEV
     ):
-        text = _quietly(device.XMLDesc)
-        match read_node_device(text) if text else None:
+        match _read(read_node_device, _quietly(device.XMLDesc)):
             case MdevParent() as parent:
                 parents.append(parent)
             case Mdev() as mdev:
@@ -131,10 +131,19 @@ def _mdev_devices(connection: Any) -> tuple[list[MdevParent], list[Mdev]]:
 def _guests(connection: Any) -> list[Guest]:
     guests = []
     for domain in connection.listAllDomains():
-        is_running = _quietly(domain.isActive)
-        if (text := _quietly(domain.XMLDesc)) is not None:
-            guests.append(read_guest(text, is_running=bool(is_running)))
+        read = partial(read_guest, is_running=bool(_quietly(domain.isActive)))
+        if (guest := _read(read, _quietly(domain.XMLDesc))) is not None:
+            guests.append(guest)
     return guests
+
+
+def _read(reader: Callable[[str], Told], text: str | None) -> Told | None:
+    """What one document says; an odd one is left out, so that it does not hide all others."""
+    try:
+        return None if text is None else reader(text)
+    except (HostUnreadable, ValueError) as error:
+        LOG.warning("One of libvirt's documents is left out: %s: %.200s", error, text)
+        return None
 
 
 def _quietly(question: Callable[[], Told]) -> Told | None:

@@ -11,6 +11,7 @@ Source: spec/compute-side.md 4.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, Final
 
@@ -179,7 +180,7 @@ class LibvirtDriver:
         offered = {gpu.resource_class for gpu in gpus if gpu.total}
         for name in offered & root.inventory.keys():
             record = root.inventory[name]
-            if not self._left.get((root.uuid, name)) == record["total"] == record["reserved"]:
+            if not self._left.get((root.uuid, name)) == record["total"] == record.get("reserved"):
                 return True
         return False
 
@@ -217,10 +218,7 @@ class LibvirtDriver:
             placing = teller.place(
                 held_of(allocations, root, name),
                 some,
-                used={
-                    device: sum(held_of(allocations, child, name).values())
-                    for device, child in children.items()
-                },
+                held_of_gpus=_held_of_gpus(allocations, children, name),
                 elsewhere=_holding_outside(allocations, own, name),
             )
             for consumer, parts in placing.parts.items():
@@ -342,6 +340,17 @@ def _gpu_children(tree: ProviderTree, root: ProviderData) -> list[ProviderData]:
         for data in _own_children(tree, root)
         if _NUMA_TRAIT not in data.traits and data.name.startswith(f"{root.name}_")
     ]
+
+
+def _held_of_gpus(
+    allocations: Allocations, children: Mapping[str, str], name: str
+) -> dict[str, Counter[str]]:
+    """By consumer, what it holds of the children of devices."""
+    held: dict[str, Counter[str]] = {}
+    for device, child in children.items():
+        for consumer, amount in held_of(allocations, child, name).items():
+            held.setdefault(consumer, Counter())[device] = amount
+    return held
 
 
 def _holding_outside(allocations: Allocations, own: Set[str], name: str) -> set[str]:

@@ -122,7 +122,7 @@ class Teller:
         held: Mapping[str, int],
         gpus: Sequence[GPU],
         *,
-        used: Mapping[str, int],
+        held_of_gpus: Mapping[str, Counter[str]],
         elsewhere: Set[str],
     ) -> Placing:
         """Tell where the consumers of a resource class are.
@@ -130,12 +130,12 @@ class Teller:
         Args:
             held: by consumer, what it holds of the root.
             gpus: those of the class; at least one.
-            used: by device, what others hold of it already.
+            held_of_gpus: by consumer, what it holds of which GPU already.
             elsewhere: consumers that hold some of the class on other hosts, too.
 
         Raises:
-            ReshapeFailed: guests have more or fewer devices than is held; an assumption names no
-                GPU; or there would be no room left for those that cannot be told.
+            ReshapeFailed: guests have more devices than is held; an assumption names no GPU; or
+                there would be no room left for those that cannot be told.
         """
         resource_class = gpus[0].resource_class
         parts: dict[str, Mapping[str, int]] = {}
@@ -145,6 +145,8 @@ class Teller:
         for consumer, amount in held.items():
             guest = self._guest_of(consumer)
             devices = self._devices_of(guest, gpus)
+            for holder in {consumer, guest} & held_of_gpus.keys():
+                devices -= held_of_gpus[holder]
             is_sure = claims[guest] == 1
             if is_sure and devices.total() == amount:
                 parts[consumer] = devices
@@ -153,17 +155,17 @@ class Teller:
                 parts[consumer] = {device: amount}
                 if device not in {gpu.device for gpu in gpus}:
                     faults.append(_no_such_gpu(consumer, device, gpus))
-            elif is_sure and devices:
+            elif is_sure and devices.total() > amount:
                 faults.append(_mismatch(consumer, amount, devices, gpus))
             else:
-                why, remedy = self._why(guest, consumer in elsewhere, claims[guest] > 1)
+                why, remedy = self._why(guest, devices, consumer in elsewhere, not is_sure)
                 last = _ASSUME.format(consumer=consumer, device=gpus[0].device)
                 untold.append(Untold(consumer, resource_class, amount, why, f"{remedy}, {last}"))
         if faults:
             raise ReshapeFailed("; ".join([*faults, *map(str, untold)]))
-        taken = Counter(used)
-        for part in parts.values():
-            taken.update(part)
+        taken: Counter[str] = Counter()
+        for of_one in [*held_of_gpus.values(), *parts.values()]:
+            taken.update(of_one)
         return Placing(parts, tuple(untold), _keep_free(untold, gpus, taken))
 
     def _guest_of(self, consumer: str) -> str:
@@ -174,13 +176,17 @@ class Teller:
         devices = self._devices.get(guest, Counter())
         return Counter({device: count for device, count in devices.items() if device in names})
 
-    def _why(self, guest: str, is_elsewhere: bool, is_claimed_twice: bool) -> tuple[str, str]:
+    def _why(
+        self, guest: str, devices: Counter[str], is_elsewhere: bool, is_claimed_twice: bool
+    ) -> tuple[str, str]:
         """Why nothing can be told of a consumer, and what may help."""
         if is_claimed_twice:
             return (
                 "an instance and its migration both hold some on this host",
                 "end the migration",
             )
+        if devices:
+            return f"its guest has only {_listed(devices)}", "correct what it holds"
         if guest in self._guests and not self._guests[guest].is_running:
             return "its guest is stopped and has no mediated device", "start the guest"
         if guest in self._guests:
@@ -223,12 +229,15 @@ def _keep_free(
 
 
 def _mismatch(consumer: str, amount: int, devices: Counter[str], gpus: Sequence[GPU]) -> str:
-    where = ", ".join(f"{count} on {device}" for device, count in sorted(devices.items()))
     return (
         f"consumer {consumer} holds {amount} {gpus[0].resource_class}, and its guest has "
-        f"{devices.total()}: {where}; correct what it holds, "
+        f"{devices.total()}: {_listed(devices)}; correct what it holds, "
         f"{_ASSUME.format(consumer=consumer, device=min(devices))}"
     )
+
+
+def _listed(devices: Counter[str]) -> str:
+    return ", ".join(f"{count} on {device}" for device, count in sorted(devices.items()))
 
 
 def _no_such_gpu(consumer: str, device: str, gpus: Sequence[GPU]) -> str:

@@ -182,7 +182,7 @@ def _cell(element: ElementTree.Element) -> Cell:
     memory = element.find("memory")
     kib = 0.0
     if memory is not None:
-        kib = int(memory.text or "0") * _UNITS[memory.get("unit", "KiB")]
+        kib = int(memory.text or "0") * _UNITS.get(memory.get("unit", ""), 1)
     return Cell(
         id=int(element.get("id", "0")),
         cpus=frozenset(int(cpu.get("id", "0")) for cpu in element.findall("cpus/cpu")),
