@@ -237,6 +237,41 @@ def test_a_libvirt_that_does_not_answer_is_said(stage: Stage) -> None:
         start(stage, load_driver("libvirt", {"uri": "test:///nowhere"}))
 
 
+def test_an_odd_guest_does_not_hide_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    """A definition that cannot be read is left out, with a warning; nobody else's is."""
+    connection = pytest.importorskip("berth.compute.drivers.libvirt.connection")
+
+    class Domain:
+        """A domain of libvirt, as far as it is asked."""
+
+        def __init__(self, text: str) -> None:
+            self.XMLDesc = lambda: text
+
+        def isActive(self) -> int:
+            """It runs."""
+            return 1
+
+    class Connection:
+        """A connection that lists two domains."""
+
+        def listAllDomains(self) -> list[Domain]:
+            """One of them odd."""
+            good = domain_xml(consumer_uuid("i1"))
+            return [Domain(good.replace("<vcpu>", "<")), Domain(good)]
+
+    (guest,) = connection._guests(Connection())
+    assert guest.uuid == consumer_uuid("i1")
+    assert "One of libvirt's documents is left out" in caplog.text
+
+
+def test_a_disk_that_is_not_there_is_told(stage: Stage) -> None:
+    """With the option that names it."""
+    pytest.importorskip("libvirt")
+    options = {"uri": "test:///default", "disk": "/nowhere"}
+    with pytest.raises(HostUnreadable, match="disk: /nowhere cannot be looked at: No such file"):
+        start(stage, load_driver("libvirt", options))
+
+
 def test_capabilities_of_libvirts_own_test_driver() -> None:
     """As recorded of libvirt 9.0."""
     read = read_capabilities((RECORDED / "test-default.xml").read_text())

@@ -153,6 +153,19 @@ def test_a_broken_change_leaves_the_last_good_one_in_force(
     assert host.config.problem
 
 
+def test_a_directory_that_is_not_there_is_told(stage: Stage, host: ConfiguredHost) -> None:
+    """It is a slip; and one that vanishes takes nothing with it."""
+    stage.show(WORLD)
+    host.directory.rmdir()
+    with pytest.raises(BadConfiguration, match="provider_config is not a directory"):
+        start(stage, host.driver)
+    host.directory.mkdir()
+    host.write(ADDITIONS)
+    start(stage, host.driver)
+    host.directory.rename(host.directory.with_name("elsewhere"))
+    assert not periodic(stage, host.driver)
+
+
 def test_entries_about_others_are_left_out(
     stage: Stage, host: ConfiguredHost, caplog: pytest.LogCaptureFixture
 ) -> None:

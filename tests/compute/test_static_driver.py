@@ -12,7 +12,8 @@ import pytest
 from berth.compute import ReshapeFailed, ReshapeNeeded
 from berth.compute.drivers import load_driver
 from berth.compute.drivers.static import StaticDriver, read_declaration
-from berth.compute.errors import BadConfiguration
+from berth.compute.drivers.watched import Watched
+from berth.compute.errors import BadConfiguration, Refused
 from tests.compute.reporting import periodic, start
 from tests.compute.stage import Stage, drawn
 from tests.worlds import aggregate_uuid, provider_uuid
@@ -186,6 +187,50 @@ def test_a_broken_file_is_told_once_and_the_good_one_stays(
     assert periodic(stage, host.driver)
     assert str(host.driver.problem) == "None"
     assert stage.picture() == drawn("    cn1")
+
+
+def test_a_change_while_the_file_is_read_is_seen_later(tmp_path: Path) -> None:
+    """At the next look: what was read is compared with the file as it was before."""
+    path = tmp_path / "file"
+    path.write_text("1")
+
+    def read(_: object) -> str:
+        text = path.read_text()
+        if text == "1":
+            path.write_text("two")
+        return text
+
+    watched = Watched(lambda: [path], read)
+    assert [watched.value(), watched.value(), watched.value()] == ["1", "two", "two"]
+
+
+def test_what_somebody_holds_does_not_go(stage: Stage, host: YamlHost) -> None:
+    """A child, or a class: the pass is refused, and the tree stays, until nobody holds of it."""
+    host.write("children: [{name: gpu0, inventories: {PGPU: {total: 1}}}]")
+    start(stage, host.driver)
+    stage.hold("i1", "gpu0 PGPU=1")
+    before = stage.picture()
+    for text in ("{}", "children: [{name: gpu0}]"):
+        host.write(text)
+        with pytest.raises(Refused, match=stage.uuid_of("gpu0")):
+            periodic(stage, host.driver)
+        assert stage.picture() == before
+    stage.hold("i1", "")
+    host.write("{}")
+    periodic(stage, host.driver)
+    assert stage.picture() == drawn("    cn1")
+
+
+def test_one_file_does_for_many_nodes(stage: Stage, host: YamlHost) -> None:
+    """What is noted of one is not taken from another."""
+    stage.show("    cn2  CUSTOM_RACK_7")
+    host.write(HOST)
+    for node in ("cn1", "cn2"):
+        start(stage, host.driver, node)
+    host.write("{}")
+    for node in ("cn1", "cn2"):
+        periodic(stage, host.driver, node)
+    assert stage.picture() == drawn("    cn1\n    cn2  CUSTOM_RACK_7")
 
 
 def test_a_class_moves_to_other_providers_with_its_allocations(

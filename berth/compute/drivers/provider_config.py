@@ -83,7 +83,11 @@ class ProviderConfig:
     """
 
     def __init__(self, directory: Path, owned: Path) -> None:
-        self._files = Watched(lambda: sorted(directory.glob("*.yaml")), read_additions)
+        # The directory itself is watched too: one that is not there says something else than none.
+        self._files = Watched(
+            lambda: [directory, *sorted(directory.glob("*.yaml"))],
+            lambda found: _read_directory(directory, found[1:]),
+        )
         self._owned = OwnedFile(owned)
         #: Entries whose provider was not there, of which that was said.
         self._said: set[str] = set()
@@ -201,6 +205,12 @@ def _apply_to(tree: ProviderTree, uuid: str, addition: Addition | None, noted: P
 
 
 # --- Reading the files ----------------------------------------------------------------------------
+
+
+def _read_directory(directory: Path, files: Sequence[Path]) -> tuple[Addition, ...]:
+    if not directory.is_dir():
+        raise BadConfiguration([f"{directory} is not a directory"])
+    return read_additions(files)
 
 
 def read_additions(files: Sequence[Path]) -> tuple[Addition, ...]:

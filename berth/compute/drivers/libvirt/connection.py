@@ -70,7 +70,9 @@ class LibvirtHost:
         try:
             found = os.statvfs(directory)
         except OSError as error:
-            raise HostUnreadable(f"{directory}: {error.strerror}") from error
+            raise HostUnreadable(
+                f"The libvirt driver, disk: {directory} cannot be looked at: {error.strerror}"
+            ) from error
         return found.f_frsize * found.f_blocks // _GIB
 
     def close(self) -> None:
