@@ -114,6 +114,11 @@ class Stage:
         """The generation of the provider with a name."""
         return int(self._listed(name)["generation"])
 
+    def used(self, uuid: str) -> dict[str, int]:
+        """What is used of a provider, by resource class."""
+        usages: dict[str, int] = self._get(f"/resource_providers/{uuid}/usages")["usages"]
+        return usages
+
     def picture(self) -> str:
         """The providers and consumers that the service has, drawn."""
         listed = sorted(self._providers(), key=lambda data: data["name"])

@@ -162,6 +162,29 @@ def test_an_untold_guest_moves_at_a_later_start(stage: Stage) -> None:
     assert stage.picture() == drawn(AFTER)
 
 
+def test_what_was_kept_for_one_that_has_gone_is_given_out_again(stage: Stage) -> None:
+    """Where the use is known, that needs no start."""
+    stage.show(BEFORE + "    i4: cn1 VGPU=1\n")
+    host = driver(gpu_host(ALL, stopped="i3"))
+    host.used = stage.used
+    start(stage, host)
+    assert "VGPU=2(reserved:2,max:2)" in stage.picture()
+    stage.hold("i4", "")
+    periodic(stage, host)
+    assert "VGPU=1(reserved:1,max:1)" in stage.picture()
+    assert "84_00_0  VGPU=4(reserved:1,max:4)" in stage.picture()
+    stage.hold("i3", "cn1 VCPU=2")
+    periodic(stage, host)
+    assert stage.picture() == world_after(
+        """
+        i1: cn1 VCPU=2, cn1_pci_0000_84_00_0 VGPU=1
+        i2: cn1 VCPU=2, cn1_pci_0000_84_00_0 VGPU=2
+        i3: cn1 VCPU=2
+        """
+    )
+    assert not periodic(stage, host)
+
+
 def test_an_operator_says_where_an_untold_guest_is(stage: Stage) -> None:
     """By the device's PCI address, or libvirt's name of it; one that is none is refused."""
     stage.show(BEFORE)
@@ -258,6 +281,20 @@ def test_a_gpu_that_is_not_seen_keeps_its_provider(
     periodic(stage, host)
     assert stage.picture() == drawn(AFTER)
     assert not host.problems
+
+
+def test_a_gpu_that_is_gone_goes_where_nobody_holds_of_it(stage: Stage) -> None:
+    """Where the use is known; else its provider waits for somebody to delete it."""
+    seen = gpu_host({})
+    host = driver(seen)
+    host.used = stage.used
+    start(stage, host)
+    stage.hold("i1", "cn1_pci_0000_84_00_0 VGPU=1")
+    seen.node_devices = []
+    periodic(stage, host)
+    picture = stage.picture()
+    assert "cn1_pci_0000_84_00_0  VGPU=4(reserved:4,max:4)" in picture
+    assert "85_00_0" not in picture
 
 
 def test_without_any_gpu_the_vgpus_stay_on_the_root(stage: Stage) -> None:

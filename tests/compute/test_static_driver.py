@@ -155,7 +155,7 @@ def test_a_child_with_anothers_below_it_stays(
     for _ in range(2):
         periodic(stage, host.driver)
     assert [record.getMessage() for record in caplog.records if "stays" in record.message] == [
-        "board left the file; it stays, without inventory, since agent is below it"
+        "board left the file; it stays and offers nothing more, since agent is below it"
     ]
     assert stage.picture() == drawn(
         """
@@ -219,6 +219,30 @@ def test_what_somebody_holds_does_not_go(stage: Stage, host: YamlHost) -> None:
     host.write("{}")
     periodic(stage, host.driver)
     assert stage.picture() == drawn("    cn1")
+
+
+def test_where_the_use_is_known_a_held_child_waits(
+    stage: Stage, host: YamlHost, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing more of it is given out, everything else goes on, and it goes when it is free."""
+    host.driver.used = stage.used
+    host.write("children: [{name: gpu0, inventories: {PGPU: {total: 2}, CUSTOM_X: {total: 1}}}]")
+    start(stage, host.driver)
+    stage.hold("i1", "gpu0 PGPU=1")
+    host.write("traits: [CUSTOM_RACK_7]")
+    for _ in range(2):
+        periodic(stage, host.driver)
+    assert stage.picture() == drawn(
+        """
+        cn1  CUSTOM_RACK_7
+          gpu0  PGPU=2(reserved:2)  CUSTOM_OWNER_BERTH
+        i1: gpu0 PGPU=1
+        """
+    )
+    assert caplog.text.count("gpu0 left the file; it stays and offers nothing more") == 1
+    stage.hold("i1", "")
+    periodic(stage, host.driver)
+    assert stage.picture() == drawn("    cn1  CUSTOM_RACK_7")
 
 
 def test_one_file_does_for_many_nodes(stage: Stage, host: YamlHost) -> None:

@@ -22,12 +22,12 @@ nothing else.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from berth.compute.drivers.first_fit import Target, move_by_first_fit
+from berth.compute.drivers.first_fit import Target, held_of, move_by_first_fit
 from berth.compute.drivers.owned import (
     OWNER_TRAIT,
     OwnedFile,
@@ -153,6 +153,8 @@ class StaticDriver:
         self._owned = OwnedFile(owned)
         #: What was warned of, so that it is not said in every pass.
         self._said: set[str] = set()
+        #: Tells what is used of a provider, by resource class; None: known only at a reshape.
+        self.used: Callable[[str], Mapping[str, int]] | None = None
 
     @property
     def problem(self) -> BadConfiguration | None:
@@ -180,7 +182,7 @@ class StaticDriver:
             for move in moves:
                 assert allocations is not None, "a move was refused above without them"
                 _carry_out(move, provider_tree, allocations)
-            self._drop_others(set(uuids.values()), provider_tree, nodename)
+            self._drop_others(set(uuids.values()), provider_tree, nodename, allocations)
 
     def _fill(self, wanted: Declaration, uuids: Mapping[str, str], tree: ProviderTree) -> None:
         """Give every provider of the file its contents, and take back what is not there any more.
@@ -217,24 +219,49 @@ class StaticDriver:
                 take_from(tree, uuid, own)
                 owned[uuid] = own & parts_of(data)
 
-    def _drop_others(self, wanted: Set[str], tree: ProviderTree, nodename: str) -> None:
-        """Remove the driver's own children that the file does not name."""
+    def _drop_others(
+        self,
+        wanted: Set[str],
+        tree: ProviderTree,
+        nodename: str,
+        allocations: Allocations | None,
+    ) -> None:
+        """Remove the driver's own children that the file does not name.
+
+        One below which others' stand, or of which somebody is known to hold something, stays, and
+        offers nothing more.
+        """
         for uuid in reversed(tree.get_provider_uuids(nodename)):
             data = tree.data(uuid)
             if uuid in wanted or OWNER_TRAIT not in data.traits:
                 continue
             below = [tree.data(one).name for one in tree.get_provider_uuids(uuid) if one != uuid]
-            if not below:
+            held = {name for name in data.inventory if self._is_held(uuid, name, allocations)}
+            if not below and not held:
                 tree.remove(uuid)
                 continue
-            tree.update_inventory(uuid, {})
+            tree.update_inventory(
+                uuid,
+                {
+                    name: {**record, "reserved": record["total"]}
+                    for name, record in data.inventory.items()
+                    if name in held
+                },
+            )
             if uuid not in self._said:
                 self._said.add(uuid)
+                why = [f"{name} of it is held" for name in sorted(held)]
+                why += [f"{name} is below it" for name in below]
                 LOG.warning(
-                    "%s left the file; it stays, without inventory, since %s is below it",
+                    "%s left the file; it stays and offers nothing more, since %s",
                     data.name,
-                    ", ".join(below),
+                    ", ".join(why),
                 )
+
+    def _is_held(self, provider: str, name: str, allocations: Allocations | None) -> bool:
+        if allocations is not None:
+            return bool(held_of(allocations, provider, name))
+        return self.used is not None and bool(self.used(provider).get(name))
 
 
 def _is_ahead(move: Move, tree: ProviderTree) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final
 
 from berth.compute.drivers.first_fit import held_of, transfer
@@ -53,6 +53,8 @@ class LibvirtDriver:
         self._left: dict[tuple[str, str], int] = {}
         #: By provider, what the last move keeps free for them.
         self._kept_free: dict[str, int] = {}
+        #: Tells what is used of a provider, by resource class; None: known only at a reshape.
+        self.used: Callable[[str], Mapping[str, int]] | None = None
 
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
@@ -81,6 +83,8 @@ class LibvirtDriver:
             self._report_traits(provider_tree, root.uuid, machine)
             if allocations is not None:
                 self._move_vgpus(provider_tree, root.uuid, gpus, mdevs, allocations)
+            else:
+                self._release(provider_tree, root)
             problems = self._report_gpus(provider_tree, root, gpus, {one.name for one in parents})
         self._tell(problems)
 
@@ -180,7 +184,8 @@ class LibvirtDriver:
         offered = {gpu.resource_class for gpu in gpus if gpu.total}
         for name in offered & root.inventory.keys():
             record = root.inventory[name]
-            if not self._left.get((root.uuid, name)) == record["total"] == record.get("reserved"):
+            is_left = record["total"] == record.get("reserved")
+            if not is_left or record["total"] > self._left.get((root.uuid, name), 0):
                 return True
         return False
 
@@ -224,19 +229,28 @@ class LibvirtDriver:
             for consumer, parts in placing.parts.items():
                 to = {children[device]: part for device, part in parts.items()}
                 transfer(allocations, consumer, name, source=root, parts=to)
-            self._leave_on_root(tree, root, name, sum(one.amount for one in placing.untold))
+            self._left[root, name] = sum(one.amount for one in placing.untold)
+            self._leave_on_root(tree, root, name, self._left[root, name])
             self.untold += placing.untold
             for device, amount in placing.kept_free.items():
                 self._kept_free[children[device]] = amount
         for one in self.untold:
             LOG.warning("%s", one)
 
-    def _leave_on_root(self, tree: ProviderTree, root: str, name: str, amount: int) -> None:
+    @staticmethod
+    def _leave_on_root(tree: ProviderTree, root: str, name: str, amount: int) -> None:
         left = {cls: record for cls, record in tree.data(root).inventory.items() if cls != name}
         if amount:
             left[name] = {**_gpu_record(amount), "reserved": amount}
-            self._left[root, name] = amount
         tree.update_inventory(root, left)
+
+    def _release(self, tree: ProviderTree, root: ProviderData) -> None:
+        """Take from the root what was left there for consumers that have gone since."""
+        for name in sorted(root.inventory):
+            if self.used is not None and (root.uuid, name) in self._left:
+                held = self.used(root.uuid).get(name, 0)
+                if held < root.inventory[name]["total"]:
+                    self._leave_on_root(tree, root.uuid, name, held)
 
     def _report_gpus(
         self, tree: ProviderTree, root: ProviderData, gpus: Sequence[GPU], devices: Set[str]
@@ -244,21 +258,28 @@ class LibvirtDriver:
         """Give each GPU its child; what is wrong with some of them, as sentences.
 
         A GPU that is not seen, or that has nothing at the moment, keeps its child, and offers
-        nothing more: one look at a driver that is being loaded must not free what guests hold.
+        nothing more: one look at a driver that is being loaded must not free what guests hold. It
+        goes where nobody is known to hold any.
         """
         problems = []
+        inventory = tree.data(root.uuid).inventory
+        untold = {name: inventory.get(name, {}).get("total", 0) for _, name in self._left}
         names = {f"{root.name}_{gpu.device}": gpu for gpu in gpus}
         for name, gpu in names.items():
             if gpu.total:
                 child = _ensure_child(tree, name, root.uuid)
-                kept = min(self._kept_free.get(child, 0), gpu.total)
+                kept = min(
+                    self._kept_free.get(child, 0), gpu.total, untold.get(gpu.resource_class, 0)
+                )
+                untold[gpu.resource_class] = untold.get(gpu.resource_class, 0) - kept
                 record = {**_gpu_record(gpu.total), "reserved": kept}
                 tree.update_inventory(child, {gpu.resource_class: record})
         for data in _gpu_children(tree, root):
             device = data.name.removeprefix(f"{root.name}_")
             if data.name in names and names[data.name].total:
                 continue
-            if device in devices and data.name not in names:
+            is_free = self.used is not None and not any(self.used(data.uuid).values())
+            if data.name not in names and (device in devices or is_free):
                 _drop(tree, data.uuid)
                 continue
             what = "offers no mediated device" if device in devices else "is not there"
