@@ -49,3 +49,10 @@ def stage(service: Stage) -> Iterator[Stage]:
     """An empty service."""
     yield service
     service.clear()
+
+
+@pytest.fixture(scope="module")
+def service_in_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """A service for modules to which it is all one how it is reached."""
+    with _in_process(tmp_path_factory.mktemp("service")) as transport:
+        yield Stage(transport)

@@ -6,6 +6,7 @@ libvirt's own test driver is asked where its Python binding is installed (`berth
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -38,6 +39,13 @@ def stocks(stage: Stage, provider: str) -> str:
     """A provider's line of the picture: inventories and traits."""
     lines = (line.strip() for line in stage.picture().splitlines())
     return next(line for line in lines if line.split()[0] == provider)
+
+
+@pytest.fixture
+def stage(service_in_process: Stage) -> Iterator[Stage]:
+    """An empty service; what a driver does is the same however it is reached."""
+    yield service_in_process
+    service_in_process.clear()
 
 
 # --- Inventories ----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
@@ -69,6 +70,13 @@ class ConfiguredHost:
         beside = self.directory / "new"
         beside.write_text(META + dedent(text))
         beside.replace(self.directory / name)
+
+
+@pytest.fixture
+def stage(service_in_process: Stage) -> Iterator[Stage]:
+    """An empty service; what a driver does is the same however it is reached."""
+    yield service_in_process
+    service_in_process.clear()
 
 
 @pytest.fixture

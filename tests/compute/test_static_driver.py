@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
@@ -55,6 +56,13 @@ class YamlHost:
     def restart(self) -> None:
         """A driver that remembers nothing but what it noted."""
         self.driver = StaticDriver(self.path, self.owned)
+
+
+@pytest.fixture
+def stage(service_in_process: Stage) -> Iterator[Stage]:
+    """An empty service; what a driver does is the same however it is reached."""
+    yield service_in_process
+    service_in_process.clear()
 
 
 @pytest.fixture
