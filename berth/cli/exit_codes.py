@@ -35,6 +35,9 @@ class ExitCode(IntEnum):
     IN_USE = 10
     #: The service that a command speaks to does not answer, or refused what was asked.
     SERVICE = 11
+    #: What a host says of itself cannot be, or its tree could not take the shape that it is to
+    #: have; the service holds the old one.
+    HOST = 12
     #: A mistake in berth itself.
     INTERNAL = 70
     #: Stopped by Ctrl-C before there was anything to drain.

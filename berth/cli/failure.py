@@ -7,7 +7,12 @@ from contextlib import contextmanager
 from typing import Final
 
 from berth.cli.exit_codes import ExitCode
-from berth.compute.errors import BadConfiguration, ComputeError
+from berth.compute.errors import (
+    BadConfiguration,
+    BadProviderTree,
+    ComputeError,
+    ReshapeFailed,
+)
 from berth.config import ConfigurationError, Settings
 from berth.deploy import NotInThisRelease
 from berth.model.errors import BerthError, DatabaseUnavailable, SchemaError, UnsupportedDatabase
@@ -22,6 +27,8 @@ EXIT_CODES: dict[type, ExitCode] = {
     ConfigurationError: ExitCode.CONFIGURATION,
     BerthError: ExitCode.DATABASE,
     BadConfiguration: ExitCode.CONFIGURATION,
+    BadProviderTree: ExitCode.HOST,
+    ReshapeFailed: ExitCode.HOST,
     ComputeError: ExitCode.SERVICE,
 }
 

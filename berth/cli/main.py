@@ -14,6 +14,7 @@ import click
 from click.shell_completion import shell_complete
 
 import berth
+from berth.cli.agent import agent
 from berth.cli.audit import audit
 from berth.cli.completion import COMPLETION, PROGRAM, completion
 from berth.cli.config_show import config
@@ -43,6 +44,7 @@ cli.add_command(config)
 cli.add_command(policy)
 cli.add_command(user)
 cli.add_command(token)
+cli.add_command(agent)
 cli.add_command(audit)
 cli.add_command(completion)
 
