@@ -338,6 +338,8 @@ def test_keystone_guards_everything_but_the_version_document(tmp_path: Path) -> 
         f"[placement_database]\nconnection = sqlite:///{tmp_path}/berth.db\n"
         "[keystone_authtoken]\nwww_authenticate_uri = http://keystone.invalid:5000\n"
         "auth_type = password\nauth_url = http://keystone.invalid:5000\n"
+        "username = placement\npassword = secret\nproject_name = service\n"
+        "user_domain_name = Default\nproject_domain_name = Default\n"
     )
     with serving(tmp_path, "--config-file", str(path)) as service:
         client = Client.at(service.url).acting_as({})

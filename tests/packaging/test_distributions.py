@@ -134,7 +134,7 @@ def test_the_command_knows_its_version(clean: CleanEnvironment, tmp_path: Path) 
 
 
 #: What the extras bring, and berth does without until it is asked for.
-OF_EXTRAS = {"keystonemiddleware", "psycopg", "pymysql"}
+OF_EXTRAS = {"keystonemiddleware", "libvirt", "psycopg", "pymysql", "pynvml"}
 
 #: Prints where berth is, and the modules that any module of it would not find. Those left out run
 #: when they are imported.
