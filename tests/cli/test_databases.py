@@ -19,7 +19,7 @@ from tests.servers.statements import run
 
 SERVERS = pytest.mark.engines("postgresql", "mariadb")
 ALL = pytest.mark.engines("sqlite", "postgresql", "mariadb")
-COMMANDS = (("db", "version"), ("db", "upgrade"), ("serve", "--bind", "127.0.0.1:0"))
+COMMANDS = (("db", "version"), ("db", "upgrade"), ("serve",))
 
 
 def source_for(folder: Path, url: str) -> str:

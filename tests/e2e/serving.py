@@ -67,7 +67,9 @@ def environment(home: Path, **variables: str) -> dict[str, str]:
 def run_berth(
     home: Path, *arguments: str, variables: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a `berth` command to its end."""
+    """Run a `berth` command to its end; a service takes a free port, unless it is told another."""
+    if "serve" in arguments and "--bind" not in arguments:
+        arguments = (*arguments, "--bind", "127.0.0.1:0")
     return subprocess.run(
         [*BERTH, *arguments],
         env=environment(home, **(variables or {})),
