@@ -66,7 +66,7 @@ def answers_are_described(request: pytest.FixtureRequest) -> Iterator[None]:
 
 #: How many of its sets of parameters a test is run with on an engine, unless `--whole-api` asks for
 #: all: a file answers in a fraction of the time that a server takes, and a cluster takes longest.
-_SETS_MAX: Final = {"postgresql": 2, "mariadb": 2, "galera": 1}
+_SETS_MAX: Final = {"postgresql": 1, "mariadb": 1, "galera": 1}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

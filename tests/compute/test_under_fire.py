@@ -27,7 +27,7 @@ from tests.compute.stage import consumer_uuid
 from tests.compute.under_fire import GPUS, VCPUS, over_http, start
 from tests.e2e.serving import Service, serving
 
-ROUNDS = int(os.environ.get("BERTH_FIRE_ROUNDS", "8"))
+ROUNDS = int(os.environ.get("BERTH_FIRE_ROUNDS", "4"))
 
 #: Of so many rounds one kills the service instead of the host.
 SERVICE_EVERY = 4
