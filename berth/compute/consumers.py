@@ -16,7 +16,13 @@ from random import Random
 from typing import Any, Final
 
 from berth.compute.errors import Conflict, NotHeld, NotThere
-from berth.compute.service import CANDIDATES_VERSION, Service, named_path, provider_path
+from berth.compute.service import (
+    CANDIDATES_VERSION,
+    Service,
+    named_path,
+    provider_path,
+    with_all_below,
+)
 
 #: A consumer's allocations: providers' uuids, and of each `{"resources": {class: amount}}`.
 Held = dict[str, dict[str, Any]]
@@ -205,7 +211,7 @@ class ConsumerClient:
             Refused: somebody holds something of it.
         """
         listed = self.service.get("/resource_providers", in_tree=uuid)["resource_providers"]
-        going = _with_all_below(uuid, listed)
+        going = with_all_below(uuid, listed)
         for provider in going if cascade else ():
             held = self.service.get(provider_path(provider, "allocations"))["allocations"]
             for consumer in held:
@@ -259,11 +265,3 @@ def _parts(held: Mapping[str, Any]) -> Held:
 def _writable(held: Mapping[str, Any]) -> dict[str, Any]:
     """The rest of what is written with it."""
     return {name: held[name] for name in ("project_id", "user_id", "consumer_generation")}
-
-
-def _with_all_below(uuid: str, listed: list[dict[str, Any]]) -> list[str]:
-    """A provider and all below it, parents first."""
-    found = [uuid]
-    for above in found:
-        found += [one["uuid"] for one in listed if one["parent_provider_uuid"] == above]
-    return found

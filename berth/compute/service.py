@@ -10,7 +10,7 @@ Adapter: of a Keystone session, of a fixed endpoint and token, or of `berth.dire
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
 from urllib.parse import quote, urlencode
 
@@ -125,6 +125,17 @@ def provider_path(uuid: str, *rest: str) -> str:
 def named_path(collection: str, name: str) -> str:
     """The path of a trait, a resource class or a consumer."""
     return f"{collection}/{quote(name, safe='')}"
+
+
+def with_all_below(uuid: str, listed: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A provider and all below it, parents first, of those that the service has listed."""
+    children: dict[str | None, list[str]] = {}
+    for provider in listed:
+        children.setdefault(provider["parent_provider_uuid"], []).append(provider["uuid"])
+    found = [uuid]
+    for above in found:
+        found += children.get(above, ())
+    return found
 
 
 def _refusal(request: str, answer: Answer) -> Refused:

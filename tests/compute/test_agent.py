@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -48,10 +49,10 @@ class Night:
         return next(self._woken)
 
 
-def agent(trackers: Iterator[object], night: Night) -> Agent:
+def agent(trackers: Iterator[Any], night: Night) -> Agent:
     """An agent of one node, whose clock stands."""
     return Agent(
-        lambda: next(trackers),  # type: ignore[arg-type,return-value]
+        lambda: next(trackers),
         [node()],
         interval_s=INTERVAL_S,
         wait=night,

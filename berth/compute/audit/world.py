@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from berth.compute.errors import NotThere
 from berth.compute.provider_tree import SHARING_TRAIT
-from berth.compute.service import Service, named_path, provider_path
+from berth.compute.service import Service, named_path, provider_path, with_all_below
 
 #: The first microversion that says of what type consumers are.
 VERSION: Final = "1.38"
@@ -38,14 +38,7 @@ class World:
 
     def tree_of(self, root: str) -> list[str]:
         """The providers of a tree, parents before children."""
-        found = [root]
-        for above in found:
-            found += [
-                uuid
-                for uuid, provider in self.providers.items()
-                if provider["parent_provider_uuid"] == above
-            ]
-        return found
+        return with_all_below(root, self.providers.values())
 
     def hosts_of(self, consumer: str) -> set[str]:
         """The roots of the trees that a consumer holds something of; sharing ones are no hosts."""

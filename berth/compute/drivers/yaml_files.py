@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
@@ -20,22 +21,18 @@ import yaml
 
 from berth.compute.errors import BadConfiguration
 from berth.model import names
-from berth.model.inventory import MAX_INT
+from berth.model.inventory import MAX_INT, Inventory
 from berth.model.standard import STANDARD_CLASSES, STANDARD_TRAITS
 
 #: The fields of an inventory record, with what the service takes for those that are left out.
-RECORD_DEFAULTS: Final[Mapping[str, int | float]] = {
-    "reserved": 0,
-    "min_unit": 1,
-    "max_unit": MAX_INT,
-    "step_size": 1,
-    "allocation_ratio": 1.0,
+_RECORD_DEFAULTS: Final[Mapping[str, int | float]] = {
+    name: value for name, value in asdict(Inventory(total=1)).items() if name != "total"
 }
 
 #: No single-precision number is larger.
 _RATIO_MAX: Final = 3.4e38
 
-_RECORD_FIELDS: Final = ("total", *RECORD_DEFAULTS)
+_RECORD_FIELDS: Final = ("total", *_RECORD_DEFAULTS)
 
 
 class Document:
@@ -166,7 +163,7 @@ class Document:
             self.fault(at, "total is missing: how many there are")
         for name, amount in given.items():
             self._amount(name, amount, f"{at}.{name}")
-        record = {**RECORD_DEFAULTS, **given}
+        record = {**_RECORD_DEFAULTS, **given}
         if len(self.faults) == before and "total" in record:
             if record["reserved"] > record["total"]:
                 self.fault(
