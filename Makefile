@@ -11,7 +11,9 @@ ARGS ?=
 #: Processes that share the tests.
 JOBS ?= 2
 
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# In the environment, so that what builds berth is bound by it too.
+PIP_INSTALL := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check
 BUILT_FROM := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help

@@ -19,7 +19,7 @@ from sqlalchemy import select
 from bench.fleet import Fleet, Holding, Provider
 from bench.rows import Row, Rows, engine_of, rows_into
 from berth.store import schema
-from berth.store.database import open_database
+from berth.store.opening import open_database
 from berth.store.tables import (
     allocations,
     berth_usages,

@@ -14,6 +14,7 @@ from bench.claims import claim_cases, crowded_cases
 from bench.coherence import coherence_case
 from bench.engine import Question, engine_case
 from bench.flat import EVERY_HOST, FILTERED, LIMITS, flat_cases, limit_name
+from bench.hosts import hosts_cases
 from bench.memory import memory_case, warm_case
 from bench.nested import NESTED, nested_cases
 from bench.reads import full_read_cases, read_cases
@@ -25,7 +26,7 @@ from berth.candidates import SearchSettings
 
 SCENARIOS: Final = (
     *("flat", "nested", "sharing", "wide", "claims", "reads", "churn", "reshape"),
-    *("start", "memory", "coherence", "engine"),
+    *("hosts", "start", "memory", "coherence", "engine"),
 )
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
@@ -75,6 +76,8 @@ def _stages_of(size: int, workers: int) -> Iterator[Stage]:
         if size == min(SIZES):
             cases += [*read_cases(), *churn_cases(), *claim_cases(size), *reshape_cases()]
         yield Stage(fleet.flat(size), [*cases, warm_case()], [flat_engine, coherence_case()])
+        if size == min(SIZES):
+            yield Stage(fleet.flat(size), hosts_cases())
     in_bulk = size >= _NESTED_BULK_FROM
     nested_engine = engine_case("nested", _questions({"three groups": NESTED}))
     yield Stage(fleet.nested(size), nested_cases(), [nested_engine], in_bulk=in_bulk)

@@ -18,15 +18,14 @@ from typing import Final
 from wsgiref.types import WSGIApplication
 
 from oslo_config import cfg
-from oslo_log import log
 
-import berth
-from berth.api import log_format, operations
+from berth.api import operations
 from berth.api.app import create_app
 from berth.api.auth.htpasswd import parse_users
 from berth.api.auth.keystone import ask_keystone
 from berth.api.auth.token_file import parse_tokens
 from berth.api.auth.watched_file import read_credentials
+from berth.api.log_setup import set_up_logging as set_up_logging
 from berth.api.policy import check_readable, create_enforcer
 from berth.config import (
     ConfigurationError,
@@ -38,8 +37,9 @@ from berth.config import (
 from berth.index import Index
 from berth.model.errors import BerthError, DatabaseUnavailable, SchemaError
 from berth.store import schema
-from berth.store.database import Database, DatabaseOptions, open_database
+from berth.store.database import Database
 from berth.store.dialect import PoolOptions
+from berth.store.opening import DatabaseOptions, open_database
 
 LOG = logging.getLogger(__name__)
 
@@ -81,31 +81,13 @@ class SchemaNotReady(SchemaError):
     """The database has to be upgraded by its operator before it can be served."""
 
 
-def set_up_logging(conf: cfg.ConfigOpts) -> None:
-    """Start logging as `conf` says, for the whole process; where it says nothing, to stderr.
-
-    Raises:
-        ConfigurationError: a log file cannot be written, or log_config_append cannot be used.
-    """
-    if not (conf.log_file or conf.log_dir or conf.use_journal):
-        # COMPAT spec/operations.md 3.2: newer releases of oslo.log would take stdout.
-        conf.set_default("use_stderr", True)
-    try:
-        log.setup(conf, "berth", berth.__version__)
-        log_format.adopt(logging.getLogger().handlers)
-    except log.LogConfigError as error:
-        raise ConfigurationError(f"{error}") from error
-    except (OSError, TypeError) as error:  # the latter from a facility of syslog that there is not
-        raise ConfigurationError(f"cannot write the log as configured: {error}") from error
-
-
 def load_application(
     conf: cfg.ConfigOpts, *, authentication: Authentication | None = None, recount: bool = True
 ) -> WSGIApplication:
     """Build the whole application from a configuration.
 
     Args:
-        conf: parsed, with berth's options registered (`berth.config.register_opts`).
+        conf: parsed, with berth's options registered (`berth.config.options.register_opts`).
         authentication: the middleware that says who calls; none: the configured strategy's.
         recount: see `open_prepared`.
 
@@ -262,18 +244,15 @@ def open_prepared(settings: Settings, *, recount: bool = True) -> Database:
         _wait_for(db, settings.database)
         if settings.database.sync_on_startup or schema.is_empty(db):
             schema.upgrade(db, owner=owner_of(settings))
-        elif not schema.is_current(db):
-            raise SchemaNotReady(
-                f"the database {settings.database.masked_url} cannot be served: "
-                f"{schema.why_not_current(schema.versions_of(db))}"
-            )
-        elif recount and (wrong := schema.recount_usages(db)):
-            LOG.warning(
-                "%d sums of usage were wrong and have been counted anew: something else than berth "
-                "wrote to %s, which must not happen while berth serves",
-                wrong,
-                settings.database.masked_url,
-            )
+        else:
+            _refuse_other_schema(db, settings.database)
+            if recount and (wrong := schema.recount_usages(db)):
+                LOG.warning(
+                    "%d sums of usage were wrong and have been counted anew: something else than "
+                    "berth wrote to %s, which must not happen while berth serves",
+                    wrong,
+                    settings.database.masked_url,
+                )
         schema.sync_standard_names(db)
         if recount:
             schema.ensure_writable(db)
@@ -281,6 +260,31 @@ def open_prepared(settings: Settings, *, recount: bool = True) -> Database:
         db.dispose()
         raise
     return db
+
+
+def open_to_look(settings: Settings) -> Database:
+    """Open the configured database with a schema fit to serve from, and leave it as it is.
+
+    Raises:
+        SchemaNotReady: it has no such schema; not even an empty one is prepared.
+        DatabaseUnavailable: it cannot be reached.
+    """
+    db = open_store(settings, answer_s_max=_ANSWER_S_MAX, to_look_only=True)
+    try:
+        _wait_for(db, settings.database)
+        _refuse_other_schema(db, settings.database)
+    except BaseException:
+        db.dispose()
+        raise
+    return db
+
+
+def _refuse_other_schema(db: Database, database: DatabaseSettings) -> None:
+    if not schema.is_current(db):
+        raise SchemaNotReady(
+            f"the database {database.masked_url} cannot be served: "
+            f"{schema.why_not_current(schema.versions_of(db))}"
+        )
 
 
 def _wait_for(db: Database, database: DatabaseSettings) -> None:

@@ -35,7 +35,8 @@ from oslo_config import cfg
 from requests.structures import CaseInsensitiveDict
 
 from berth import deploy
-from berth.config import read_settings, register_opts
+from berth.config import read_settings
+from berth.config.options import register_opts
 
 TOKEN = "admin"
 ROLES = "admin,service"
@@ -55,10 +56,19 @@ class PlacementDirect:
             are not yet, and no value of it is changed. `[api]auth_strategy` does not matter here.
         latest_microversion: ask for the newest microversion where a call names none, instead of
             1.0.
+        to_look_only: leave the database as it is: nothing is prepared on entry, and whatever is
+            not a GET is a RuntimeError.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts, latest_microversion: bool = False) -> None:
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        latest_microversion: bool = False,
+        *,
+        to_look_only: bool = False,
+    ) -> None:
         self._conf = conf
+        self._to_look_only = to_look_only
         self._microversion = "latest" if latest_microversion else None
         self._open = ExitStack()
 
@@ -79,7 +89,7 @@ class PlacementDirect:
             register_opts(self._conf)
         settings = dataclasses.replace(read_settings(self._conf), auth_strategy="noauth2")
         deploy.check_supported(settings)
-        db = deploy.open_prepared(settings)
+        db = (deploy.open_to_look if self._to_look_only else deploy.open_prepared)(settings)
         self._open.callback(db.dispose)
         try:
             return self._adapter(deploy.build_application(settings, db))
@@ -102,7 +112,8 @@ class PlacementDirect:
         # Nothing of this session may ever reach the network: not a proxy, not another host.
         transport.trust_env = False
         transport.adapters.clear()
-        transport.mount(url, WSGITransport(application, PREFIX))
+        wsgi = WSGITransport(application, PREFIX, to_look_only=self._to_look_only)
+        transport.mount(url, wsgi)
         self._open.callback(transport.close)
         return adapter.Adapter(
             session.Session(auth=token_endpoint.Token(url, TOKEN), session=transport),
@@ -117,9 +128,12 @@ class PlacementDirect:
 class WSGITransport(requests.adapters.BaseAdapter):
     """A transport adapter of requests that calls a WSGI application instead of a socket."""
 
-    def __init__(self, application: WSGIApplication, prefix: str = "") -> None:
+    def __init__(
+        self, application: WSGIApplication, prefix: str = "", *, to_look_only: bool = False
+    ) -> None:
         super().__init__()
         self._application = application
+        self._to_look_only = to_look_only
         self._prefix = prefix
         self._closed = False
 
@@ -135,6 +149,10 @@ class WSGITransport(requests.adapters.BaseAdapter):
         """Call the application and wait for its whole answer; a socket's options mean nothing."""
         if self._closed:
             raise RuntimeError("the PlacementDirect that this client belongs to is closed")
+        if self._to_look_only and request.method != "GET":
+            raise RuntimeError(
+                f"{request.method} {request.url}: this PlacementDirect was opened to look only"
+            )
         head: dict[str, Any] = {}
         body = io.BytesIO()
 

@@ -28,7 +28,7 @@ pytest_plugins = ["tests.engines", "tests.fresh", "tests.server_option", "tests.
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An SQLite file with the schema and the standard names and nothing else, to be copied."""
     from berth.store import schema
-    from berth.store.database import DatabaseOptions, open_database
+    from berth.store.opening import DatabaseOptions, open_database
 
     path = tmp_path_factory.mktemp("prepared") / "berth.db"
     db = open_database(f"sqlite:///{path}", options=DatabaseOptions(synchronous=False))
@@ -41,7 +41,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def database(prepared: Path, tmp_path: Path) -> Iterator[Database]:
     """A database of the test's own, ready to serve, with nothing in it but the standard names."""
-    from berth.store.database import DatabaseOptions, open_database
+    from berth.store.opening import DatabaseOptions, open_database
 
     path = shutil.copy(prepared, tmp_path / "berth.db")
     db = open_database(f"sqlite:///{path}", options=DatabaseOptions(synchronous=False))

@@ -39,7 +39,7 @@ def fresh(engine: str, databases: Databases, prepared: Path) -> Fresh:
 
 def opened_at(url: str) -> Database:
     """The database of a URL; if it is a file, commits need not survive the machine."""
-    from berth.store.database import DatabaseOptions, open_database
+    from berth.store.opening import DatabaseOptions, open_database
 
     return open_database(url, options=DatabaseOptions(synchronous=False))
 

@@ -65,7 +65,7 @@ BELONGS_TO: dict[str, set[str]] = {
     "oslo_config": {"api", "cli", "config", "deploy", "direct", "wsgi"},
     "oslo_policy": {"api", "config"},
     "oslo_middleware": {"api", "config"},
-    "prometheus_client": {"api"},
+    "prometheus_client": {"api", "compute"},
     # Its options stand in [keystone_authtoken].
     "keystoneauth1": {"api", "compute", "config", "direct"},
     "keystonemiddleware": {"api", "config"},
@@ -102,7 +102,7 @@ class Module:
 
     @property
     def part(self) -> str:
-        """The part of the package that it belongs to: `store`, or `config` for `config.py`."""
+        """The part of the package that it belongs to: `store`, or `direct` for `direct.py`."""
         return self.path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
     @property

@@ -9,8 +9,9 @@ import pytest
 from oslo_config import cfg
 from oslo_middleware import cors
 
+import berth
 from berth import config
-from berth.config import ConfigurationError
+from berth.config import ConfigurationError, options
 
 #: Every option that berth itself reads, with its documented default.
 DOCUMENTED = {
@@ -114,7 +115,7 @@ def test_the_options_have_their_documented_defaults(home: Path) -> None:
 def test_the_state_path_is_where_berth_is_installed(home: Path) -> None:
     """`state_path` follows `pybasedir`."""
     conf = config.load()
-    assert conf.state_path == conf.pybasedir == str(Path(config.__file__).parent.parent)
+    assert conf.state_path == conf.pybasedir == str(Path(berth.__file__).parent.parent)
 
 
 def test_routes_stay_quiet_in_the_log(home: Path) -> None:
@@ -162,7 +163,7 @@ def test_a_file_of_the_original_is_read_as_it_stands(home: Path) -> None:
     assert settings.allocation_conflict_retry_count == 3
     assert settings.allocation_candidates_generation_strategy == "breadth-first"
     assert settings.incomplete_consumer_project_id == "nobody"
-    assert settings.incomplete_consumer_user_id == config.NOBODY
+    assert settings.incomplete_consumer_user_id == options.NOBODY
     assert settings.database.url == "sqlite:////srv/placement.db?a=1&b=2"
     assert settings.database.sqlite_synchronous is False
     assert settings.database.max_pool_size == 7
@@ -348,8 +349,8 @@ def test_passwords_are_masked(url: str, masked: str) -> None:
 def test_two_configurations_do_not_touch_each_other(home: Path) -> None:
     """Registering options changes no default of the libraries' own objects."""
     conf = cfg.ConfigOpts()
-    config.register_opts(conf)
-    config.register_opts(conf)
+    options.register_opts(conf)
+    options.register_opts(conf)
     other = cfg.ConfigOpts()
     other.register_opts(cors.OPTS, group="cors")
     other([], default_config_files=[], default_config_dirs=[])

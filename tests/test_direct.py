@@ -14,8 +14,8 @@ import requests
 from keystoneauth1 import exceptions
 from oslo_config import cfg
 
-from berth import config, deploy
-from berth.config import ConfigurationError
+from berth import deploy
+from berth.config import ConfigurationError, options
 from berth.direct import PlacementDirect
 
 MakeConf = Callable[[str], cfg.ConfigOpts]
@@ -27,7 +27,7 @@ def make_conf(tmp_path: Path) -> MakeConf:
 
     def make(name: str) -> cfg.ConfigOpts:
         conf = cfg.ConfigOpts()
-        config.register_opts(conf)
+        options.register_opts(conf)
         conf([], default_config_files=[], default_config_dirs=[])
         conf.set_override("connection", f"sqlite:///{tmp_path}/{name}.db", "placement_database")
         return conf
@@ -66,6 +66,29 @@ def test_an_empty_database_is_prepared_and_kept(make_conf: MakeConf) -> None:
         create_provider(client, "cn1")
     with PlacementDirect(conf) as client:
         assert names(client) == {"cn1"}
+
+
+def test_it_can_be_opened_to_look_only(make_conf: MakeConf) -> None:
+    """Nothing is prepared and nothing is sent that could write."""
+    conf = make_conf("a")
+    with PlacementDirect(conf) as client:
+        create_provider(client, "cn1")
+    with PlacementDirect(conf, to_look_only=True) as client:
+        assert names(client) == {"cn1"}
+        with pytest.raises(RuntimeError, match="to look only"):
+            client.post("/resource_providers", json={"name": "cn2"})
+        assert names(client) == {"cn1"}
+
+
+def test_an_empty_database_is_not_prepared_to_look(make_conf: MakeConf, tmp_path: Path) -> None:
+    """It stays as empty as it is."""
+    (tmp_path / "a.db").touch()
+    with (
+        pytest.raises(deploy.SchemaNotReady),
+        PlacementDirect(make_conf("a"), to_look_only=True),
+    ):
+        pass
+    assert (tmp_path / "a.db").stat().st_size == 0
 
 
 def test_the_default_microversion_is_the_oldest(make_conf: MakeConf) -> None:

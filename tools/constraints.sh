@@ -20,7 +20,9 @@ install() {
 
 # The names and versions installed now that earlier groups did not list.
 list_new() {
-    "$scratch/venv/bin/python" -m pip freeze --exclude-editable | sort --ignore-case >"$scratch/now"
+    # With --all, as setuptools builds berth; pip itself is the virtual environment's.
+    "$scratch/venv/bin/python" -m pip freeze --all --exclude-editable | grep -v '^pip==' |
+        sort --ignore-case >"$scratch/now"
     touch "$scratch/before"
     grep -vxFf "$scratch/before" "$scratch/now" || true
     cp "$scratch/now" "$scratch/before"

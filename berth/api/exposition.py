@@ -13,7 +13,7 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -84,13 +84,25 @@ class Exposition(Collector):
 
 
 def _counted(registry: CollectorRegistry, folder: str | None) -> Iterator[Metric]:
-    source: Collector = (
-        registry if folder is None else MultiProcessCollector(None, folder)  # type: ignore[no-untyped-call]
-    )
-    for metric in source.collect():
+    for metric in registry.collect() if folder is None else _shared(folder):
         # When a counter was made is of no use, and not known where processes share it.
         metric.samples = [one for one in metric.samples if not one.name.endswith("_created")]
         yield metric
+
+
+def _shared(folder: str) -> Iterable[Metric]:
+    """What all processes of a folder have counted.
+
+    A process that only begins to count, or was killed as it did, has a file with nothing in it,
+    which the library takes for a broken one.
+    """
+    begun = []
+    for path in Path(folder).glob("*.db"):
+        with suppress(FileNotFoundError):  # levels of one that has died
+            if path.stat().st_size:
+                begun.append(str(path))
+    metrics: Iterable[Metric] = MultiProcessCollector.merge(begun)  # type: ignore[no-untyped-call]
+    return metrics
 
 
 def _sums(snapshot: Snapshot, classes_max: int) -> Iterator[Metric]:
@@ -161,7 +173,8 @@ class _OfProcess(ProcessCollector):
     """As the library has it, where a service may see nothing of /proc but processes too."""
 
     def _boot_time(self) -> float:
-        return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+        # Whole seconds, as the kernel tells it: else it would be another at each look.
+        return float(round(time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)))
 
 
 def _started_at(metrics: list[Metric]) -> float:

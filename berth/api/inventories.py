@@ -15,10 +15,9 @@ from berth.api.paths import provider_uuid
 from berth.api.rendering import answer, answer_empty
 from berth.api.request import Request, Response, Services
 from berth.api.schemas import inventories as schemas
-from berth.api.schemas.fragments import ALLOCATION_RATIO_MAX
 from berth.model.errors import InvalidInput, InventoryCapacityInvalid
 from berth.model.ids import Generation, ProviderUUID
-from berth.model.inventory import MAX_INT, Inventory
+from berth.model.inventory import ALLOCATION_RATIO_MAX, MAX_INT, Inventory
 from berth.store import inventories as store
 
 RESERVED_MAY_EQUAL_TOTAL_SINCE = 26

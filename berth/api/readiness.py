@@ -49,10 +49,12 @@ class Readiness:
         with self._lock:
             look = self._look
             if look is None or look.done():
-                look = self._look = Future()
+                look = Future()
                 threading.Thread(
                     target=self._find_out, args=(look,), name="readiness", daemon=True
                 ).start()
+                # Not before: where no thread can be had, nobody would ever end it.
+                self._look = look
         try:
             found = look.result(self._answer_s_max)
         except TimeoutError:

@@ -3,11 +3,13 @@
 
 import logging
 import signal
-import threading
 import time
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
+from queue import Empty, SimpleQueue
 from random import Random
 from types import FrameType
 from typing import Final
@@ -15,27 +17,30 @@ from typing import Final
 import click
 
 from berth import config
+from berth.api.log_setup import set_up_logging
 from berth.cli import service_manager
-from berth.compute.agent import Agent, Woken
+from berth.cli.agent_endpoint import told_at
+from berth.cli.agent_options import AgentSource, of_agent
+from berth.cli.agent_plan import plan
+from berth.cli.agent_sample import sample
+from berth.cli.agent_show import show
+from berth.compute.adoption import take_over
+from berth.compute.agent import Agent, Orders, Woken
 from berth.compute.agent_config import (
-    DEFAULT_PATH,
     AgentConfig,
-    ServiceAccess,
-    read_agent_config,
 )
-from berth.compute.drivers import load_driver
-from berth.compute.drivers.provider_config import ProviderConfig, WithProviderConfig
-from berth.compute.errors import BadConfiguration
+from berth.compute.agent_report import AgentReport
 from berth.compute.report_client import ReportClient
-from berth.compute.service import Transport
-from berth.compute.tracker import Tracker
-from berth.compute.transports import with_plugin, with_token
-from berth.deploy import set_up_logging
+from berth.compute.state_lock import StateLock
+from berth.compute.tracker import Node, Tracker
+from berth.compute.transports import let_go, of_service
+from berth.compute.tree_watch import TreeWatch
+from berth.compute.undo import UndoNotes, new_undo_path
 
 LOG = logging.getLogger(__name__)
 
-#: Attempts of one report: conflicts with others are usual, and a service may be starting.
-_ATTEMPTS_MAX: Final = 10
+#: Attempts of one report: conflicts with others are usual, and answers get lost.
+_ATTEMPTS_MAX: Final = 5
 
 
 @click.group()
@@ -43,54 +48,85 @@ def agent() -> None:
     """Report what this host offers."""
 
 
+agent.add_command(plan)
+agent.add_command(sample)
+agent.add_command(show)
+
+
 @agent.command()
-@click.option(
-    "--config",
-    "path",
-    default=str(DEFAULT_PATH),
-    show_default=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="The agent's configuration.",
-)
-@click.option("--driver", metavar="NAME", help="Use this driver, whatever the configuration says.")
+@of_agent
 @click.option("--once", is_flag=True, help="Report once, as at a start, and end.")
+@click.option(
+    "--adopt",
+    is_flag=True,
+    help="Go on as the provider that has this host's name, where nobody holds anything of it.",
+)
 @click.pass_obj
-def run(debug: bool, path: Path, driver: str | None, once: bool) -> None:
+def run(debug: bool, agent_source: AgentSource, once: bool, adopt: bool) -> None:
     """Report this host when the agent starts, and again from time to time.
 
     At the start its tree may take a new shape, with what its consumers hold; what goes wrong there
-    ends the agent. SIGHUP reads the configuration again.
+    and does not pass by itself ends the agent. SIGHUP reads the configuration again.
     """
     set_up_logging(config.load(debug=debug))
     alarm = Alarm()
-    first = _read(path, driver)
-    node = first.node()
-    client = ReportClient(_transport(first.service))
+    first = _read(agent_source, adopt=adopt)
+    requests: Counter[str] = Counter()
+    lock = StateLock()
+    click.get_current_context().call_on_close(lock.close)
     made = Agent(
-        lambda: _tracker(client, _read(path, driver), alarm),
-        [node],
-        interval_s=first.interval_s,
+        lambda: _orders(_read(agent_source, adopt=adopt), alarm, requests, lock, is_once=once),
         wait=alarm.wait,
         clock=time.monotonic,
+        now=time.time,
         rng=Random(),
+        tell=service_manager.tell_starting,
     )
     alarm.set()
-    with suppress(KeyboardInterrupt):
-        made.start()
+    try:
+        with ExitStack() as stack:
+            if first.metrics_bind is not None and not once:
+                report = AgentReport(made, requests)
+                url = stack.enter_context(told_at(*first.metrics_bind, report))
+                LOG.info("Metrics are told at %s/metrics, and health at %s/healthz", url, url)
+            failed = made.start()
+            if once:
+                _tell_reported(made.nodes, failed)
+                return
+            service_manager.tell_ready(f"reports {_named(made.nodes)}")
+            made.run()
+    except KeyboardInterrupt:
+        # To be stopped is how an agent ends, and not how a report is done.
         if once:
+            click.echo("berth: broken off, not all is reported; run it again", err=True)
+            raise
+    service_manager.tell_stopping("the agent ends")
+
+
+def _tell_reported(nodes: Sequence[Node], failed: Mapping[str, Exception]) -> None:
+    for node in nodes:
+        if node.name not in failed:
             click.echo(f"{node.name} ({node.uuid}) is reported")
-            return
-        service_manager.tell_ready(f"reports {node.name} with the driver {first.driver}")
-        made.run()
-    service_manager.tell_stopping()
+    for error in failed.values():
+        raise error
+
+
+def _named(nodes: Sequence[Node]) -> str:
+    """The nodes by name where they are few."""
+    few = ", ".join(node.name for node in nodes[:3])
+    return few if len(nodes) <= 3 else f"{few} and {len(nodes) - 3} more"
 
 
 class Alarm:
-    """Wakes the agent on signals."""
+    """Wakes the agent on signals.
+
+    A handler runs between any two steps of what it interrupts, and would wait for ever for a lock
+    that is held there, as an Event has one; a SimpleQueue has none.
+    """
 
     def __init__(self) -> None:
-        self._woken = threading.Event()
+        #: Something is put in by every signal.
+        self._knocks: SimpleQueue[None] = SimpleQueue()
         self._stops = False
         self._reloads = False
 
@@ -101,9 +137,8 @@ class Alarm:
         signal.signal(signal.SIGHUP, self._reload)
 
     def wait(self, seconds: float) -> Woken:
-        """Wait, unless woken."""
-        self._woken.wait(seconds)
-        self._woken.clear()
+        """Wait, unless woken, and tell the service manager meanwhile that the agent goes on."""
+        self._sleep(seconds, lambda: self._stops or self._reloads)
         if self._stops:
             return Woken.TO_STOP
         if self._reloads:
@@ -117,44 +152,48 @@ class Alarm:
         Raises:
             KeyboardInterrupt: it is.
         """
-        if self._stops or (self._woken.wait(seconds) and self._stops):
+        self._sleep(seconds, lambda: self._stops)
+        if self._stops:
             raise KeyboardInterrupt
+
+    def _sleep(self, seconds: float, is_over: Callable[[], bool]) -> None:
+        ends = time.monotonic() + seconds
+        while not is_over() and (left := ends - time.monotonic()) > 0:
+            service_manager.tell_alive()
+            with suppress(Empty):
+                self._knocks.get(timeout=min(left, service_manager.alive_every_s() or left))
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self._stops = True
-        self._woken.set()
+        self._knocks.put(None)
 
     def _reload(self, number: int, frame: FrameType | None) -> None:
         self._reloads = True
-        self._woken.set()
+        self._knocks.put(None)
 
 
-def _read(path: Path, driver: str | None) -> AgentConfig:
-    found = read_agent_config(path)
-    return replace(found, driver=driver) if driver else found
+def _read(agent_source: AgentSource, *, adopt: bool) -> AgentConfig:
+    found = agent_source.read()
+    return replace(found, adopt=adopt or found.adopt)
 
 
-def _tracker(client: ReportClient, found: AgentConfig, alarm: Alarm) -> Tracker:
-    driver = load_driver(found.driver, found.options, used=client.get_usages)
-    if found.provider_config is not None:
-        additions = ProviderConfig(found.provider_config, found.state_dir / "provider-config.json")
-        driver = WithProviderConfig(driver, additions)
-    return Tracker(client, driver, attempts_max=_ATTEMPTS_MAX, pause=alarm.pause, rng=Random())
-
-
-def _transport(access: ServiceAccess) -> Transport:
-    if access.auth_type is not None:
-        return with_plugin(
-            access.auth_type,
-            access.auth,
-            url=access.url,
-            region=access.region,
-            interface=access.interface,
-            cafile=access.cafile,
-        )
-    assert access.url is not None and access.token_file is not None, "checked when it was read"
-    try:
-        token = access.token_file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadConfiguration([f"{access.token_file} cannot be read: {error}"]) from error
-    return with_token(access.url, token, cafile=access.cafile)
+def _orders(
+    found: AgentConfig, alarm: Alarm, requests: Counter[str], lock: StateLock, *, is_once: bool
+) -> Orders:
+    undo = UndoNotes(lambda: new_undo_path(found.state_dir))
+    transport = of_service(found.access())
+    client = ReportClient(transport, note=undo.note, pause=alarm.pause)
+    # Counted on where a configuration is read again.
+    client.service.requests = requests
+    driver = found.make_driver(client.get_usages)
+    lock.hold(found.state_dir)
+    return Orders(
+        Tracker(client, driver, attempts_max=_ATTEMPTS_MAX, pause=alarm.pause, rng=Random()),
+        found.nodes(),
+        interval_s=found.interval_s,
+        start_patience_s=0 if is_once else found.start_patience_s,
+        driver=found.driver,
+        watch=None if is_once else TreeWatch(client, time.monotonic),
+        let_go=partial(let_go, transport),
+        take_over=partial(take_over, client.service, keep=found.keep if found.adopt else None),
+    )

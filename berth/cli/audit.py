@@ -2,8 +2,8 @@
 """`berth audit`: allocations and providers that nobody stands behind any more."""
 
 import json
-import os
 import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -15,12 +15,20 @@ import click
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.options import ConfigurationSource, configured
-from berth.compute.audit import Finding, Known, UndoFile, World, find, read_world
-from berth.compute.audit.findings import unjudged
+from berth.cli.service_or_database import service_or_database
+from berth.compute.audit import (
+    Consumers,
+    Finding,
+    Known,
+    find,
+    read_consumers,
+    read_world,
+    suspects,
+)
+from berth.compute.audit.findings import ANY_TYPE, unjudged
 from berth.compute.audit.undo import Outcome, fix, restore
-from berth.compute.service import Service, Transport
-from berth.compute.transports import with_token
-from berth.direct import PlacementDirect
+from berth.compute.service import Service
+from berth.compute.undo_file import UndoFile
 
 
 @click.command()
@@ -96,7 +104,7 @@ def audit(
     of_hosts = frozenset(_some(hosts, _lines_of_file(str(hosts)))) if hosts else None
     of_places = _placed(placed) if placed else {}
     with ExitStack() as stack:
-        service = Service(_transport(source, url, stack))
+        service = Service(service_or_database(source, url, stack))
         if undo is not None:
             _undo(service, UndoFile(undo))
             return
@@ -104,24 +112,32 @@ def audit(
         # After reading: who began to live meanwhile is in what a command says.
         of_commands = _living(living_command, _lines_of_command)
         known = Known(living={**of_files, **of_commands}, hosts=of_hosts, placed=of_places)
-        findings = find(world, known)
-        _report(findings, unjudged(world, known), as_json=as_json)
+        consumers = read_consumers(service, suspects(world, known))
+        findings = find(world, consumers, known)
+        _report(findings, unjudged(world, consumers, known), as_json=as_json)
         fixable = [finding for finding in findings if finding.can_be_fixed]
         left = len(findings)
         question = f"Take down {len(fixable)} of {len(findings)}?"
-        if to_fix and fixable and (yes or click.confirm(question, err=True)):
-            left -= _fix(service, world, fixable, UndoFile(undo_file or _default_undo_file()))
+        if to_fix and fixable and (yes or _is_agreed(question)):
+            left -= _fix(service, consumers, fixable, UndoFile(undo_file or _default_undo_file()))
     if left:
         raise CommandFailed(f"{left} of {len(findings)} found are left", ExitCode.INCONSISTENT)
 
 
-def _transport(source: ConfigurationSource, url: str | None, stack: ExitStack) -> Transport:
-    if url is None:
-        return stack.enter_context(PlacementDirect(source.load()))
-    token = os.environ.get("OS_TOKEN")
-    if not token:
-        raise CommandFailed("--url needs a token in OS_TOKEN", ExitCode.USAGE)
-    return with_token(url, token)
+def _is_agreed(question: str) -> bool:
+    """Whether whoever is asked agrees.
+
+    Raises:
+        UsageError: nobody can answer.
+    """
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort as abort:
+        if sys.stdin.isatty():
+            raise
+        raise click.UsageError(
+            "--fix asks before it takes anything down, and nobody has answered: say --yes too"
+        ) from abort
 
 
 # --- What is known --------------------------------------------------------------------------------
@@ -219,17 +235,20 @@ def _report(findings: Sequence[Finding], unjudged: Mapping[str, int], *, as_json
     for finding in findings:
         click.echo(f"{finding.kind}: {finding.sentence}")
     for kind, number in sorted(unjudged.items()):
-        click.echo(f"not judged: {number} of type {kind}, of which no list was given")
+        of = "any type" if kind == ANY_TYPE else f"type {kind}"
+        click.echo(f"not judged: {number} of {of}, of which no list was given")
     if not findings:
         click.echo("nothing found")
 
 
-def _fix(service: Service, world: World, findings: Iterable[Finding], undo: UndoFile) -> int:
+def _fix(
+    service: Service, consumers: Consumers, findings: Iterable[Finding], undo: UndoFile
+) -> int:
     """Take down what was found; how many of them are no more."""
     undo.create()
     done = 0
     for finding in findings:
-        outcome = fix(service, world, finding, undo)
+        outcome = fix(service, consumers, finding, undo)
         click.echo(f"{outcome.value}: {finding.sentence}")
         done += outcome is Outcome.DONE
     click.echo(f"`berth audit --undo {undo.path}` puts it up again")

@@ -11,7 +11,8 @@ from oslo_config import cfg
 from oslo_config.cfg import Locations
 
 from berth.cli.options import ConfigurationSource, configured
-from berth.config import mask_url, register_known_opts
+from berth.config import mask_url
+from berth.config.options import register_known_opts
 
 #: What stands in the place of a secret.
 MASK: Final = "***"

@@ -100,7 +100,7 @@ def cut(connection: Connection, how: int) -> None:
 
 
 def listens(process: int, port: int) -> bool:
-    """Whether a process has a socket that listens at a port."""
+    """Whether a process has a socket that listens at a port; one that has ended has none."""
     listening = {
         f"socket:[{fields[9]}]"
         for table in _TABLES
@@ -108,10 +108,16 @@ def listens(process: int, port: int) -> bool:
         for fields in map(str.split, table.read_text().splitlines()[1:])
         if fields[3] == _LISTENS and int(fields[1].rpartition(":")[2], 16) == port
     }
-    return any(_target(link) in listening for link in Path(f"/proc/{process}/fd").glob("*"))
+    files = f"/proc/{process}/fd"
+    try:
+        # Not with pathlib's glob, which raises for a process that ends between its two looks.
+        names = os.listdir(files)
+    except OSError:
+        return False
+    return any(_target(f"{files}/{name}") in listening for name in names)
 
 
-def _target(link: str | Path) -> str:
+def _target(link: str) -> str:
     try:
         return os.readlink(link)
     except OSError:

@@ -31,13 +31,15 @@ class ExitCode(IntEnum):
     INCONSISTENT = 8
     #: A worker could not start or kept dying; the log says why.
     WORKERS = 9
-    #: Refused because the database is in use.
+    #: Refused because the database, or the state directory of a host's agent, is in use.
     IN_USE = 10
     #: The service that a command speaks to does not answer, or refused what was asked.
     SERVICE = 11
     #: What a host says of itself cannot be, or its tree could not take the shape that it is to
     #: have; the service holds the old one.
     HOST = 12
+    #: A dry run found something to do; nothing was written.
+    PENDING = 13
     #: A mistake in berth itself.
     INTERNAL = 70
     #: Stopped by Ctrl-C before there was anything to drain.

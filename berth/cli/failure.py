@@ -1,36 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a command says that it failed."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from berth.cli.exit_codes import ExitCode
-from berth.compute.errors import (
-    BadConfiguration,
-    BadProviderTree,
-    ComputeError,
-    ReshapeFailed,
-)
-from berth.config import ConfigurationError, Settings
-from berth.deploy import NotInThisRelease
-from berth.model.errors import BerthError, DatabaseUnavailable, SchemaError, UnsupportedDatabase
-from berth.store.schema import StillWritten
+from berth.model.errors import DatabaseUnavailable
 
-#: The code of an error, or of its nearest ancestor here.
-EXIT_CODES: dict[type, ExitCode] = {
-    StillWritten: ExitCode.IN_USE,
-    NotInThisRelease: ExitCode.UNSUPPORTED,
-    UnsupportedDatabase: ExitCode.UNSUPPORTED,
-    SchemaError: ExitCode.SCHEMA,
-    ConfigurationError: ExitCode.CONFIGURATION,
-    BerthError: ExitCode.DATABASE,
-    BadConfiguration: ExitCode.CONFIGURATION,
-    BadProviderTree: ExitCode.HOST,
-    ReshapeFailed: ExitCode.HOST,
-    ComputeError: ExitCode.SERVICE,
-}
+if TYPE_CHECKING:
+    from berth.config import Settings
 
 #: What to do about what engines say, the first that fits. All of them word the same few things.
 _NEXT_STEPS: Final = (
@@ -99,17 +81,3 @@ def next_step(cause: str, engine: str) -> str:
         if re.search(words, cause, re.IGNORECASE):
             return step
     return _SERVER_STEP
-
-
-def failure_for(error: Exception) -> CommandFailed:
-    """What to say about an error, and the code to end with."""
-    if isinstance(error, CommandFailed):
-        return error
-    for kind in type(error).__mro__:
-        if kind in EXIT_CODES:
-            return CommandFailed(str(error), EXIT_CODES[kind])
-    return CommandFailed(
-        f"a mistake in berth itself, {type(error).__name__}: {error}; please report it with what "
-        f"`berth --debug` adds",
-        ExitCode.INTERNAL,
-    )

@@ -14,21 +14,12 @@ import click
 from click.shell_completion import shell_complete
 
 import berth
-from berth.cli.agent import agent
-from berth.cli.audit import audit
 from berth.cli.completion import COMPLETION, PROGRAM, completion
-from berth.cli.config_show import config
-from berth.cli.db import db
+from berth.cli.deferred import DeferringGroup
 from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import failure_for
-from berth.cli.policy import policy
-from berth.cli.serve import serve
-from berth.cli.status import status
-from berth.cli.token import token
-from berth.cli.user import user
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=DeferringGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(berth.__version__, message="berth %(version)s")
 @click.option("-d", "--debug", is_flag=True, help="Log in detail, and show where failures arise.")
 @click.pass_context
@@ -37,15 +28,30 @@ def cli(context: click.Context, debug: bool) -> None:
     context.obj = debug
 
 
-cli.add_command(serve)
-cli.add_command(db)
-cli.add_command(status)
-cli.add_command(config)
-cli.add_command(policy)
-cli.add_command(user)
-cli.add_command(token)
-cli.add_command(agent)
-cli.add_command(audit)
+cli.defer(
+    ("agent", "agent", "Report what this host offers."),
+    (
+        "audit",
+        "audit",
+        "Look for allocations and providers that nobody stands behind any more.",
+    ),
+    ("config", "config_show", "Look at the configuration."),
+    ("db", "db", "Prepare the database, and look after it."),
+    (
+        "migrate-inventory",
+        "migrate_inventory",
+        "Bring hosts into the shape that they are to have, with every service stopped.",
+    ),
+    ("policy", "policy", "Say who may do what."),
+    ("serve", "serve", "Serve the placement API."),
+    (
+        "status",
+        "status",
+        "Check whether this release can serve with the configuration and the database as they are.",
+    ),
+    ("token", "token", "Make and revoke tokens for callers (auth_strategy = token)."),
+    ("user", "user", "Say who may log in with a name and a password (auth_strategy = http_basic)."),
+)
 cli.add_command(completion)
 
 
@@ -70,6 +76,9 @@ def main(args: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ExitCode.OUTPUT_CLOSED)
     except Exception as error:  # noqa: BLE001 - the outermost edge
+        # Here, because it knows the errors of all parts.
+        from berth.cli.error_codes import failure_for
+
         if debug:
             traceback.print_exc()
         failure = failure_for(error)

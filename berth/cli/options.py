@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options that every command takes: which configuration to read."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
-from oslo_config import cfg
 
-from berth import config
+if TYPE_CHECKING:
+    from oslo_config import cfg
 
 OPTIONS = (
     click.option(
@@ -40,6 +43,9 @@ class ConfigurationSource:
         Raises:
             ConfigurationError: a file is missing or cannot be read.
         """
+        # Here, so that `--help` and the completion of options need not wait for it.
+        from berth import config
+
         return config.load(self.files, self.dirs, embedded=True, debug=self.debug)
 
 

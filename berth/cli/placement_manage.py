@@ -17,7 +17,7 @@ from prettytable import PrettyTable
 
 from berth import config, deploy
 from berth.cli.db_opened import opened
-from berth.cli.failure import failure_for
+from berth.cli.error_codes import failure_for
 from berth.config import Settings, read_settings
 from berth.store import schema
 from berth.store.database import Database

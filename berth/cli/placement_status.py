@@ -12,7 +12,7 @@ from oslo_upgradecheck import upgradecheck
 
 from berth import config
 from berth.cli.db_opened import opened
-from berth.cli.failure import failure_for
+from berth.cli.error_codes import failure_for
 from berth.cli.upgrade_checks import Check, upgrade_checks
 from berth.config import read_settings
 

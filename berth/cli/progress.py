@@ -1,23 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a long command says how far it has come."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+#: Seconds between two lines of a stage, where nobody sees a bar.
+_LINES_S: Final = 10.0
 
 #: Is told the stage, how much of it has been done, and how much there is.
 Report = Callable[[str, int, int], None]
 
 
 @contextmanager
-def reporting() -> Iterator[Report]:
-    """Shows it on stderr: a bar on a terminal, else a line for each stage that is done."""
+def reporting(clock: Callable[[], float] = time.monotonic) -> Iterator[Report]:
+    """Shows it on stderr: a bar on a terminal, else a line now and then.
+
+    Args:
+        clock: in seconds.
+    """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _line_when_done
+        yield _NowAndThen(clock)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -36,6 +45,17 @@ def reporting() -> Iterator[Report]:
         yield show
 
 
-def _line_when_done(stage: str, done: int, total: int) -> None:
-    if total and done >= total:
-        click.echo(f"{stage}: {done}", err=True)
+class _NowAndThen:
+    """A line when a stage is done, and every few seconds until then."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._said_at = clock()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        now = self._clock()
+        if total and done >= total:
+            click.echo(f"{stage}: {done}", err=True)
+        elif now - self._said_at >= _LINES_S:
+            self._said_at = now
+            click.echo(f"{stage}: {done} of {total}", err=True)

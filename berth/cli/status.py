@@ -12,8 +12,9 @@ from oslo_upgradecheck.upgradecheck import Code
 from berth import deploy
 from berth.api.auth.watched_file import is_open_to_others
 from berth.cli.db_opened import opened
+from berth.cli.error_codes import failure_for
 from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import CommandFailed, failure_for
+from berth.cli.failure import CommandFailed
 from berth.cli.options import ConfigurationSource, configured
 from berth.cli.upgrade_checks import Check, keystone_check, schema_check, upgrade_checks
 from berth.config import ConfigurationError, Settings, read_settings

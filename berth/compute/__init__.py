@@ -7,12 +7,19 @@ runs both, at start-up and from time to time.
 Source: spec/compute-side.md.
 """
 
-from berth.compute.errors import BadProviderTree, Conflict, ReshapeFailed, ReshapeNeeded
+from berth.compute.errors import (
+    BadProviderTree,
+    Conflict,
+    HealingNeeded,
+    ReshapeFailed,
+    ReshapeNeeded,
+)
 from berth.compute.provider_tree import ProviderData, ProviderSubTree, ProviderTree
 
 __all__ = [
     "BadProviderTree",
     "Conflict",
+    "HealingNeeded",
     "ProviderData",
     "ProviderSubTree",
     "ProviderTree",

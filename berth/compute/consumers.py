@@ -9,11 +9,12 @@ Source: spec/compute-side.md 2.3 and 2.6.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from berth.compute.errors import Conflict, NotHeld, NotThere
 from berth.compute.service import (
@@ -24,6 +25,8 @@ from berth.compute.service import (
     with_all_below,
 )
 
+LOG = logging.getLogger(__name__)
+
 #: A consumer's allocations: providers' uuids, and of each `{"resources": {class: amount}}`.
 Held = dict[str, dict[str, Any]]
 #: Amounts to add or to take, by provider and resource class.
@@ -32,6 +35,13 @@ Amounts = Mapping[str, Mapping[str, int]]
 #: How often a write is sent, and how long its second and later sendings wait for, at most.
 _SENDINGS_MAX: Final = 4
 _PAUSE_S: Final = 1.0
+
+
+class Holders(NamedTuple):
+    """Who holds what of one provider."""
+
+    #: By consumer: its `resources`, and its `consumer_generation`.
+    allocations: dict[str, dict[str, Any]]
 
 
 class ConsumerClient:
@@ -53,6 +63,21 @@ class ConsumerClient:
         body: dict[str, Any] = self.service.get(named_path("/allocations", consumer))
         return body
 
+    def get_allocations_for_consumer(
+        self, context: object, consumer: str
+    ) -> dict[str, dict[str, Any]]:
+        """What a consumer holds, by provider: its generation and its `resources`."""
+        held: dict[str, dict[str, Any]] = self.get_allocs_for_consumer(context, consumer)
+        return held["allocations"]
+
+    def get_allocations_for_resource_provider(self, context: object, rp_uuid: str) -> Holders:
+        """Who holds what of one provider.
+
+        Raises:
+            NotThere: there is no such provider.
+        """
+        return Holders(self.service.get(provider_path(rp_uuid, "allocations"))["allocations"])
+
     def get_allocation_candidates(self, context: object, **query: str) -> dict[str, Any]:
         """Where a request fits: `allocation_requests` and `provider_summaries`."""
         body: dict[str, Any] = self.service.get(
@@ -65,6 +90,26 @@ class ConsumerClient:
         usages: dict[str, int] = self.service.get("/usages", project_id=project_id)["usages"]
         return usages
 
+    def get_usages_counts_for_quota(
+        self, context: object, project_id: str, user_id: str | None = None
+    ) -> dict[str, dict[str, int]]:
+        """What a project, and a user in it, use of what quotas limit: `cores` and `ram` (MiB).
+
+        Cores are those of both kinds, VCPU and PCPU.
+        """
+        counts = {"project": self.get_usages_counts_for_limits(context, project_id)}
+        if user_id is not None:
+            counts["user"] = self.service.get("/usages", project_id=project_id, user_id=user_id)[
+                "usages"
+            ]
+        return {
+            whose: {
+                "cores": usages.get("VCPU", 0) + usages.get("PCPU", 0),
+                "ram": usages.get("MEMORY_MB", 0),
+            }
+            for whose, usages in counts.items()
+        }
+
     def put_allocations(self, context: object, consumer: str, body: Mapping[str, Any]) -> None:
         """Let a consumer hold what a body says, and nothing else.
 
@@ -76,17 +121,11 @@ class ConsumerClient:
             Refused: it does not fit, or makes no sense.
         """
         path = named_path("/allocations", consumer)
-        for sending in range(_SENDINGS_MAX - 1):
-            try:
-                self.service.put(path, body)
-                return
-            except Conflict:
-                held = self.get_allocs_for_consumer(context, consumer)
-                if held.get("consumer_generation") != body["consumer_generation"]:
-                    raise
-                # Somebody else was quicker with one of the providers.
-                self._pause(self._rng.uniform(0, _PAUSE_S * (sending + 1)))
-        self.service.put(path, body)
+        self._insist(
+            context,
+            lambda: self.service.put(path, body),
+            {consumer: body["consumer_generation"]},
+        )
 
     def claim_resources(
         self,
@@ -95,6 +134,8 @@ class ConsumerClient:
         alloc_request: Mapping[str, Any],
         project_id: str,
         user_id: str,
+        allocation_request_version: str | None = None,
+        consumer_generation: int | None = None,
     ) -> None:
         """Claim a candidate for a consumer.
 
@@ -103,6 +144,9 @@ class ConsumerClient:
 
         Args:
             alloc_request: one of the `allocation_requests` of the candidates.
+            allocation_request_version: not looked at; the form is the same since 1.12.
+            consumer_generation: the caller's, where it has read what the consumer holds; None:
+                that of now.
 
         Raises:
             Conflict: the consumer has changed meanwhile.
@@ -117,7 +161,11 @@ class ConsumerClient:
             "allocations": {**wanted, **_parts(held)},
             "project_id": project_id,
             "user_id": user_id,
-            "consumer_generation": held.get("consumer_generation"),
+            "consumer_generation": (
+                held.get("consumer_generation")
+                if consumer_generation is None
+                else consumer_generation
+            ),
         }
         self.put_allocations(context, consumer, body)
 
@@ -132,20 +180,22 @@ class ConsumerClient:
         if not held["allocations"]:
             return
         whose = {"project_id": held["project_id"], "user_id": held["user_id"]}
-        self.service.post(
-            "/allocations",
-            {
-                source: {
-                    **whose,
-                    "allocations": {},
-                    "consumer_generation": held["consumer_generation"],
-                },
-                target: {
-                    **whose,
-                    "allocations": _parts(held),
-                    "consumer_generation": there.get("consumer_generation"),
-                },
+        bodies = {
+            source: {
+                **whose,
+                "allocations": {},
+                "consumer_generation": held["consumer_generation"],
             },
+            target: {
+                **whose,
+                "allocations": _parts(held),
+                "consumer_generation": there.get("consumer_generation"),
+            },
+        }
+        self._insist(
+            context,
+            lambda: self.service.post("/allocations", bodies),
+            {consumer: body["consumer_generation"] for consumer, body in bodies.items()},
         )
 
     def add_resources_to_instance_allocation(
@@ -173,7 +223,7 @@ class ConsumerClient:
         self, context: object, consumer: str, root: str
     ) -> None:
         """Take from a consumer all that it holds of a tree; what it holds elsewhere stays."""
-        listed = self.service.get("/resource_providers", in_tree=root)["resource_providers"]
+        listed = self.service.list_providers(in_tree=root)
         own = {provider["uuid"] for provider in listed}
         held = self.get_allocs_for_consumer(context, consumer)
         left = {provider: part for provider, part in _parts(held).items() if provider not in own}
@@ -181,11 +231,16 @@ class ConsumerClient:
             self.put_allocations(context, consumer, {**_writable(held), "allocations": left})
 
     def delete_allocation_for_instance(
-        self, context: object, consumer: str, *, force: bool = False
+        self,
+        context: object,
+        uuid: str,
+        consumer_type: str = "instance",
+        force: bool = False,
     ) -> None:
         """Let a consumer hold nothing; nothing is done where it does not.
 
         Args:
+            consumer_type: for the log.
             force: whatever it holds by now; else what it holds when this is called.
 
         Raises:
@@ -193,11 +248,12 @@ class ConsumerClient:
         """
         if force:
             try:
-                self.service.delete(named_path("/allocations", consumer))
+                self.service.delete(named_path("/allocations", uuid))
             except NotThere:
                 return
-        elif (held := self.get_allocs_for_consumer(context, consumer))["allocations"]:
-            self.put_allocations(context, consumer, {**_writable(held), "allocations": {}})
+        elif (held := self.get_allocs_for_consumer(context, uuid))["allocations"]:
+            self.put_allocations(context, uuid, {**_writable(held), "allocations": {}})
+        LOG.info("The %s %s holds nothing any more", consumer_type, uuid)
 
     def delete_resource_provider(
         self, context: object, uuid: str, *, cascade: bool = False
@@ -210,7 +266,7 @@ class ConsumerClient:
         Raises:
             Refused: somebody holds something of it.
         """
-        listed = self.service.get("/resource_providers", in_tree=uuid)["resource_providers"]
+        listed = self.service.list_providers(in_tree=uuid)
         going = with_all_below(uuid, listed)
         for provider in going if cascade else ():
             held = self.service.get(provider_path(provider, "allocations"))["allocations"]
@@ -219,10 +275,37 @@ class ConsumerClient:
         for provider in reversed(going):
             self.service.delete(provider_path(provider))
 
+    def _insist(
+        self,
+        context: object,
+        send: Callable[[], object],
+        generations: Mapping[str, int | None],
+    ) -> None:
+        """Send a write of allocations, and again where somebody was quicker with a provider.
+
+        Args:
+            generations: those of the consumers that it writes.
+
+        Raises:
+            Conflict: one of the consumers is not at its generation any more.
+        """
+        for sending in range(_SENDINGS_MAX - 1):
+            try:
+                send()
+                return
+            except Conflict:
+                for consumer, generation in generations.items():
+                    held = self.get_allocs_for_consumer(context, consumer)
+                    if held.get("consumer_generation") != generation:
+                        raise
+                self._pause(self._rng.uniform(0, _PAUSE_S * (sending + 1)))
+        send()
+
     def _forget_providers(self, context: object, consumer: str, providers: set[str]) -> None:
         held = self.get_allocs_for_consumer(context, consumer)
         left = {uuid: part for uuid, part in _parts(held).items() if uuid not in providers}
-        self.put_allocations(context, consumer, {**_writable(held), "allocations": left})
+        if len(left) != len(held["allocations"]):
+            self.put_allocations(context, consumer, {**_writable(held), "allocations": left})
 
     def _edit(self, context: object, consumer: str, resources: Amounts, *, sign: int) -> None:
         for _ in range(_SENDINGS_MAX - 1):

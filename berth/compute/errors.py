@@ -6,7 +6,11 @@ Nothing is told by None or False: a call either did what it promises or raises o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+#: What consumers really have of a host, by their uuids and by resource class.
+Truth = Mapping[str, Mapping[str, int]]
 
 
 class ComputeError(Exception):
@@ -17,7 +21,38 @@ class ReshapeNeeded(ComputeError):
     """A driver's signal: what it has to say moves inventory that is in use.
 
     It is to be called again with the allocations, where that is allowed: at start-up.
+
+    Args:
+        why: for those who read the log.
+        truth: consumers that have more of the host than the service knows of, and all that they
+            have of those resource classes. Their allocations may grow to it, and no others.
     """
+
+    def __init__(self, *why: str, truth: Truth | None = None) -> None:
+        super().__init__(*why)
+        self.truth: Truth = truth or {}
+
+
+class HealingNeeded(ReshapeNeeded):
+    """A driver's signal: consumers have more of the host than the service knows of.
+
+    It is to be called again with the allocations, and adds to them what is missing. Nothing moves
+    besides, so that this is allowed in every pass.
+    """
+
+    def __init__(self, truth: Truth) -> None:
+        super().__init__("consumers have more than the service knows of", truth=truth)
+
+
+class RestoreNeeded(ReshapeNeeded):
+    """A signal of the way back: consumers hold again what they held before.
+
+    Args:
+        truth: those that hold less then, and all that they then hold of these resource classes.
+    """
+
+    def __init__(self, truth: Truth) -> None:
+        super().__init__("what consumers held is given back to them", truth=truth)
 
 
 class ReshapeFailed(ComputeError):
@@ -33,6 +68,13 @@ class BadProviderTree(ComputeError):
         self.faults = tuple(faults)
 
 
+class DriverFailed(ComputeError):
+    """A driver made a mistake of its own; what it raised is the cause, and nothing was sent."""
+
+    def __init__(self, driver: str, error: Exception) -> None:
+        super().__init__(f"the driver {driver} failed: {type(error).__name__}: {error}")
+
+
 class BadConfiguration(ComputeError):
     """What an operator wrote cannot be meant; nothing of it is in force."""
 
@@ -40,6 +82,21 @@ class BadConfiguration(ComputeError):
         super().__init__("; ".join(faults))
         #: Each fault as a sentence that names the file and the place in it.
         self.faults = tuple(faults)
+
+
+class StateDirInUse(ComputeError):
+    """Another program writes what this host's agent keeps.
+
+    Args:
+        holder: its process, empty where that is not known.
+    """
+
+    def __init__(self, state_dir: Path, holder: str) -> None:
+        process = f" (process {holder})" if holder else ""
+        super().__init__(
+            f"another berth agent{process} uses {state_dir}: stop it, or give this one a "
+            f"state_dir of its own"
+        )
 
 
 class HostUnreadable(ComputeError):
@@ -81,5 +138,14 @@ class NotThere(Refused):
     """What the request is about does not exist."""
 
 
+class TooOld(Refused):
+    """The service does not speak the microversion that was asked for; 1.30 is the least of all."""
+
+
 class NotHeld(ComputeError):
     """A consumer does not hold what was to be changed or taken from it; nothing was sent."""
+
+
+def is_mistake(error: Exception) -> bool:
+    """Whether a program is wrong, so that its author wants to know where that arose."""
+    return isinstance(error, DriverFailed) or not isinstance(error, ComputeError)

@@ -77,10 +77,12 @@ class ProviderTree:
     """A forest of providers."""
 
     def __init__(self) -> None:
-        #: Every provider, parents before children.
+        #: Every provider, by uuid.
         self._providers: dict[str, _Provider] = {}
         #: Agrees with `_providers`.
         self._uuids_by_name: dict[str, str] = {}
+        #: All that ever stood here.
+        self._had: set[str] = set()
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -129,6 +131,11 @@ class ProviderTree:
         """Whether there is such a provider."""
         with self._lock:
             return self._look_up(name_or_uuid) is not None
+
+    def has_had(self, uuid: str) -> bool:
+        """Whether a provider stands here, or did and was removed."""
+        with self._lock:
+            return uuid in self._had
 
     def data(self, name_or_uuid: str) -> ProviderData:
         """What is known of a provider."""
@@ -373,30 +380,11 @@ class ProviderTree:
             if top.parent is not None:
                 raise ValueError(f"Provider {top.name} is not a root")
             part = ProviderSubTree(top.uuid)
+            part._had |= self._had
             for uuid in self._below(top.uuid):
                 one = copy.deepcopy(self._providers[uuid])
                 part._add(replace(one, children={}))
             return part
-
-    def adopt(self, other: ProviderTree, name_or_uuid: str) -> None:
-        """Take over one provider of another forest as it is there, but as a root of its own."""
-        data = other.data(name_or_uuid)
-        with self.transaction():
-            if data.uuid in self._providers:
-                self._drop(data.uuid)
-            self._add(
-                _Provider(
-                    data.uuid,
-                    data.name,
-                    data.generation,
-                    None,
-                    {},
-                    data.inventory,
-                    data.traits,
-                    data.aggregates,
-                    data.resources,
-                )
-            )
 
     # --- Inside; the lock is held -----------------------------------------------------------------
 
@@ -424,10 +412,13 @@ class ProviderTree:
             yield from self._below(child)
 
     def _add(self, provider: _Provider) -> str:
+        if not isinstance(provider.uuid, str):
+            raise ValueError(f"Provider {provider.name} needs a uuid, and has {provider.uuid!r}")
         if provider.uuid in self._providers:
             raise ValueError(f"Provider {provider.uuid} already exists")
         self._refuse_taken_name(provider.name)
         self._providers[provider.uuid] = provider
+        self._had.add(provider.uuid)
         self._uuids_by_name[provider.name] = provider.uuid
         if provider.parent is not None:
             self._providers[provider.parent].children[provider.uuid] = None

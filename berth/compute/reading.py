@@ -10,27 +10,32 @@ without moving a generation, so everything is read again from time to time.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from math import inf
 from typing import Any, Final
 
 from berth.compute.errors import NotThere
-from berth.compute.plan import Allocations
+from berth.compute.plan import Allocations, Amounts, amounts_of
 from berth.compute.provider_tree import (
     SHARING_TRAIT,
     ProviderData,
     ProviderSubTree,
     ProviderTree,
 )
-from berth.compute.service import Service, named_path, provider_path
+from berth.compute.service import Listed, Service, named_path, provider_path
 
 #: Aggregates that are asked for with one request.
 _AGGREGATES_MAX: Final = 200
 
+#: Seconds after which all consumers of a tree are asked for again.
+_HELD_S: Final = 30.0
+
 #: How often a tree is listed anew where providers vanish while it is read.
 _LISTINGS_MAX: Final = 5
 
-#: A provider as the service lists it.
-Listed = Mapping[str, Any]
+#: Seconds for which it is enough to know what a sharing provider offered: each claim moves its
+#: generation, and a driver only wants to know which classes it shares.
+_SHARED_S: Final = 300.0
 
 
 class TreeReader:
@@ -46,6 +51,10 @@ class TreeReader:
         self._read_at: dict[str, float] = {}
         #: What the consumers of each held when that was last asked for.
         self._held: dict[str, Allocations] = {}
+        #: Since when the oldest of that has been known.
+        self._held_since: dict[str, float] = {}
+        #: When each sharing provider was last read.
+        self._shared_at: dict[str, float] = {}
         #: Providers to be read again, whatever their generation.
         self._unsure: set[str] = set()
 
@@ -67,10 +76,17 @@ class TreeReader:
         Raises:
             ValueError: it is in none that was read.
         """
-        for root, tree in self._trees.items():
+        # A copy: another thread may be reading a tree that was not known.
+        for root, tree in list(self._trees.items()):
             if tree.exists(name_or_uuid) and tree.get_root_uuid(name_or_uuid) == root:
                 return tree
         raise ValueError(f"No such provider {name_or_uuid} in a tree that was read")
+
+    def name_of(self, uuid: str) -> str | None:
+        """A provider's name, where it was read."""
+        return next(
+            (tree.data(uuid).name for tree in self._trees.values() if tree.exists(uuid)), None
+        )
 
     def held_in(self, root: str) -> Allocations | None:
         """What the consumers of a tree held when that was last asked for."""
@@ -85,22 +101,17 @@ class TreeReader:
         self._trees.clear()
         self._read_at.clear()
         self._held.clear()
+        self._held_since.clear()
+        self._shared_at.clear()
         self._unsure.clear()
 
     # --- Asking the service -----------------------------------------------------------------------
 
-    def list_providers(self, **query: str) -> list[Listed]:
-        """Providers as the service lists them."""
-        listed: list[Listed] = self._service.get("/resource_providers", **query)[
-            "resource_providers"
-        ]
-        return listed
-
-    def look_at(self, uuid: str, make: Callable[[], Listed]) -> ProviderSubTree:
+    def look_at(self, uuid: str, make: Callable[[], tuple[Listed, bool]]) -> ProviderSubTree:
         """The tree that a provider stands in, as it is now; not a copy.
 
         Args:
-            make: makes the provider where there is none.
+            make: makes the provider where there is none; the provider, and whether it is new.
 
         Raises:
             NotThere: providers of it vanish again and again while it is read.
@@ -115,29 +126,56 @@ class TreeReader:
     def allocations_of(self, tree: ProviderSubTree) -> Allocations:
         """Everything that the consumers of a tree hold, wherever; a copy of what is kept.
 
-        Of a consumer whose generation has not moved, nothing is asked again: while others claim,
-        a reshape has only the time between two claims.
+        Of a consumer who has not changed since a moment ago, nothing is asked again: while others
+        claim, a reshape has only the time between two claims. One who went and came again has the
+        generation that he had, so that what he holds of the tree counts too, and what he holds
+        elsewhere is not known for long.
         """
+        root = tree.scope_rp_uuid
+        own = dict.fromkeys(tree.get_provider_uuids(root))
         generations: dict[str, int] = {}
-        for uuid in tree.get_provider_uuids(tree.scope_rp_uuid):
+        amounts: dict[str, Amounts] = {}
+        for uuid in own:
             listed = self._service.get(provider_path(uuid, "allocations"))["allocations"]
             for consumer, part in listed.items():
                 generations[consumer] = part["consumer_generation"]
-        known = self._held.get(tree.scope_rp_uuid, {})
+                found = amounts_of({"allocations": {uuid: part}})
+                amounts.setdefault(consumer, {}).update(found)
+        now = self._clock()
+        if now - self._held_since.get(root, -inf) >= _HELD_S:
+            self._held.pop(root, None)
+            self._held_since[root] = now
+        known = self._held.get(root, {})
         held = {}
         for consumer, generation in generations.items():
             body = known.get(consumer)
-            if body is None or body["consumer_generation"] != generation:
+            if (
+                body is None
+                or body["consumer_generation"] != generation
+                or _of_providers(own, body) != amounts[consumer]
+            ):
                 body = self._service.get(named_path("/allocations", consumer))
             if body["allocations"]:
                 held[consumer] = body
-        self._held[tree.scope_rp_uuid] = held
+        self._held[root] = held
         return copy.deepcopy(held)
 
     # --- Inside -----------------------------------------------------------------------------------
 
-    def _look_at_once(self, uuid: str, make: Callable[[], Listed]) -> ProviderSubTree:
-        listed = self.list_providers(in_tree=uuid) or [make()]
+    def _look_at_once(self, uuid: str, make: Callable[[], tuple[Listed, bool]]) -> ProviderSubTree:
+        listed = self._service.list_providers(in_tree=uuid)
+        if not listed:
+            made, is_new = make()
+            if is_new and made["parent_provider_uuid"] is None:
+                return self._keep_new(made)
+            listed = self._service.list_providers(in_tree=uuid)
+            if not listed:
+                raise NotThere(
+                    f"GET /resource_providers?in_tree={uuid}",
+                    status=200,
+                    code="",
+                    detail="it is gone again, as soon as it was made",
+                )
         root = next(one["uuid"] for one in listed if one.get("parent_provider_uuid") is None)
         now = self._clock()
         is_old = now - self._read_at.get(root, now - self._refresh_s) >= self._refresh_s
@@ -148,10 +186,18 @@ class TreeReader:
             self._fill(tree, provider, known)
         for provider in self._sharing_with(tree):
             tree.new_root(provider["name"], provider["uuid"], provider["generation"])
-            self._fill(tree, provider, known)
+            self._fill_shared(tree, provider, known)
         self._trees[root] = tree
         if is_old:
             self._read_at[root] = now
+        return tree
+
+    def _keep_new(self, root: Listed) -> ProviderSubTree:
+        """The tree of a root that was made just now: nobody has given it anything yet."""
+        tree = ProviderSubTree(root["uuid"])
+        tree.populate_from_iterable([root])
+        self._trees[root["uuid"]] = tree
+        self._read_at[root["uuid"]] = self._clock()
         return tree
 
     def _fill(self, tree: ProviderTree, provider: Listed, known: ProviderTree | None) -> None:
@@ -164,6 +210,19 @@ class TreeReader:
                 return
         _put(tree, self._read(tree.data(uuid)))
         self._unsure.discard(uuid)
+
+    def _fill_shared(
+        self, tree: ProviderTree, provider: Listed, known: ProviderTree | None
+    ) -> None:
+        """As `_fill`, but what was known a while ago will do."""
+        uuid = provider["uuid"]
+        is_known = known is not None and known.exists(uuid) and uuid not in self._unsure
+        now = self._clock()
+        if known is not None and is_known and now - self._shared_at.get(uuid, -inf) < _SHARED_S:
+            _put(tree, known.data(uuid))
+            return
+        self._fill(tree, provider, known)
+        self._shared_at[uuid] = now
 
     def _read(self, data: ProviderData) -> ProviderData:
         """A provider's inventory, aggregates and traits.
@@ -190,10 +249,17 @@ class TreeReader:
         seen = set(own)
         for start in range(0, len(aggregates), _AGGREGATES_MAX):
             some = ",".join(aggregates[start : start + _AGGREGATES_MAX])
-            for provider in self.list_providers(member_of=f"in:{some}", required=SHARING_TRAIT):
+            for provider in self._service.list_providers(
+                member_of=f"in:{some}", required=SHARING_TRAIT
+            ):
                 if provider["uuid"] not in seen:
                     seen.add(provider["uuid"])
                     yield provider
+
+
+def _of_providers(providers: Container[str], body: Mapping[str, Any]) -> Amounts:
+    """What a consumer holds of some providers."""
+    return {key: amount for key, amount in amounts_of(body).items() if key[0] in providers}
 
 
 def _put(tree: ProviderTree, data: ProviderData) -> None:

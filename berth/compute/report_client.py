@@ -11,14 +11,30 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Set
+from typing import Final, NamedTuple
 
 from berth.compute.consumers import ConsumerClient
+from berth.compute.errors import Conflict, Truth
+from berth.compute.names import Names
 from berth.compute.plan import Allocations, Plan, make_plan
-from berth.compute.provider_tree import ProviderSubTree, ProviderTree
-from berth.compute.reading import Listed, TreeReader
-from berth.compute.service import Service, Transport, provider_path
-from berth.compute.writing import Names, TreeWriter, create_provider
+from berth.compute.preconditions import ask_whether_it_can_be, refuse_taken_name
+from berth.compute.provider_tree import Inventory, ProviderSubTree, ProviderTree
+from berth.compute.reading import TreeReader
+from berth.compute.service import Listed, Service, Transport, provider_path
+from berth.compute.undo import Change, change_of
+from berth.compute.writing import TreeWriter, create_provider
+
+#: How often an aggregate is changed anew where others change the provider meanwhile.
+_AGGREGATE_ATTEMPTS_MAX: Final = 4
+
+
+class TraitInfo(NamedTuple):
+    """The traits of a provider."""
+
+    traits: set[str]
+    #: The provider's, when they were read.
+    generation: int
 
 
 class ReportClient(ConsumerClient):
@@ -28,6 +44,8 @@ class ReportClient(ConsumerClient):
         transport: a keystoneauth Adapter of the service, or that of `berth.direct`.
         refresh_s: after so many seconds everything is read again, since clients of microversions
             before 1.19 change aggregates without a trace.
+        note: is told of each reshape before it is sent.
+        pause: waits so many seconds, where the service is busy or somebody was quicker.
     """
 
     def __init__(
@@ -36,9 +54,12 @@ class ReportClient(ConsumerClient):
         *,
         refresh_s: float = 3600.0,
         clock: Callable[[], float] = time.monotonic,
+        note: Callable[[Change], None] | None = None,
+        pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        super().__init__(Service(transport))
-        self._names = Names(self.service)
+        super().__init__(Service(transport, pause=pause), pause=pause)
+        self._note = note
+        self._names = Names(self.service, clock)
         self._reader = TreeReader(self.service, refresh_s=refresh_s, clock=clock)
 
     # --- Trees ------------------------------------------------------------------------------------
@@ -63,10 +84,13 @@ class ReportClient(ConsumerClient):
             NotThere, Refused, Unreachable: the service said so, or nothing.
         """
 
-        def make() -> Listed:
+        def make() -> tuple[Listed, bool]:
             return create_provider(self.service, rp_uuid, name or rp_uuid, parent_provider_uuid)
 
         return copy.deepcopy(self._reader.look_at(rp_uuid, make))
+
+    # nova has two methods: one that gives every tree of the process, and this one.
+    get_provider_subtree_and_ensure_root = get_provider_tree_and_ensure_root
 
     def get_allocations_for_provider_tree(self, context: object, nodename: str) -> Allocations:
         """Everything that the consumers of a tree hold, other hosts' and sharing providers' too.
@@ -87,7 +111,14 @@ class ReportClient(ConsumerClient):
         return self._reader.allocations_of(self._reader.tree_with(nodename))
 
     def update_from_provider_tree(
-        self, context: object, new_tree: ProviderTree, allocations: Allocations | None = None
+        self,
+        context: object,
+        new_tree: ProviderTree,
+        allocations: Allocations | None = None,
+        *,
+        truth: Truth | None = None,
+        may_move: bool = True,
+        may_shrink: bool = False,
     ) -> Plan:
         """Make the service's tree what a driver has made of it.
 
@@ -99,12 +130,17 @@ class ReportClient(ConsumerClient):
             new_tree: from `get_provider_tree_and_ensure_root`, and edited.
             allocations: from `get_allocations_for_provider_tree`, and edited to what the consumers
                 are to hold in the end; None: nothing is moved.
+            truth: from a driver's `ReshapeNeeded`: who holds more in the end than before.
+            may_move: whether consumers may hold less of a provider than before, and as much more
+                of others.
+            may_shrink: whether those in `truth` may hold less in the end than before.
 
         Returns:
             What was sent; empty where nothing was.
 
         Raises:
-            BadProviderTree: nothing was sent.
+            BadProviderTree: nothing was sent; it says all that is wrong.
+            ValueError: the tree, or what is held of it, was not read by this client yet.
             Conflict: somebody was quicker; look at the tree again, and decide anew.
             ReshapeFailed: the service refused to reshape.
             InventoryInUse, NameTaken, NotThere, Refused: the service refused another step; those
@@ -113,32 +149,175 @@ class ReportClient(ConsumerClient):
         """
         root = _scope_of(new_tree)
         known = self._reader.tree_of(root)
-        plan = make_plan(
-            known, new_tree, root, held=self._reader.held_in(root), allocations=allocations
+        plan = self.plan_update(
+            new_tree, allocations, truth=truth, may_move=may_move, may_shrink=may_shrink
         )
         generations = {
-            uuid: new_tree.data(uuid).generation
-            for uuid in new_tree.get_provider_uuids(root)
-            if known.exists(uuid)
-        } | {data.uuid: data.generation for data in plan.deleted}
+            uuid: _generation_in(new_tree, uuid, known) for uuid in known.get_provider_uuids(root)
+        }
+        if allocations is not None and plan and self._note is not None:
+            self._note(change_of(plan, known, new_tree, root, self.held_in(new_tree)))
         writer = TreeWriter(self.service, self._names, known, generations)
         writer.carry_out(plan, at_once=allocations is not None)
         return plan
 
+    def plan_update(
+        self,
+        new_tree: ProviderTree,
+        allocations: Allocations | None = None,
+        *,
+        truth: Truth | None = None,
+        may_move: bool = True,
+        may_shrink: bool = False,
+    ) -> Plan:
+        """What `update_from_provider_tree` would send with the same arguments; nothing is.
+
+        Raises:
+            BadProviderTree, ValueError: it would be refused.
+        """
+        root = _scope_of(new_tree)
+        known = self._reader.tree_of(root)
+        held = self._reader.held_in(root)
+        if allocations is not None and held is None:
+            raise ValueError(f"What is held of {root} was not read yet")
+        plan = make_plan(
+            known,
+            new_tree,
+            root,
+            held=held,
+            allocations=allocations,
+            truth=truth,
+            may_move=may_move,
+            may_shrink=may_shrink,
+            unknown_traits=self._names.unknown_traits(),
+        )
+        ask_whether_it_can_be(self.service, self._names, known, plan)
+        return plan
+
+    def held_in(self, tree: ProviderTree) -> Allocations:
+        """What the consumers of a tree held when that was last asked for; empty: it was not."""
+        return copy.deepcopy(self._reader.held_in(_scope_of(tree)) or {})
+
+    def last_known_tree(self, uuid: str) -> ProviderSubTree:
+        """The tree of a provider as it was last read and written; a copy, and nothing is asked.
+
+        Raises:
+            ValueError: it was not read yet.
+        """
+        return copy.deepcopy(self._reader.tree_with(uuid))
+
     def clear_provider_cache(self) -> None:
         """Forget all that was read."""
         self._reader.forget()
+        self._names.forget()
 
-    def invalidate_resource_provider(self, name_or_uuid: str) -> None:
-        """Read a provider again when its tree is next looked at."""
+    def invalidate_resource_provider(self, name_or_uuid: str, cacheonly: bool = False) -> None:
+        """Read a provider again when its tree is next looked at.
+
+        Args:
+            cacheonly: not looked at; what is gone from the service is seen at the next look.
+        """
         tree = self._reader.tree_with(name_or_uuid)
         self._reader.doubt([tree.data(name_or_uuid).uuid])
 
     # --- Single providers  -----------------------------------------------------------
 
+    def get_provider_traits(self, context: object, rp_uuid: str) -> TraitInfo:
+        """The traits that a provider has, as the service tells now.
+
+        Raises:
+            NotThere: there is no such provider.
+        """
+        body = self.service.get(provider_path(rp_uuid, "traits"))
+        return TraitInfo(set(body["traits"]), body["resource_provider_generation"])
+
+    def get_resource_provider_name(self, context: object, uuid: str) -> str:
+        """The name of a provider, as it was read or as the service tells.
+
+        Raises:
+            NotThere: there is no such provider.
+        """
+        name = self._reader.name_of(uuid)
+        if name is None:
+            name = str(self.service.get(provider_path(uuid))["name"])
+        return name
+
+    def set_inventory_for_provider(
+        self, context: object, rp_uuid: str, inv_data: Inventory
+    ) -> None:
+        """Give a provider an inventory in place of the one it has; nothing is sent if it has it.
+
+        Raises:
+            BadProviderTree, NotThere and the rest: see `update_from_provider_tree`.
+        """
+        tree = self._tree_to_edit(rp_uuid)
+        tree.update_inventory(rp_uuid, inv_data)
+        self.update_from_provider_tree(context, tree)
+
+    def set_traits_for_provider(
+        self, context: object, rp_uuid: str, traits: Iterable[str], generation: int | None = None
+    ) -> None:
+        """Give a provider these traits and no others; nothing is sent if it has them.
+
+        Args:
+            generation: the provider's, where the caller has read it; None: as it was read here.
+
+        Raises:
+            BadProviderTree, NotThere and the rest: see `update_from_provider_tree`.
+        """
+        tree = self._tree_to_edit(rp_uuid)
+        tree.update_traits(rp_uuid, traits, generation)
+        self.update_from_provider_tree(context, tree)
+
+    def set_aggregates_for_provider(
+        self,
+        context: object,
+        rp_uuid: str,
+        aggregates: Iterable[str],
+        use_cache: bool = True,
+        generation: int | None = None,
+    ) -> None:
+        """Put a provider into these aggregates and no others; nothing is sent if it is in them.
+
+        Args:
+            use_cache: whether what was read before will do.
+            generation: the provider's, where the caller has read it; None: as it was read here.
+
+        Raises:
+            BadProviderTree, NotThere and the rest: see `update_from_provider_tree`.
+        """
+        if not use_cache:
+            self._reader.doubt([rp_uuid])
+            self._look_at(rp_uuid)
+        tree = self._tree_to_edit(rp_uuid)
+        tree.update_aggregates(rp_uuid, aggregates, generation)
+        self.update_from_provider_tree(context, tree)
+
+    def aggregate_add_host(
+        self,
+        context: object,
+        agg_uuid: str,
+        host_name: str | None = None,
+        rp_uuid: str | None = None,
+    ) -> None:
+        """Put a host's root provider into an aggregate, as it is in the service now.
+
+        Args:
+            host_name, rp_uuid: the provider, one of them.
+
+        Raises:
+            ValueError: there is no provider of that name, or neither was said.
+            Conflict: others were quicker, again and again.
+        """
+        self._edit_aggregates(self._uuid_of(context, host_name, rp_uuid), add={agg_uuid})
+
+    def aggregate_remove_host(self, context: object, agg_uuid: str, host_name: str) -> None:
+        """Take a host's root provider out of an aggregate; see `aggregate_add_host`."""
+        self._edit_aggregates(self._uuid_of(context, host_name, None), remove={agg_uuid})
+
     def get_providers_in_tree(self, context: object, uuid: str) -> list[Listed]:
         """The providers of the tree that one stands in; none where there is no such provider."""
-        return self._reader.list_providers(in_tree=uuid)
+        return self.service.list_providers(in_tree=uuid)
 
     def get_provider_by_name(self, context: object, name: str) -> Listed:
         """A provider by its name.
@@ -146,15 +325,70 @@ class ReportClient(ConsumerClient):
         Raises:
             ValueError: there is none.
         """
-        found = self._reader.list_providers(name=name)
+        found = self.service.list_providers(name=name)
         if not found:
             raise ValueError(f"No such provider {name}")
         return found[0]
+
+    def refuse_taken_name(self, name: str) -> None:
+        """See that a provider of this name could be made.
+
+        Raises:
+            NameTaken: there is one.
+        """
+        refuse_taken_name(self.service, name)
 
     def get_usages(self, uuid: str) -> dict[str, int]:
         """What is used of a provider, by resource class."""
         usages: dict[str, int] = self.service.get(provider_path(uuid, "usages"))["usages"]
         return usages
+
+    # --- Inside -----------------------------------------------------------------------------------
+
+    def _look_at(self, rp_uuid: str) -> ProviderSubTree:
+        def missing() -> tuple[Listed, bool]:
+            return self.service.get(provider_path(rp_uuid)), False
+
+        return self._reader.look_at(rp_uuid, missing)
+
+    def _tree_to_edit(self, rp_uuid: str) -> ProviderSubTree:
+        """A copy of the tree that a provider stands in, as it was read, or as it is."""
+        try:
+            known = self._reader.tree_with(rp_uuid)
+        except ValueError:
+            known = self._look_at(rp_uuid)
+        return copy.deepcopy(known)
+
+    def _uuid_of(self, context: object, name: str | None, uuid: str | None) -> str:
+        if uuid is not None:
+            return uuid
+        if name is None:
+            raise ValueError("Say which host: its name, or its provider's uuid")
+        return str(self.get_provider_by_name(context, name)["uuid"])
+
+    def _edit_aggregates(
+        self, uuid: str, *, add: Set[str] = frozenset(), remove: Set[str] = frozenset()
+    ) -> None:
+        path = provider_path(uuid, "aggregates")
+        for attempts_left in reversed(range(_AGGREGATE_ATTEMPTS_MAX)):
+            there = self.service.get(path)
+            wanted = ({*there["aggregates"]} | add) - remove
+            if wanted == {*there["aggregates"]}:
+                return
+            try:
+                self.service.put(path, {**there, "aggregates": sorted(wanted)})
+            except Conflict:
+                if not attempts_left:
+                    raise
+            else:
+                self._reader.doubt([uuid])
+                return
+
+
+def _generation_in(tree: ProviderTree, uuid: str, known: ProviderTree) -> int | None:
+    """A provider's generation when the tree was read; a driver may have made it anew since."""
+    read = tree.data(uuid).generation if tree.exists(uuid) else None
+    return known.data(uuid).generation if read is None else read
 
 
 def _scope_of(tree: ProviderTree) -> str:

@@ -9,10 +9,13 @@ Adapter: of a Keystone session, of a fixed endpoint and token, or of `berth.dire
 
 from __future__ import annotations
 
+import re
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from random import Random
 from typing import Any, Final, Protocol
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from keystoneauth1 import exceptions
 
@@ -22,6 +25,7 @@ from berth.compute.errors import (
     NameTaken,
     NotThere,
     Refused,
+    TooOld,
     Unreachable,
 )
 
@@ -34,10 +38,38 @@ _BY_CODE: Final[Mapping[str, type[Refused]]] = {
     "placement.concurrent_update": Conflict,
     "placement.inventory.inuse": InventoryInUse,
     "placement.duplicate_name": NameTaken,
+    # Said with 400 where a body names one that has gone meanwhile.
+    "placement.resource_provider.not_found": NotThere,
 }
+
+_NOT_FOUND: Final = 404
+_NOT_ACCEPTABLE: Final = 406
+
+#: What to look at, by status.
+_NEXT_STEPS: Final[Mapping[int, str]] = {
+    401: "the service does not know this caller: see whether the token or the password is right",
+    403: "the roles service and admin may do all that a host needs",
+}
+_WRONG_PLACE: Final = "no placement service is here: see whether the service's URL is right"
+
+#: So much is told of an answer that no placement service has written.
+_FOREIGN_TEXT_MAX: Final = 200
+
+#: What else a status means.
+_BY_STATUS: Final[Mapping[int, type[Refused]]] = {_NOT_FOUND: NotThere, _NOT_ACCEPTABLE: TooOld}
 
 #: Statuses that say nothing of the request: the service cannot answer at the moment.
 _PASSING: Final = (429, 502, 503, 504)
+
+#: A busy service's code: nothing was done.
+_OVERLOADED: Final = "placement.overloaded"
+_RETRY_AFTER_S_MAX: Final = 60
+#: For up to how much longer than it asks for a busy service is left alone, each time.
+_PAUSES_S: Final = (2, 4, 8, 16, 16, 16, 16)
+
+
+#: A provider, as a list of them names it.
+Listed = Mapping[str, Any]
 
 
 class Answer(Protocol):
@@ -46,6 +78,10 @@ class Answer(Protocol):
     @property
     def status_code(self) -> int:
         """The status."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers, whatever the letter case of their names."""
 
     @property
     def text(self) -> str:
@@ -63,12 +99,30 @@ class Transport(Protocol):
 
 
 class Service:
-    """The placement service, as this package speaks to it."""
+    """The placement service, as this package speaks to it.
 
-    def __init__(self, transport: Transport) -> None:
+    Where it is too busy for a request, it does nothing and says when to come back: the request is
+    sent again then. A whole fleet that starts at once is served so, one after another.
+
+    Args:
+        pause: waits so many seconds.
+        rng: spreads the pauses, so that those who were put off together come back apart.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        pause: Callable[[float], None] = time.sleep,
+        rng: Random | None = None,
+    ) -> None:
         self._transport = transport
+        self._pause = pause
+        self._rng = rng or Random()
         #: Requests sent so far, by method.
         self.requests: Counter[str] = Counter()
+        #: How many of them the service was too busy for.
+        self.put_off = 0
 
     def get(self, path: str, *, version: str = VERSION, **query: str) -> Any:
         """The decoded body of a GET.
@@ -77,7 +131,18 @@ class Service:
             NotThere, Refused, Unreachable: there is none.
         """
         asked = f"{path}?{urlencode(query)}" if query else path
-        return self._send("GET", asked, version=version).json()
+        return _decoded(f"GET {path}", self._send("GET", asked, version=version))
+
+    def list_providers(self, *, version: str = VERSION, **query: str) -> list[Listed]:
+        """Providers as the service lists them: those that answer a query, or all.
+
+        Raises:
+            Refused, Unreachable: there is no list.
+        """
+        listed: list[Listed] = self.get("/resource_providers", version=version, **query)[
+            "resource_providers"
+        ]
+        return listed
 
     def put(self, path: str, body: object = None, *, version: str = VERSION) -> Any:
         """Send a PUT; its decoded body, None where there is none.
@@ -86,11 +151,11 @@ class Service:
             Conflict, InventoryInUse, NameTaken, NotThere, Refused: nothing was changed.
             Unreachable: it may or may not have been done.
         """
-        return _body_of(self._send("PUT", path, body, version=version))
+        return _body_of(f"PUT {path}", self._send("PUT", path, body, version=version))
 
     def post(self, path: str, body: object) -> Any:
         """Send a POST; as `put`."""
-        return _body_of(self._send("POST", path, body))
+        return _body_of(f"POST {path}", self._send("POST", path, body))
 
     def delete(self, path: str) -> None:
         """Send a DELETE; as `put`."""
@@ -101,20 +166,40 @@ class Service:
     ) -> Answer:
         request = f"{method} {path}"
         options = {} if body is None else {"json": body}
-        self.requests[method] += 1
-        try:
-            answer = self._transport.request(
-                path, method, microversion=version, raise_exc=False, **options
-            )
-        except exceptions.ClientException as error:
-            raise Unreachable(f"{request} got no answer: {error}") from error
+        answer = self._send_once(method, path, version, options)
+        for longest in _PAUSES_S:
+            if (retry_after_s := _retry_after_s(answer)) is None:
+                break
+            self.put_off += 1
+            self._pause(retry_after_s + self._rng.uniform(0, longest))
+            answer = self._send_once(method, path, version, options)
         if answer.status_code in _PASSING:
             raise Unreachable(
-                f"{request} was answered {answer.status_code}: {' '.join(answer.text.split())}"
+                f"{request} was answered {answer.status_code}: "
+                f"{' '.join(_error_in(answer)[1].split())}"
             )
         if answer.status_code >= 400:
-            raise _refusal(request, answer)
+            raise _refusal(request, answer, version)
         return answer
+
+    def _send_once(
+        self, method: str, path: str, version: str, options: Mapping[str, object]
+    ) -> Answer:
+        self.requests[method] += 1
+        try:
+            return self._transport.request(
+                path, method, microversion=version, raise_exc=False, **options
+            )
+        except (exceptions.Unauthorized, exceptions.Forbidden, exceptions.NotFound) as error:
+            # The service's own are answers: this is Keystone, which does not let the caller in.
+            raise Refused(
+                f"{method} {path}",
+                status=error.http_status,
+                code="",
+                detail=f"by Keystone: {error}",
+            ) from error
+        except exceptions.ClientException as error:
+            raise Unreachable(f"{method} {path} got no answer{_cause_of(error)}") from error
 
 
 def provider_path(uuid: str, *rest: str) -> str:
@@ -138,20 +223,88 @@ def with_all_below(uuid: str, listed: Iterable[Mapping[str, Any]]) -> list[str]:
     return found
 
 
-def _refusal(request: str, answer: Answer) -> Refused:
+def _refusal(request: str, answer: Answer, version: str) -> Refused:
     code, detail = _error_in(answer)
-    kind = _BY_CODE.get(code, NotThere if answer.status_code == 404 else Refused)
-    return kind(request, status=answer.status_code, code=code, detail=detail)
+    status = answer.status_code
+    kind = _BY_CODE.get(code, _BY_STATUS.get(status, Refused))
+    if status == _NOT_ACCEPTABLE:
+        detail = f"it does not speak microversion {version}{_newest_of(answer)}; upgrade it"
+    elif status == _NOT_FOUND and _is_of_a_collection(request):
+        kind, detail = Refused, f"{detail}; {_WRONG_PLACE}"
+    elif status in _NEXT_STEPS:
+        detail = f"{detail}; {_NEXT_STEPS[status]}"
+    return kind(request, status=status, code=code, detail=detail)
+
+
+def _is_of_a_collection(request: str) -> bool:
+    """Whether it is about all of something, which every placement service has."""
+    path = request.partition(" ")[2].partition("?")[0]
+    return path.count("/") == 1
+
+
+def _cause_of(error: exceptions.ClientException) -> str:
+    """Who did not answer, and why, in as few words as the libraries below have for it."""
+    said = list(_chain(error))
+    asked = next((at for one in said if (at := getattr(one, "request", None)) is not None), None)
+    words = next(
+        (one.strerror for one in reversed(said) if isinstance(one, OSError) and one.strerror), None
+    )
+    if asked is None or words is None:
+        return f": {error}"
+    at = urlsplit(asked.url)
+    return f" from {at.scheme}://{at.netloc}: {words}"
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and those that led to it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _retry_after_s(answer: Answer) -> int | None:
+    """For how long a busy service asks to be left alone; None: it has said something else."""
+    if answer.status_code != 503 or _error_in(answer)[0] != _OVERLOADED:
+        return None
+    wanted = answer.headers.get("retry-after", "")
+    is_number = wanted.isascii() and wanted.isdigit()
+    return min(int(wanted), _RETRY_AFTER_S_MAX) if is_number else 1
+
+
+def _newest_of(answer: Answer) -> str:
+    try:
+        return f", only up to {answer.json()['errors'][0]['max_version']}"
+    except (ValueError, LookupError, TypeError):
+        return ""
 
 
 def _error_in(answer: Answer) -> tuple[str, str]:
     """The code and the text of an error body; whatever stands between may answer otherwise."""
     try:
-        error = answer.json()["errors"][0]
+        body = answer.json()
+        # Who asks for a token speaks for himself.
+        if "message" in body:
+            return "", str(body["message"])
+        error = body["errors"][0]
         return str(error.get("code", "")), str(error["detail"])
     except (ValueError, LookupError, TypeError, AttributeError):
-        return "", answer.text[:1000]
+        return "", _foreign_text(answer)
 
 
-def _body_of(answer: Answer) -> Any:
-    return answer.json() if answer.text else None
+def _foreign_text(answer: Answer) -> str:
+    """The beginning of a body that no placement service has written, such as a proxy's page."""
+    return " ".join(re.sub(r"<[^>]*>", " ", answer.text).split())[:_FOREIGN_TEXT_MAX]
+
+
+def _body_of(request: str, answer: Answer) -> Any:
+    return _decoded(request, answer) if answer.text else None
+
+
+def _decoded(request: str, answer: Answer) -> Any:
+    try:
+        return answer.json()
+    except ValueError as error:
+        raise Unreachable(
+            f"{request} was answered {answer.status_code} with what is no JSON; see whether the "
+            f"url is that of the placement service"
+        ) from error

@@ -9,15 +9,24 @@ Source: spec/compute-side.md 3.
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Final, Protocol
+from typing import Final, Protocol, TypedDict
 
-from berth.compute.errors import Conflict, NotThere, ReshapeNeeded, Unreachable
-from berth.compute.plan import Allocations, Plan
-from berth.compute.provider_tree import ProviderTree
+from berth.compute.errors import (
+    Conflict,
+    HealingNeeded,
+    NotThere,
+    ReshapeNeeded,
+    RestoreNeeded,
+    Truth,
+    Unreachable,
+)
+from berth.compute.plan import Allocations, Plan, make_plan
+from berth.compute.provider_tree import ProviderSubTree, ProviderTree
 from berth.compute.report_client import ReportClient
 
 LOG = logging.getLogger(__name__)
@@ -46,6 +55,9 @@ class Driver(Protocol):
         Raises:
             ReshapeNeeded: inventory that is in use has to move, and `allocations` is None. What
                 was edited before is kept: the same tree comes again, with the allocations.
+            HealingNeeded: consumers have more than the service knows of, nothing has to move, and
+                `allocations` is None. Who is not among the allocations when they come holds
+                nothing of this tree, and gets nothing.
             ReshapeFailed: what the host knows and what the consumers hold do not agree.
         """
 
@@ -58,8 +70,31 @@ class Node:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What a report at the start would make of a node."""
+
+    #: As the service has it: without any provider where it does not know the node.
+    before: ProviderTree
+    after: ProviderTree
+    #: What the consumers of the tree hold now; empty where nothing moves.
+    held: Allocations
+    plan: Plan
+
+
+class _Update(TypedDict, total=False):
+    """What goes with a tree into `ReportClient.update_from_provider_tree`."""
+
+    allocations: Allocations
+    truth: Truth
+    may_move: bool
+    may_shrink: bool
+
+
 class Tracker:
-    """Reports nodes that one driver knows.
+    """Reports nodes that one driver knows, each from one thread at a time.
+
+    Several nodes may be reported side by side where the driver can be called so.
 
     Args:
         attempts_max: passes made for one report, before the last one's error is the report's.
@@ -82,12 +117,21 @@ class Tracker:
         self._attempts_max = attempts_max
         self._pause = pause
         self._rng = rng
+        #: Consumers that have something and hold nothing, once they were told of.
+        self._told: set[str] = set()
+        #: The nodes whose driver has asked for a reshape that was not carried out yet.
+        self._pending: set[Node] = set()
+
+    def is_reshape_pending(self, node: Node) -> bool:
+        """Whether the tree of a node needs a shape that it has not taken yet."""
+        return node in self._pending
 
     def report(self, node: Node, *, startup: bool) -> Plan:
         """Make the service's tree of a node what the driver says.
 
         Args:
-            startup: inventory that is in use may move.
+            startup: inventory that is in use may move. In any pass consumers' allocations may
+                grow to what a driver says that they really have.
 
         Returns:
             What was sent.
@@ -106,18 +150,70 @@ class Tracker:
                 self._pause(pause)
         return self._pass(node, startup=startup)
 
+    def rehearse(self, node: Node) -> Rehearsal:
+        """Find out what a report at the start would do; nothing is written.
+
+        Raises:
+            NameTaken: another provider has the node's name.
+            ReshapeFailed, BadProviderTree: it cannot be done.
+            Refused, Unreachable: the service said so, or nothing.
+        """
+        if not self._client.get_providers_in_tree(None, node.uuid):
+            return self._rehearse_new(node)
+        tree = self._client.get_provider_tree_and_ensure_root(None, node.uuid, node.name)
+        before = copy.deepcopy(tree)
+        plan = self._client.plan_update(tree, **self._edit(node, tree, startup=True))
+        return Rehearsal(before, tree, self._client.held_in(tree), plan)
+
+    def _rehearse_new(self, node: Node) -> Rehearsal:
+        self._client.refuse_taken_name(node.name)
+        before = ProviderTree()
+        tree = ProviderSubTree(node.uuid)
+        tree.new_root(node.name, node.uuid)
+        self._driver.update_provider_tree(tree, node.name)
+        return Rehearsal(before, tree, {}, make_plan(before, tree, node.uuid))
+
     def _pass(self, node: Node, *, startup: bool) -> Plan:
         tree = self._client.get_provider_tree_and_ensure_root(None, node.uuid, node.name)
-        allocations: Allocations | None = None
+        update = self._edit(node, tree, startup=startup)
+        plan = self._client.update_from_provider_tree(None, tree, **update)
+        self._pending.discard(node)
+        return plan
+
+    def _edit(self, node: Node, tree: ProviderTree, *, startup: bool) -> _Update:
+        """Make a tree what it is to be, and what its consumers hold where that is to change."""
+        if tree.exists(node.uuid) and tree.data(node.uuid).name != node.name:
+            tree.rename(node.uuid, node.name)
+        update = _Update(may_move=startup)
         try:
             self._driver.update_provider_tree(tree, node.name)
-        except ReshapeNeeded:
-            if not startup:
-                raise
-            LOG.info("%s takes a new shape, with what its consumers hold", node.name)
-            allocations = self._client.get_allocations_for_provider_tree(None, node.name)
+        except ReshapeNeeded as needed:
+            if not isinstance(needed, HealingNeeded):
+                self._pending.add(node)
+                if not startup:
+                    raise
+            LOG.info("What is held of %s is read, to be changed with its tree", node.name)
+            allocations = self._client.get_allocations_for_provider_tree(None, node.uuid)
+            update["truth"] = self._holders_of(needed.truth, allocations)
+            update["may_shrink"] = isinstance(needed, RestoreNeeded)
             self._driver.update_provider_tree(tree, node.name, allocations)
-        return self._client.update_from_provider_tree(None, tree, allocations)
+            update["allocations"] = allocations
+        return update
+
+    def _holders_of(self, truth: Truth, allocations: Allocations) -> Truth:
+        """Of the consumers that have more than they hold, those that hold something.
+
+        Of the others nobody knows whose they are: they are lost, or just about to move.
+        """
+        homeless = truth.keys() - allocations.keys()
+        for consumer in sorted(homeless - self._told):
+            LOG.warning(
+                "Consumer %s has %s and holds nothing of this tree; nothing is added for it",
+                consumer,
+                ", ".join(f"{amount} {name}" for name, amount in sorted(truth[consumer].items())),
+            )
+        self._told |= homeless
+        return {consumer: truth[consumer] for consumer in truth if consumer in allocations}
 
     def _pause_after(self, attempt: int) -> float:
         """Twice as long after each attempt, and somewhere in the upper half of that."""

@@ -14,10 +14,43 @@ from keystoneauth1.plugin import BaseAuthPlugin
 from keystoneauth1.session import Session
 from keystoneauth1.token_endpoint import Token
 
+from berth.compute.agent_config import ServiceAccess
 from berth.compute.errors import BadConfiguration
 
 #: Seconds that one answer is waited for: longer than a reshape of a large host takes.
 _ANSWER_S_MAX: Final = 60
+
+
+def of_service(access: ServiceAccess) -> Adapter:
+    """The service that an agent's configuration names; its token is read now.
+
+    Raises:
+        BadConfiguration: the token cannot be read, or keystoneauth refuses the options.
+    """
+    if access.auth_type is not None:
+        return with_plugin(
+            access.auth_type,
+            access.auth,
+            url=access.url,
+            region=access.region,
+            interface=access.interface,
+            cafile=access.cafile,
+        )
+    assert access.url is not None and access.token_file is not None, "checked when it was read"
+    try:
+        token = access.token_file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadConfiguration(
+            [f"service.token_file: {access.token_file} cannot be read: {error}"]
+        ) from error
+    if not token:
+        raise BadConfiguration(
+            [
+                f"service.token_file: {access.token_file} is empty; `berth token create` makes "
+                "a token"
+            ]
+        )
+    return with_token(access.url, token, cafile=access.cafile)
 
 
 def with_token(
@@ -70,6 +103,11 @@ def with_plugin(
         region_name=region,
         interface=interface,
     )
+
+
+def let_go(transport: Adapter) -> None:
+    """Close the connections of a transport; its next request opens one."""
+    transport.session.session.close()
 
 
 def _session(plugin: BaseAuthPlugin, cafile: str | None) -> Session:

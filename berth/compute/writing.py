@@ -8,7 +8,7 @@ providers and the deleting of old ones, one request moves inventories and alloca
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -20,56 +20,18 @@ from berth.compute.errors import (
     ReshapeFailed,
     Unreachable,
 )
+from berth.compute.names import Names
 from berth.compute.plan import Plan
 from berth.compute.provider_tree import Inventory, ProviderData, ProviderTree
 from berth.compute.service import (
     MOVING_VERSION,
     VERSION,
+    Listed,
     Service,
-    named_path,
     provider_path,
 )
-from berth.model.names import CUSTOM_PREFIX
 
 LOG = logging.getLogger(__name__)
-
-
-class Names:
-    """Resource classes and traits that the service is known to have."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._classes: set[str] = set()
-        self._traits: set[str] = set()
-
-    def ensure_classes(self, names: Iterable[str]) -> None:
-        """Make the custom resource classes that were not seen yet; a standard one is or is not."""
-        for name in sorted({*names} - self._classes):
-            if name.startswith(CUSTOM_PREFIX):
-                self._service.put(named_path("/resource_classes", name))
-            self._classes.add(name)
-
-    def ensure_traits(self, names: Iterable[str]) -> set[str]:
-        """Make the custom traits that were not seen yet.
-
-        Returns:
-            Those of `names` that exist now: a host may know standard traits that an older service
-            does not, and is told which.
-        """
-        wanted = {*names}
-        if new := wanted - self._traits:
-            there = set(self._service.get("/traits", name=f"in:{','.join(sorted(new))}")["traits"])
-            for name in sorted(new - there):
-                if name.startswith(CUSTOM_PREFIX):
-                    self._service.put(named_path("/traits", name))
-                    there.add(name)
-            self._traits |= there
-        if unknown := wanted - self._traits:
-            LOG.warning(
-                "The service does not know the traits %s; they are left out",
-                ", ".join(sorted(unknown)),
-            )
-        return wanted & self._traits
 
 
 class TreeWriter:
@@ -95,20 +57,33 @@ class TreeWriter:
     def carry_out(self, plan: Plan, *, at_once: bool) -> None:
         """Send what a plan says.
 
+        Aggregates and traits come before inventories, so that nothing is offered without them.
+
         Args:
-            at_once: inventories and allocations change in one step, wholly or not at all. The
-                traits and aggregates come first then, while the generations are known.
+            at_once: inventories and allocations change in one step, wholly or not at all.
 
         Raises:
             Conflict, ReshapeFailed, Refused, Unreachable: see
                 `ReportClient.update_from_provider_tree`.
         """
-        created = {data.uuid for data in plan.created}
+        try:
+            self._send(plan, at_once=at_once)
+        except (Refused, ReshapeFailed) as error:
+            if not isinstance(error, Conflict):
+                self._names.forget()
+            raise
+
+    def _send(self, plan: Plan, *, at_once: bool) -> None:
+        # A name that becomes free may be a new provider's, and a new one may be a parent.
+        for data in plan.renamed:
+            if not self._moves(data):
+                self._rename(data)
         for data in plan.created:
             self._create(data)
         for data in plan.renamed:
-            self._rename(data)
-        self._write_memberships(plan, {*self._generations} if at_once else created)
+            if self._moves(data):
+                self._rename(data)
+        self._write_memberships(plan)
         if at_once and (plan.inventories or plan.allocations):
             self._reshape(plan)
         for data in plan.deleted:
@@ -117,10 +92,9 @@ class TreeWriter:
             for uuid, inventory in plan.inventories.items():
                 if self._tree.exists(uuid):
                     self._write_inventory(uuid, inventory)
-            self._write_memberships(plan, {*self._generations} - created)
 
     def _create(self, data: ProviderData) -> None:
-        made = create_provider(self._service, data.uuid, data.name, data.parent_uuid)
+        made, _ = create_provider(self._service, data.uuid, data.name, data.parent_uuid)
         self._generations[data.uuid] = made["generation"]
         if data.parent_uuid is None:
             self._tree.new_root(data.name, data.uuid, made["generation"])
@@ -129,13 +103,14 @@ class TreeWriter:
 
     def _rename(self, data: ProviderData) -> None:
         """Give a provider another name, and where it moves another parent, which is newer."""
-        moves = self._tree.data(data.uuid).parent_uuid != data.parent_uuid
         body = {"name": data.name, "parent_provider_uuid": data.parent_uuid}
-        self._service.put(
-            provider_path(data.uuid), body, version=MOVING_VERSION if moves else VERSION
-        )
+        version = MOVING_VERSION if self._moves(data) else VERSION
+        self._service.put(provider_path(data.uuid), body, version=version)
         self._tree.rename(data.uuid, data.name)
         self._tree.move(data.uuid, data.parent_uuid)
+
+    def _moves(self, data: ProviderData) -> bool:
+        return self._tree.data(data.uuid).parent_uuid != data.parent_uuid
 
     def _reshape(self, plan: Plan) -> None:
         for inventory in plan.inventories.values():
@@ -152,7 +127,7 @@ class TreeWriter:
         }
         try:
             self._service.post("/reshaper", body)
-        except (Conflict, Unreachable):
+        except (Conflict, NotThere, Unreachable):
             raise
         except Refused as error:
             raise ReshapeFailed(str(error)) from error
@@ -173,20 +148,17 @@ class TreeWriter:
         body = self._put(uuid, "inventories", {"inventories": inventory})
         self._tree.update_inventory(uuid, body["inventories"], self._generations[uuid])
 
-    def _write_memberships(self, plan: Plan, of: Set[str]) -> None:
-        """The aggregates and traits of some providers, children first."""
+    def _write_memberships(self, plan: Plan) -> None:
+        """The aggregates and traits of all providers, children first."""
         for data in plan.aggregates:
-            if data.uuid in of:
-                self._put(data.uuid, "aggregates", {"aggregates": sorted(data.aggregates)})
-                self._tree.update_aggregates(
-                    data.uuid, data.aggregates, self._generations[data.uuid]
-                )
+            self._put(data.uuid, "aggregates", {"aggregates": sorted(data.aggregates)})
+            self._tree.update_aggregates(data.uuid, data.aggregates, self._generations[data.uuid])
+        known = self._names.ensure_traits(name for data in plan.traits for name in data.traits)
         for data in plan.traits:
-            if data.uuid in of:
-                known = self._names.ensure_traits(data.traits)
-                if self._tree.have_traits_changed(data.uuid, known):
-                    self._put(data.uuid, "traits", {"traits": sorted(known)})
-                    self._tree.update_traits(data.uuid, known, self._generations[data.uuid])
+            traits = data.traits & known
+            if self._tree.have_traits_changed(data.uuid, traits):
+                self._put(data.uuid, "traits", {"traits": sorted(traits)})
+                self._tree.update_traits(data.uuid, traits, self._generations[data.uuid])
 
     def _put(self, uuid: str, what: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Replace something of a provider, if nobody has written to it meanwhile."""
@@ -198,8 +170,13 @@ class TreeWriter:
         return answer
 
 
-def create_provider(service: Service, uuid: str, name: str, parent: str | None) -> dict[str, Any]:
+def create_provider(
+    service: Service, uuid: str, name: str, parent: str | None
+) -> tuple[Listed, bool]:
     """Make a provider, or find that it was made meanwhile.
+
+    Returns:
+        The provider as the service lists it, and whether it is new, so that it has nothing yet.
 
     Raises:
         NameTaken: another provider has the name.
@@ -208,10 +185,9 @@ def create_provider(service: Service, uuid: str, name: str, parent: str | None) 
     if parent is not None:
         body["parent_provider_uuid"] = parent
     try:
-        made: dict[str, Any] = service.post("/resource_providers", body)
+        return service.post("/resource_providers", body), True
     except NameTaken:
-        there = service.get("/resource_providers", uuid=uuid)["resource_providers"]
+        there = service.list_providers(uuid=uuid)
         if not there or (there[0]["name"], there[0]["parent_provider_uuid"]) != (name, parent):
             raise
-        made = there[0]
-    return made
+        return there[0], False

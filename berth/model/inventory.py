@@ -6,6 +6,8 @@ from typing import Final
 
 #: The largest integer that an inventory may hold, and the default of `max_unit`.
 MAX_INT: Final = 2_147_483_647
+#: The largest allocation ratio that every database can hold.
+ALLOCATION_RATIO_MAX: Final = 3.40282e38
 
 
 @dataclass(frozen=True, slots=True)

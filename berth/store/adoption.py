@@ -195,13 +195,19 @@ def _history(connection: Connection, history: str, version_table: str) -> Config
 # --- Handing back --------------------------------------------------------------------------------
 
 
-def _refuse_while_written(db: Database) -> None:
+def seconds_since_write(db: Database) -> int | None:
+    """How long ago a berth wrote to the database; None where none did within the last minute."""
     with db.read() as tx:
         if not inspect(tx.connection).has_table(berth_writer.name):
-            return
+            return None
         written = tx.connection.scalar(select(func.max(berth_writer.c.updated_at)))
-    if written is not None and tx.now - written < WRITING:
-        seconds = max(int((tx.now - written).total_seconds()), 0)
+    if written is None or tx.now - written >= WRITING:
+        return None
+    return max(int((tx.now - written).total_seconds()), 0)
+
+
+def _refuse_while_written(db: Database) -> None:
+    if (seconds := seconds_since_write(db)) is not None:
         raise StillWritten(
             f"a berth wrote to the database {seconds} seconds ago: stop every one that serves it, "
             f"and try again {WRITING.seconds} seconds after its last write"

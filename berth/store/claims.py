@@ -19,6 +19,7 @@ from sqlalchemy import BigInteger, and_, bindparam, delete, or_, select, update
 
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import (
+    BerthError,
     CapacityExceeded,
     ConsumerRace,
     LostRace,
@@ -29,7 +30,7 @@ from berth.model.errors import (
 )
 from berth.model.ids import ClassId, ConsumerUUID, ProviderId, ProviderUUID
 from berth.model.inventory import Inventory
-from berth.store.consumers import StoredConsumer, write_consumers
+from berth.store.consumers import StoredConsumer, read_consumers, write_consumers
 from berth.store.expressions import stored_ratio
 from berth.store.inventories import Key
 from berth.store.lookups import ProviderRow, chunks, class_ids, missing, providers_by_uuid
@@ -146,6 +147,14 @@ def apply_claim(tx: Tx, claim: Claim) -> None:
         NoInventory, UnitViolation, CapacityExceeded: in this order.
         ConsumerRace, LostRace: somebody else was faster.
     """
+    try:
+        _apply(tx, claim)
+    except (NoInventory, UnitViolation, CapacityExceeded) as refusal:
+        _check_unmoved(tx, claim, refusal)
+        raise
+
+
+def _apply(tx: Tx, claim: Claim) -> None:
     wanted = _wanted(claim)
     rooms = _read_rooms(
         tx, {one.key.provider for one in wanted}.union(one.key.provider for one in claim.held)
@@ -157,13 +166,35 @@ def apply_claim(tx: Tx, claim: Claim) -> None:
     for old in claim.held:
         change[old.key] -= old.used
     _change_usages(tx, change, rooms, wanted)
-    _release(tx, claim.held)
+    _release(tx, claim.held, claim.consumers)
     _insert_allocations(tx, wanted)
     write_consumers(tx, claim.writes, claim.consumers)
 
 
-def give_back(tx: Tx, held: Sequence[Held]) -> None:
-    """Take allocations away, and what they used; whoever holds them is the caller's business.
+def _check_unmoved(tx: Tx, claim: Claim, refusal: BerthError) -> None:
+    """See that the consumers are still what they were when it was read what they hold.
+
+    RACE tests/store/test_claim_races.py: a reshape moved what a consumer held while a claim
+    for it waited for the provider; of the old consumer and the new room there was too little, and
+    at no moment had that been so.
+
+    Raises:
+        ConsumerRace: some are not.
+    """
+    uuids = [write.uuid for write in claim.writes]
+    now = read_consumers(tx, uuids)
+    moved = [uuid for uuid in uuids if now.get(uuid) != claim.consumers.get(uuid)]
+    if moved:
+        raise ConsumerRace(moved) from refusal
+
+
+def give_back(
+    tx: Tx, held: Sequence[Held], consumers: Mapping[ConsumerUUID, StoredConsumer]
+) -> None:
+    """Take allocations away, and what they used.
+
+    Args:
+        consumers: the records of those who hold them, read before; they are the caller's business.
 
     Raises:
         ConsumerRace, LostRace: somebody else was faster.
@@ -172,7 +203,7 @@ def give_back(tx: Tx, held: Sequence[Held]) -> None:
     for old in held:
         change[old.key] -= old.used
     _change_usages(tx, change, _read_rooms(tx, {old.key.provider for old in held}), [])
-    _release(tx, held)
+    _release(tx, held, consumers)
 
 
 # --- Inventories and usages ----------------------------------------------------------------------
@@ -344,12 +375,20 @@ _RELEASE: Final = delete(allocations).where(
 )
 
 
-def _release(tx: Tx, held: Sequence[Held]) -> None:
+def _release(
+    tx: Tx, held: Sequence[Held], consumers: Mapping[ConsumerUUID, StoredConsumer]
+) -> None:
     """Delete the rows of all that some consumers hold.
 
+    RACE tests/store/test_claim_races.py: who holds something without a record is of very old data,
+    or was made after the records were read; then there is one by now, which nobody would delete.
+
     Raises:
-        ConsumerRace: a consumer has got or lost allocations since they were read.
+        ConsumerRace: a consumer has got or lost allocations since they were read, or was made.
     """
+    unrecorded = {one.consumer for one in held} - consumers.keys()
+    if unrecorded and (made := read_consumers(tx, unrecorded)):
+        raise ConsumerRace(list(made))
     holders = list(dict.fromkeys(one.consumer for one in held))
     deleted = sum(tx.change(_RELEASE, {"consumers": chunk}) for chunk in chunks(holders))
     if deleted != len(held):

@@ -5,32 +5,24 @@ Retries live here and nowhere else: a unit of work that met a lock, a deadlock o
 change is run again from its first read, after a random pause, a bounded number of times.
 """
 
-import os
 import random
 import time
-import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from itertools import compress
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
-from sqlalchemy import Engine, exc, text
-from sqlalchemy.engine import make_url
+from sqlalchemy import Engine, exc
 
 from berth.model.errors import DatabaseUnavailable, LostRace, UnsupportedDatabase
 from berth.store import journal
 from berth.store.dialect import Dialect, PoolOptions
 from berth.store.driver_errors import is_lost, translated
 from berth.store.group_commit import GroupCommit, Joint, Write
-from berth.store.mysql import MysqlDialect
 from berth.store.pool_counts import PoolCounts
-from berth.store.postgresql import PostgresqlDialect
 from berth.store.prepared import Runner, Statements
-from berth.store.sqlite import SqliteDialect
+from berth.store.shared_transaction import SharedTransaction, Stained
 from berth.store.standing import CommitFailed, StandingConnection
 from berth.store.transaction import Tx
 
@@ -66,11 +58,6 @@ _PAUSE_S_MAX: Final = 0.02
 _LOST_RACE: Final = "lost race"
 _BUSY: Final = "busy"
 _LOST_CONNECTION: Final = "lost connection"
-
-#: One level is enough: a unit that fails in a shared transaction leaves nothing of itself.
-_SAVEPOINT: Final = text("SAVEPOINT berth_unit")
-_RELEASE: Final = text("RELEASE SAVEPOINT berth_unit")
-_ROLLBACK: Final = text("ROLLBACK TO SAVEPOINT berth_unit")
 
 
 class CommitStamp(NamedTuple):
@@ -124,36 +111,13 @@ class Unobserved:
         """Nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseOptions:
-    """What an operator may choose about the connection."""
-
-    #: Whether a commit is on disk before it is acknowledged.
-    synchronous: bool = True
-    pool: PoolOptions = field(default_factory=PoolOptions)
-    #: MySQL's sql_mode of each session; empty: the server's.
-    mysql_sql_mode: str = "TRADITIONAL"
-    #: How long a server may take for one answer, where the driver can tell; None: for ever.
-    answer_s_max: int | None = None
-    #: Only reads are to come: an SQLite file stays as it is, and may be one that cannot be written.
-    to_look_only: bool = False
-
-
-class _Outcome(NamedTuple):
-    """What a unit gave in a shared transaction that has not been committed yet."""
-
-    tx: Tx
-    result: Any
-    error: BaseException | None
-
-
 def utc_now() -> datetime:
     """The time as the tables hold it: UTC, naive."""
     return datetime.now(UTC).replace(tzinfo=None)
 
 
 class Database:
-    """One database, for all threads of this process. Made by `open_database`."""
+    """One database, for all threads of this process. Made by `opening.open_database`."""
 
     def __init__(
         self,
@@ -339,18 +303,23 @@ class Database:
                     break
                 self._count_retry(_BUSY)
                 self._pause()
+            except Stained:
+                break
             else:
                 return
         for write in writes:
             self._settle_alone(write)
 
     def _commit_together(self, take: Callable[[], list[Write]]) -> None:
-        """Run writes in one transaction, commit it, and tell each what became of it."""
+        """Run writes in one transaction, commit it, and tell each what became of it.
+
+        Raises:
+            Stained: they cannot share one.
+        """
         with self._begun_to_write() as run:
             writes = take()
-            done = (
-                self._run_alone(writes[0], run) if len(writes) == 1 else self._run_all(writes, run)
-            )
+            shared = SharedTransaction(run, self.dialect, self._begun)
+            done = shared.run_alone(writes[0]) if len(writes) == 1 else shared.run_all(writes)
             parts = dict.fromkeys(one.tx for one in done.values() if one.error is None)
             if parts:
                 self._commit(run, list(parts))
@@ -361,90 +330,12 @@ class Database:
             else:
                 write.fail(one.error)
 
-    def _run_alone(self, write: Write, run: Runner) -> dict[Write, _Outcome]:
-        """Run the only write of a transaction, which must not be committed if it fails."""
-        tx = self._begun(run)
-        try:
-            return {write: _Outcome(tx, write.unit(tx), None)}
-        except exc.DBAPIError:
-            raise
-        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for it
-            return {write: _Outcome(tx, None, error)}
-
-    def _run_all(self, writes: Sequence[Write], run: Runner) -> dict[Write, _Outcome]:
-        """Run several writes in one transaction, each to fail or to succeed by itself."""
-        done = self._run_jointly(writes, run)
-        left = [write for write in writes if write not in done]
-        if left:
-            self.dialect.wait_briefly(run)
-        for write in left:
-            done[write] = self._run_in_savepoint(write.unit, run)
-        return done
-
-    def _run_jointly(self, writes: Sequence[Write], run: Runner) -> dict[Write, _Outcome]:
-        """Do at once what can be done at once; those for which that was done.
-
-        What is refused together is left: of which of them that is true is found out one by one.
-        """
-        kinds: dict[Callable[..., Any], list[Write]] = {}
-        for write in writes:
-            if write.joint is not None:
-                kinds.setdefault(write.joint.run, []).append(write)
-        done: dict[Write, _Outcome] = {}
-        for run_all, alike in kinds.items():
-            if len(alike) > 1:
-                items = [write.joint.item for write in alike if write.joint is not None]
-                run_it = self._run_in_savepoint if done else self._run_first
-                outcome = run_it(partial(run_all, items=items), run)
-                if outcome.error is None:
-                    each = outcome._replace(result=None)
-                    done.update(dict.fromkeys(compress(alike, outcome.result), each))
-                elif not isinstance(outcome.error, Exception):
-                    raise outcome.error
-        return done
-
     def _settle_alone(self, write: Write) -> None:
         """Run and commit one of several; what becomes of it is its own."""
         try:
             self._settle(lambda: [write])
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for it
             write.fail(error)
-
-    def _run_first(self, unit: Callable[[Tx], Any], run: Runner) -> _Outcome:
-        """What the first unit of a transaction gave, or raised: then the transaction is a new one.
-
-        Two round trips less than a savepoint, and a refusal is rare.
-
-        Raises:
-            DBAPIError: the database failed, and nobody knows what it left.
-        """
-        tx = self._begun(run)
-        try:
-            return _Outcome(tx, unit(tx), None)
-        except exc.DBAPIError:
-            raise
-        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for it
-            run.rollback()
-            self.dialect.begin_writing(run)
-            return _Outcome(tx, None, error)
-
-    def _run_in_savepoint(self, unit: Callable[[Tx], Any], run: Runner) -> _Outcome:
-        """What a unit gave, or raised: then nothing of it is left.
-
-        Raises:
-            DBAPIError: the database failed, and nobody knows what it left.
-        """
-        tx = self._begun(run)
-        tx.change(_SAVEPOINT, {})
-        try:
-            result = unit(tx)
-        except exc.DBAPIError:
-            raise
-        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for it
-            tx.change(_ROLLBACK, {})
-            return _Outcome(tx, None, error)
-        tx.change(_RELEASE, {})
-        return _Outcome(tx, result, None)
 
     @contextmanager
     def _begun_to_write(self) -> Iterator[Runner]:
@@ -548,79 +439,9 @@ class Database:
         self._sleep(self._rng.uniform(0, _PAUSE_S_MAX))
 
 
-def open_database(
-    url: str,
-    *,
-    options: DatabaseOptions = DatabaseOptions(),
-    clock: Callable[[], datetime] = utc_now,
-    rng: random.Random | None = None,
-    sleep: Callable[[float], None] = time.sleep,
-) -> Database:
-    """The database of an SQLAlchemy URL; nothing is read or written yet.
-
-    Args:
-        url: `sqlite:///relative/path`, `sqlite:////absolute/path`, `postgresql://...` or
-            `mysql+pymysql://...`.
-        clock: the time, naive UTC.
-        rng, sleep: how the pauses between retries are drawn and spent.
-
-    Raises:
-        UnsupportedDatabase: the URL cannot be read, names an engine that berth does not know, or
-            one whose driver is not installed.
-    """
-    try:
-        parsed = make_url(url)
-    except (exc.ArgumentError, ValueError) as error:
-        raise UnsupportedDatabase("the database URL cannot be read") from error
-    dialect = _dialect_of(parsed.get_backend_name(), options)
-    db = Database(
-        dialect.create_engine(parsed, options.pool),
-        dialect,
-        pool=options.pool,
-        clock=clock,
-        rng=rng or random.Random(),
-        sleep=sleep,
-    )
-    _let_go_after_fork(db)
-    return db
-
-
-def _dialect_of(backend: str, options: DatabaseOptions) -> Dialect:
-    match backend:
-        case "sqlite":
-            return SqliteDialect(synchronous=options.synchronous, to_look_only=options.to_look_only)
-        case "postgresql":
-            return PostgresqlDialect()
-        case "mysql" | "mariadb":
-            return MysqlDialect(sql_mode=options.mysql_sql_mode, answer_s_max=options.answer_s_max)
-    raise UnsupportedDatabase(
-        f"berth does not know the engine {backend}: the database URL must begin with sqlite://, "
-        f"postgresql:// or mysql+pymysql://"
-    )
-
-
 def trim_journal(db: Database, older_than: datetime) -> int:
     """Forget what the journal noted before a time; the number of rows that went.
 
     A reader that had not applied them yet sees it by `trimmed_seq` and reloads everything.
     """
     return db.write(lambda tx: journal.trim(tx.connection, older_than))
-
-
-def _let_go_after_fork(db: Database) -> None:
-    """A connection must not serve two processes: servers that fork after loading get new ones.
-
-    SQLite forbids a child even to close what its parent opened, so what nobody is using is closed
-    before the fork.
-    """
-    alive = weakref.ref(db)
-
-    def close() -> None:
-        if (parent := alive()) is not None:
-            parent.dispose()
-
-    def let_go() -> None:
-        if (child := alive()) is not None:
-            child.forget_connections()
-
-    os.register_at_fork(before=close, after_in_child=let_go)

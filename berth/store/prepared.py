@@ -182,7 +182,11 @@ class Runner:
     def __init__(self, connection: Connection) -> None:
         self.connection: Final = connection
         self._driver: Any = connection.connection.dbapi_connection
-        self._wire = _wire_of(connection)
+        #: Whether the server is one of several that write.
+        self.is_clustered: Final = bool(connection.info.get(CLUSTERED))
+        #: Grows with each row that a statement has written, or may have before it failed.
+        self.written = 0
+        self._wire = _wire_of(connection, is_clustered=self.is_clustered)
         self._has_begun = False
         self._error: type[Exception] = connection.dialect.loaded_dbapi.Error
         self._listeners = tuple(connection.dispatch.before_cursor_execute)
@@ -198,15 +202,20 @@ class Runner:
 
     def change(self, text: str, values: Sequence[Any]) -> int:
         """The number of rows that were written."""
-        return int(self._sent(self._wire.change, text, values))
+        count = int(self._sent(self._wire.change, text, values))
+        self.written += count
+        return count
 
     def change_many(self, text: str, values: Sequence[Sequence[Any]]) -> int:
         """The number of rows that were written, by all runs together."""
-        return int(self._sent(self._wire.change_many, text, values, many=True))
+        count = int(self._sent(self._wire.change_many, text, values, many=True))
+        self.written += count
+        return count
 
     def change_each(self, text: str, values: Sequence[Sequence[Any]]) -> list[int]:
         """The number of rows that were written by each run."""
         counts: list[int] = self._sent(self._wire.change_each, text, values, many=True)
+        self.written += sum(counts)
         return counts
 
     def _sent(
@@ -222,6 +231,7 @@ class Runner:
         try:
             return send(text, values)
         except self._error as error:
+            self.written += 1
             raise self._wrapped(error, text, values) from error
 
     def ask(self, text: str) -> Any:
@@ -383,7 +393,7 @@ class _Closing:
             return
 
 
-def _wire_of(connection: Connection) -> Wire:
+def _wire_of(connection: Connection, *, is_clustered: bool) -> Wire:
     driver: Any = connection.connection.dbapi_connection
     match connection.dialect.name:
         case "postgresql":
@@ -392,7 +402,7 @@ def _wire_of(connection: Connection) -> Wire:
 
             return libpq_of(driver)
         case "mysql":
-            return (_MysqlCursors if connection.info.get(CLUSTERED) else _Packets)(driver)
+            return (_MysqlCursors if is_clustered else _Packets)(driver)
     return _Cursors(driver)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     Select,
     and_,
@@ -76,6 +77,11 @@ def list_providers(db: Database, filters: ProviderFilters) -> list[Provider]:
         InvalidInput: there are more filters than one query can hold.
     """
     with db.read() as tx:
+        # PERF bench/hosts.py: what every host asks once a minute; making the query anew each time
+        # took three times as long.
+        if filters.in_tree is not None and filters == ProviderFilters(in_tree=filters.in_tree):
+            rows_of_tree = tx.rows(_PROVIDERS_OF_TREE, {"in_tree": filters.in_tree})
+            return [_provider(row) for row in rows_of_tree]
         conditions = _conditions(tx, filters)
         if conditions is None:
             return []
@@ -210,6 +216,16 @@ _PROVIDERS: Final = (
 )
 _PROVIDER_BY_UUID: Final = _PROVIDERS.where(_rp.uuid == bindparam("uuid"))
 
+_member: Final = resource_providers.alias("member")
+
+
+def _in_tree_of(uuid: ProviderUUID | BindParameter[ProviderUUID]) -> ColumnElement[bool]:
+    root = select(_member.c.root_provider_id).where(_member.c.uuid == uuid)
+    return _rp.root_provider_id == root.scalar_subquery()
+
+
+_PROVIDERS_OF_TREE: Final = _PROVIDERS.where(_in_tree_of(bindparam("in_tree"))).order_by(_rp.id)
+
 
 def _provider(row: Sequence[Any]) -> Provider:
     return Provider(*row)
@@ -252,13 +268,7 @@ def _own_conditions(filters: ProviderFilters) -> list[ColumnElement[bool]]:
     if filters.uuid is not None:
         conditions.append(_rp.uuid == filters.uuid)
     if filters.in_tree is not None:
-        member = resource_providers.alias("member")
-        conditions.append(
-            _rp.root_provider_id
-            == select(member.c.root_provider_id)
-            .where(member.c.uuid == filters.in_tree)
-            .scalar_subquery()
-        )
+        conditions.append(_in_tree_of(filters.in_tree))
     return conditions
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from sqlalchemy import update
 
-from berth.store.adoption import StillWritten, release, stamp, upgrade
+from berth.store.adoption import StillWritten, release, seconds_since_write, stamp, upgrade
 from berth.store.data_migrations import (
     Owner,
     Unmigrated,
@@ -55,6 +55,7 @@ __all__ = [
     "make_consumers",
     "recount_usages",
     "release",
+    "seconds_since_write",
     "stamp",
     "sync_standard_names",
     "upgrade",

@@ -30,7 +30,7 @@ DIRECTIVE = re.compile(r"^```\{(?P<name>[a-z-]+)\}\n```$", re.MULTILINE)
 
 def render_options() -> str:
     """A section for each configuration group, with a table of its options."""
-    from berth.config import CORS_DEFAULTS
+    from berth.config.options import CORS_DEFAULTS
 
     parts = []
     for group, opts in _options_by_group().items():
@@ -118,6 +118,9 @@ def _options_by_group() -> dict[str, dict[str, cfg.Opt]]:
 
 
 def _walk(words: str, command: click.Command) -> Iterable[tuple[str, click.Command]]:
+    from berth.cli.deferred import loaded
+
+    command = loaded(command)
     yield words, command
     if isinstance(command, click.Group):
         for name, child in sorted(command.commands.items()):

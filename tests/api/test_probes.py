@@ -18,6 +18,7 @@ from berth.store import schema
 from berth.store.database import Database
 from tests.api import configured
 from tests.client import Client
+from tests.e2e.serving import wait_until
 
 pytestmark = pytest.mark.in_process
 
@@ -169,10 +170,26 @@ def test_a_silent_database_is_asked_once_and_not_waited_for(database: Database) 
     for _ in range(3):
         with pytest.raises(NotReady, match="does not answer in time"):
             readiness.snapshot()
+        wait_until(lambda: index.asked > 0, "the index to be asked")
     assert index.asked == 1
     index.may_answer.set()
     patient = Readiness(database, index)
     assert patient.snapshot() is index.snapshot()
+
+
+def test_a_probe_for_which_there_is_no_thread_holds_up_no_other(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would wait for a look that nobody has begun."""
+    readiness = Readiness(database, Index(database))
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full, pytest.raises(RuntimeError):
+        full.setattr(threading.Thread, "start", refuse)
+        readiness.snapshot()
+    assert readiness.snapshot() is not None
 
 
 def test_an_unexpected_fault_is_logged_and_told_as_one(

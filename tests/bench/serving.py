@@ -14,6 +14,7 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 from bench.server import RunningServer
 from berth.config import load
 from berth.deploy import load_application
+from tests.e2e.serving import configured
 
 
 class _Quiet(WSGIRequestHandler):
@@ -31,11 +32,7 @@ def berth_on(database: Path) -> Iterator[RunningServer]:
 @contextmanager
 def berth_at(url: str, directory: Path) -> Iterator[RunningServer]:
     """The same on a database of any engine; its configuration is in `directory`."""
-    configuration = directory / "placement.conf"
-    configuration.write_text(
-        f"[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = {url}\n"
-    )
-    application = load_application(load([str(configuration)]))
+    application = load_application(load([str(configured(directory, url))]))
     with make_server("127.0.0.1", 0, application, handler_class=_Quiet) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()

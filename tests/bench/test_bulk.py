@@ -34,7 +34,7 @@ from bench.loading import load, load_holding, load_provider
 from bench.nested import NESTED
 from bench.wide import wide_query
 from berth.store import schema
-from berth.store.database import open_database
+from berth.store.opening import open_database
 from berth.store.tables import berth_usages
 from tests.bench.serving import berth_at, berth_on
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.growth import exponent, growths
@@ -81,6 +81,7 @@ def test_a_target_is_met_or_not_or_was_not_measured() -> None:
     assert met(BERTH_RESULT) is None
 
 
+@settings(deadline=None)
 @given(
     power=st.floats(min_value=-1, max_value=3),
     factor=st.floats(min_value=1e-3, max_value=1e3),

@@ -35,7 +35,7 @@ WAYS_TO_WRITE = ((1000, 1), (0, 1), (0, 1000))
 
 
 @seed(SEED)
-@settings(max_examples=worlds_to_draw(200), deadline=None, print_blob=True)
+@settings(max_examples=worlds_to_draw(120), deadline=None, print_blob=True)
 @given(worlds_with_questions())
 def test_the_search_finds_what_brute_force_finds(prepared: Path, asked: Asked) -> None:
     """No candidate lost, none invented, none twice; and every number of the summaries. However few

@@ -14,6 +14,8 @@ import pytest
 
 from berth import config
 from berth.cli.exit_codes import ExitCode
+from berth.compute.audit import Known, read_world, suspects
+from berth.compute.service import Service
 from berth.direct import PlacementDirect
 from tests.cli.in_process import InProcess
 from tests.compute.stage import Stage, consumer_uuid, drawn
@@ -97,10 +99,20 @@ def test_without_lists_nothing_is_judged_but_what_contradicts_itself(office: Off
     assert done.stdout.splitlines() == [
         f"double allocation: consumer {consumer_uuid('i3')} holds of several hosts, cn1, cn2; it "
         f"is not known which is right",
-        "not judged: 3 of type INSTANCE, of which no list was given",
-        "not judged: 1 of type MIGRATION, of which no list was given",
+        "not judged: 4 of any type, of which no list was given",
     ]
     assert office.picture() == drawn(WORLD)
+
+
+def test_who_is_known_to_live_costs_no_request(office: Office) -> None:
+    """Of a fleet, one request a provider and not one a guest."""
+    living = frozenset(map(consumer_uuid, ("i1", "i2", "i3")))
+    with office.stage() as stage:
+        service = Service(stage.transport)
+        world = read_world(service)
+        assert service.requests.total() == 2 + len(world.providers)
+        found = suspects(world, Known(living={"INSTANCE": living}))
+    assert set(found) == {consumer_uuid("i3"), consumer_uuid("m1")}
 
 
 def test_consumers_that_are_gone_are_released_and_can_be_put_back(office: Office) -> None:
@@ -177,6 +189,14 @@ def test_nothing_is_done_without_a_yes(office: Office) -> None:
     assert (done.returncode, office.picture()) == (ExitCode.INCONSISTENT, drawn(WORLD))
 
 
+def test_where_nobody_can_answer_it_says_how_to(office: Office) -> None:
+    """As under cron."""
+    living = office.write("living", consumer_uuid("i1"))
+    done = office.audit("--living", f"INSTANCE={living}", "--fix")
+    assert "nobody has answered: say --yes too" in done.stderr
+    assert (done.returncode, office.picture()) == (2, drawn(WORLD))
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -202,7 +222,8 @@ def test_a_list_that_cannot_be_meant_is_refused(
 
 def test_what_is_found_can_be_read_by_programs(office: Office) -> None:
     """As JSON, with what was not judged."""
-    done = office.audit("--json")
-    assert json.loads(done.stdout)["not_judged"] == {"INSTANCE": 3, "MIGRATION": 1}
+    office.write("instances", *map(consumer_uuid, ("i1", "i2", "i3")))
+    done = office.audit("--json", "--living", "INSTANCE=instances")
+    assert json.loads(done.stdout)["not_judged"] == {"MIGRATION": 1}
     (found,) = json.loads(done.stdout)["found"]
     assert found["subject"] == consumer_uuid("i3") and not found["can_be_fixed"]

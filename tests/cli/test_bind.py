@@ -11,20 +11,14 @@ from typing import Literal
 import pytest
 
 from berth import config
+from berth.cli.address import Address, parse_bind, reserved, split_bind
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.granian_environ import for_granian
-from berth.cli.serve import (
-    Address,
-    describe,
-    parse_bind,
-    refuse_strangers,
-    reserved,
-    split_bind,
-    warn_of_clear_text,
-)
+from berth.cli.serve import describe, refuse_strangers, warn_of_clear_text
 from berth.cli.slow_clients import SlowClients
-from berth.config import AuthStrategy, Settings
+from berth.config import Settings
+from berth.config.options import AuthStrategy
 
 
 @pytest.fixture

@@ -5,15 +5,20 @@ from __future__ import annotations
 
 import sqlite3
 import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
+import click
 import pytest
 
 import berth
+from berth.cli.db import db
+from berth.cli.deferred import Deferred, loaded
+from berth.cli.error_codes import failure_for
 from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import failure_for
-from tests.e2e.serving import BERTH, PATIENCE, environment, run_berth
+from berth.cli.main import cli
+from tests.e2e.serving import BERTH, PATIENCE, environment, run_anew, run_berth
 
 #: The newest revision of the original's history.
 HEAD = "a082b8bb98d0"
@@ -45,8 +50,32 @@ def assert_fails(done: subprocess.CompletedProcess[str], code: ExitCode, *said: 
 
 def test_it_tells_its_version(tmp_path: Path) -> None:
     """`berth --version`."""
-    done = run_berth(tmp_path, "--version")
+    done = run_anew(tmp_path, "--version")
     assert (done.returncode, done.stdout) == (ExitCode.OK, f"berth {berth.__version__}\n")
+
+
+#: What takes long to import, and is needed for nothing but the work itself.
+HEAVY = {"falcon", "granian", "keystoneauth1", "numpy", "oslo_config", "sqlalchemy"}
+
+
+def test_help_and_completion_wait_for_nothing(tmp_path: Path) -> None:
+    """`berth --help`, `berth db <TAB>` and `berth serve --<TAB>` import only the command line."""
+    loads = "import sys, berth.cli.main, berth.cli.db, berth.cli.serve; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", loads], env=environment(tmp_path), capture_output=True, text=True
+    )
+    assert HEAVY.isdisjoint(done.stdout.split()), done.stderr
+    assert "berth.cli.serve" in done.stdout.split(), done.stderr
+
+
+@pytest.mark.parametrize("group", [cli, db], ids=lambda group: str(group.name))
+def test_what_stands_for_a_command_says_what_the_command_says(group: click.Group) -> None:
+    """The summary in a list of commands is the beginning of the command's own help."""
+    deferred = [one for one in group.commands.values() if isinstance(one, Deferred)]
+    assert deferred
+    for one in deferred:
+        own = " ".join(str(loaded(one).help).partition("\n\n")[0].split())
+        assert one.help == own
 
 
 @pytest.mark.parametrize("arguments", [["frobnicate"], ["db", "downgrade"], ["serve", "--wrong"]])

@@ -14,7 +14,7 @@ from sqlalchemy.engine import URL, make_url
 
 from berth.cli.exit_codes import ExitCode
 from tests.cli.test_commands import assert_fails, configuration
-from tests.e2e.serving import BERTH, PATIENCE, environment, run_berth
+from tests.e2e.serving import BERTH, PATIENCE, environment, run_anew, run_berth
 from tests.servers.statements import run
 
 SERVERS = pytest.mark.engines("postgresql", "mariadb")
@@ -89,7 +89,7 @@ def test_a_driver_that_is_not_installed(database_url: str, tmp_path: Path) -> No
     )
     source = source_for(tmp_path, database_url)
     path = f"{hidden}{os.pathsep}{environment(tmp_path)['PYTHONPATH']}"
-    done = run_berth(
+    done = run_anew(
         tmp_path, "db", "version", "--config-file", source, variables={"PYTHONPATH": path}
     )
     assert_fails(done, ExitCode.UNSUPPORTED, "pip install 'berth[")

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from berth.cli import placement_manage, placement_status
 from berth.store import schema
 from tests.cli.test_commands import HEAD
 from tests.e2e.serving import PATIENCE, environment
+from tests.e2e.warm import run_warm
 from tests.fresh import opened_at
 
 ALL_WELL = """\
@@ -38,20 +39,22 @@ ALL_WELL = """\
 """
 
 
+#: By their names, which packaging gives them (tests/packaging/test_distributions.py).
+PROGRAMS = {"placement-manage": placement_manage.main, "placement-status": placement_status.main}
+
+
 def run(
     folder: Path, program: str, *arguments: str, configured: bool = True
 ) -> subprocess.CompletedProcess[str]:
     """Run one of the two commands on the folder's database, told by the environment if at all."""
     url = f"sqlite:///{folder}/placement.db"
     told = {"OS_PLACEMENT_DATABASE__CONNECTION": url} if configured else {}
-    return subprocess.run(
-        [str(Path(sys.executable).with_name(program)), *arguments],
-        env=environment(folder, **told),
-        cwd=folder,
-        capture_output=True,
-        text=True,
+    return run_warm(
+        PROGRAMS[program],
+        arguments,
+        folder=folder,
+        variables=environment(folder, **told),
         timeout=PATIENCE,
-        check=False,
     )
 
 

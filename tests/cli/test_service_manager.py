@@ -7,10 +7,19 @@ import logging
 import socket
 import uuid
 from pathlib import Path
+from queue import Empty
 
 import pytest
 
-from berth.cli.service_manager import NOTIFY_SOCKET, tell_ready, tell_stopping
+from berth.cli.agent import Alarm
+from berth.cli.service_manager import (
+    NOTIFY_SOCKET,
+    WATCHDOG_USEC,
+    tell_ready,
+    tell_starting,
+    tell_stopping,
+)
+from berth.compute.agent import Woken
 
 
 @pytest.mark.parametrize("kind", ["file", "abstract"])
@@ -23,8 +32,44 @@ def test_a_manager_is_told(kind: str, tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.setenv(NOTIFY_SOCKET, name)
         tell_ready("serves http://127.0.0.1:8778")
         assert manager.recv(4096) == b"READY=1\nSTATUS=serves http://127.0.0.1:8778"
+        tell_starting("no answer\nat all", 4.0)
+        assert manager.recv(4096) == b"EXTEND_TIMEOUT_USEC=124000000\nSTATUS=no answer at all"
         tell_stopping()
         assert manager.recv(4096).startswith(b"STOPPING=1\n")
+
+
+class PunctualClock:
+    """A clock, and a queue into which nothing comes: who waits for it wakes up to the moment."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def monotonic(self) -> float:
+        """The time that was waited."""
+        return self._now
+
+    def get(self, timeout: float) -> None:
+        """Wait."""
+        self._now += timeout
+        raise Empty
+
+
+def test_a_manager_that_watches_is_told_while_an_agent_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice as often as it wants to be; and the wait is as long as it was meant to be."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(10)
+        monkeypatch.setenv(NOTIFY_SOCKET, str(tmp_path / "notify"))
+        monkeypatch.setenv(WATCHDOG_USEC, "100000")
+        clock = PunctualClock()
+        monkeypatch.setattr("berth.cli.agent.time", clock)
+        alarm = Alarm()
+        monkeypatch.setattr(alarm, "_knocks", clock)
+        assert alarm.wait(0.18) is Woken.BY_TIME
+        assert clock.monotonic() == pytest.approx(0.18)
+        assert [manager.recv(100) for _ in range(4)] == [b"WATCHDOG=1"] * 4
 
 
 @pytest.mark.parametrize("told", [None, ""])

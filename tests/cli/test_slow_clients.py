@@ -11,7 +11,7 @@ from io import BytesIO
 import pytest
 
 from berth.cli.connections import Connection, connections_to, cut, listens
-from berth.cli.slow_clients import RATE, SlowClients, Wait
+from berth.cli.slow_clients import RATE, SlowClients, Wait, in_the_way
 
 #: Seconds that a client has.
 GIVEN = 30.0
@@ -80,6 +80,17 @@ def test_the_deadline_moves_on_with_what_comes() -> None:
     assert slow.late([mine], now).owing == [mine]
 
 
+def test_what_came_with_the_connection_moves_the_deadline_on_too() -> None:
+    """The kernel's clock ticks some hundred times a second, and much comes in less than that."""
+    slow = SlowClients(GIVEN)
+    awaited(slow, since=START)
+    now = START + GIVEN + 10
+    late = asking(1, at=START, now=now)
+    quick = asking(2, at=START, now=now, came=30 * RATE)
+    both = [replace(one, sent_ago=one.came_ago) for one in (quick, late)]
+    assert [one.fd for one in slow.late(both, now).owing] == [1]
+
+
 def test_of_several_it_is_the_one_that_came_when_the_waiting_began() -> None:
     """The other two are whole requests of the same address that run for long."""
     slow = SlowClients(GIVEN)
@@ -102,6 +113,16 @@ def test_a_trickle_does_not_pass_for_a_new_request() -> None:
     assert slow.late([late], now).owing == [late]
 
 
+def test_what_clocks_round_does_not_pass_for_a_new_request() -> None:
+    """One who has sent much is waited for, though he seems to have connected later than before."""
+    slow = SlowClients(GIVEN)
+    awaited(slow, since=START)
+    slow.late([asking(1, at=START, now=START + 1, came=50 * RATE)], START + 1)
+    now = START + GIVEN + 2
+    rested = asking(1, at=START + 0.5, now=now, came=50 * RATE)
+    assert not slow.late([rested], now).owing
+
+
 def test_a_new_request_on_an_old_connection_begins_anew() -> None:
     """Neither what came before it counts for it, nor when."""
     slow = SlowClients(GIVEN)
@@ -109,7 +130,7 @@ def test_a_new_request_on_an_old_connection_begins_anew() -> None:
     slow.late([first], START + 1)
     awaited(slow, since=START + 5)
     now = START + 6
-    second = replace(first, sent_ago=2.0, came_ago=1.0, came=50 * RATE + 200)
+    second = replace(first, sent_ago=2.0, came_ago=1.0, came=50 * RATE + 200, taken=300)
     assert not slow.late([second], now).owing
     now = START + GIVEN + 7
     second = replace(second, sent_ago=GIVEN + 3, came_ago=GIVEN + 2)
@@ -153,6 +174,25 @@ def test_an_answer_is_to_be_taken_in_the_time_given() -> None:
     assert not owed(START + GIVEN + 4, taken=200 + 2 * RATE, is_owed=False)
     assert not owed(START + GIVEN + 5, taken=200 + 2 * RATE)
     assert owed(START + 2 * GIVEN + 6, taken=200 + 2 * RATE)
+
+
+def test_who_rests_longest_makes_room() -> None:
+    """Where three in four places are taken; never on whose request somebody works."""
+    now = START
+
+    def resting(port: int, *, seconds: float) -> Connection:
+        asked = asking(port, at=now - seconds - 0.1, now=now)
+        return replace(asked, sent_ago=seconds, taken=300)
+
+    busy = [asking(port, at=now - 60, now=now) for port in range(3)]
+    resters = [resting(10 + port, seconds=2.0 + port) for port in range(4)]
+    just_answered = resting(20, seconds=0.2)
+    never_asked = replace(asking(30, at=now - 60, now=now), sent_ago=60.0, came_ago=60.0, came=0)
+    connections = [*busy, *resters, just_answered, never_asked]
+    assert in_the_way(connections, 12) == []
+    assert [one.fd for one in in_the_way(connections, 11)] == [13, 12, 11, 10]
+    assert [one.fd for one in in_the_way([*connections, *busy], 15)] == [13, 12, 11, 10]
+    assert [one.fd for one in in_the_way(resters, 4)] == [13, 12]
 
 
 def test_an_end_after_the_deadline_is_one_by_the_deadline() -> None:

@@ -6,12 +6,17 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
+import sys
+import threading
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from berth.cli import lifeline, serve
+from berth.cli import connections, lifeline, workers
+from berth.cli.wakeup import Wakeup
+from tests.e2e.serving import PATIENCE
 
 #: Granian asks each worker once when all have ended.
 AFTERWARDS = 1
@@ -45,8 +50,8 @@ class Stalled:
 
 def test_a_worker_that_never_stops_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that announced a body and sent none kept the service from ever stopping."""
-    monkeypatch.setattr(serve, "STOP_S_MAX", 0.01)
-    server: Any = object.__new__(serve.Server)
+    monkeypatch.setattr(workers, "STOP_S_MAX", 0.1)
+    server: Any = object.__new__(workers.Server)
     server.bind_port = 0
     server.wrks = [stalled := Stalled()]
     server.workers_kill_timeout = None
@@ -58,14 +63,72 @@ def test_a_worker_that_never_stops_is_ended(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_worker_that_did_not_hear_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """It still listens, so it has not begun to stop."""
-    monkeypatch.setattr(serve, "STOP_S_MAX", 0.1)
-    server: Any = object.__new__(serve.Server)
+    monkeypatch.setattr(workers, "STOP_S_MAX", 0.5)
+    server: Any = object.__new__(workers.Server)
     server.wrks = [stalled := Stalled()]
     server.workers_kill_timeout = None
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server.bind_port = listening.getsockname()[1]
         server._stop_workers()
     assert stalled.was_asked > 1 + AFTERWARDS
+
+
+def test_a_worker_may_end_while_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who stops asked one whether it listens still, and failed when it had just gone."""
+    monkeypatch.setattr(connections, "_TABLES", ())  # nothing else to read: more looks, more races
+    for _ in range(50):
+        ending = subprocess.Popen(["sleep", "0.005"])
+        reaping = threading.Thread(target=ending.wait)
+        reaping.start()
+        while reaping.is_alive():
+            assert not connections.listens(ending.pid, 1)
+
+
+#: SIGTERM comes at every line of Python that a wait runs, those of the standard library too.
+SIGNALLED = """
+import signal, sys
+from berth.cli.wakeup import Wakeup
+
+wakeup = Wakeup(lambda: False)
+signal.signal(signal.SIGTERM, lambda *_: wakeup.set())
+for line in range(int(sys.argv[1])):
+    wakeup.clear()
+    lines = iter(range(1000))
+
+    def knock(frame, event, argument):
+        if event == "line" and next(lines) == line:
+            sys.settrace(None)
+            signal.raise_signal(signal.SIGTERM)
+        return knock
+
+    sys.settrace(knock)
+    wakeup.wait(60)
+    sys.settrace(None)
+    print(wakeup.is_set())
+"""
+
+#: Fewer than a wait runs before it sleeps.
+LINES = 6
+
+
+def test_a_signal_at_any_moment_wakes_who_waits_for_workers() -> None:
+    """One that came while an ordinary event was about to sleep would wait for that for ever."""
+    command = [sys.executable, "-c", SIGNALLED, str(LINES)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert done.stdout.split() == ["True"] * LINES
+
+
+def test_what_there_is_to_do_is_not_forgotten_with_the_event() -> None:
+    """Granian looks what there is to do, and clears its event afterwards."""
+    due: list[int] = []
+    wakeup = Wakeup(lambda: bool(due))
+    assert not wakeup.wait(0.01)
+    wakeup.set()
+    due.append(1)
+    wakeup.clear()
+    assert wakeup.wait(PATIENCE)
+    due.clear()
+    assert not wakeup.wait(0.01)
 
 
 def test_without_a_parent_it_ends_itself(monkeypatch: pytest.MonkeyPatch) -> None:

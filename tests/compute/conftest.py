@@ -11,8 +11,8 @@ import pytest
 from keystoneauth1 import adapter
 from oslo_config import cfg
 
-from berth import config
 from berth.compute.transports import with_token
+from berth.config import options
 from berth.direct import PlacementDirect
 from tests.compute.stage import Stage
 from tests.e2e.serving import served
@@ -27,7 +27,7 @@ def _over_http(folder: Path) -> Iterator[adapter.Adapter]:
 @contextmanager
 def _in_process(folder: Path) -> Iterator[adapter.Adapter]:
     conf = cfg.ConfigOpts()
-    config.register_opts(conf)
+    options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     conf.set_override("connection", f"sqlite:///{folder}/berth.db", "placement_database")
     with PlacementDirect(conf) as client:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts for tests: drivers that know a few devices and guests, and nothing else.
 
-They model what the first document of the specification is about: vGPUs that stood on the host's
-root, and that stand on one child for each GPU from now on.
+The first document of the specification is about vGPUs that stood on the host's root, and that stand
+on one child for each GPU from now on; scenario J is about PCI functions that guests had before
+anybody told the service of them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from berth.compute import ReshapeFailed, ReshapeNeeded
+from berth.compute import HealingNeeded, ReshapeFailed, ReshapeNeeded
 from berth.compute.plan import Allocations
 from berth.compute.provider_tree import ProviderTree
 
@@ -57,3 +58,37 @@ class GPUHost:
                 raise ReshapeFailed(f"consumer {consumer} has no vGPU on this host")
             for address, count in devices.items():
                 held[children[address]] = {"resources": {"VGPU": count}}
+
+
+@dataclass
+class PCIHost:
+    """A host with functions of one kind of PCI card, reported by the cards' addresses."""
+
+    resource_class: str
+    #: By card, how many functions it has.
+    cards: Mapping[str, int]
+    #: By consumer, how many functions of which cards its guest has.
+    guests: Mapping[str, Mapping[str, int]]
+
+    def update_provider_tree(
+        self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
+    ) -> None:
+        """One child for each card; what guests have of a new one is healed."""
+        names = {address: f"{nodename}_{address}" for address in self.cards}
+        if allocations is None and not all(map(provider_tree.exists, names.values())):
+            raise HealingNeeded(
+                {
+                    consumer: {self.resource_class: sum(cards.values())}
+                    for consumer, cards in self.guests.items()
+                }
+            )
+        for address, name in names.items():
+            if not provider_tree.exists(name):
+                provider_tree.new_child(name, nodename)
+            total = self.cards[address]
+            provider_tree.update_inventory(name, {self.resource_class: {"total": total}})
+            provider_tree.add_traits(name, "COMPUTE_MANAGED_PCI_DEVICE", "OWNER_NOVA")
+        for consumer, body in (allocations or {}).items():
+            for address, count in self.guests.get(consumer, {}).items():
+                part = {"resources": {self.resource_class: count}}
+                body["allocations"][provider_tree.data(names[address]).uuid] = part

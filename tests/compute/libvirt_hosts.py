@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID, uuid5
 
-from berth.compute.drivers.libvirt.machine import Machine
+from berth.compute.drivers.hosts.mdev import MdevParent
+from berth.compute.drivers.hosts.pci import Function
+from berth.compute.drivers.libvirt.machine import Machine, NodeDevices
 from berth.compute.drivers.libvirt.xml_documents import (
     Guest,
     Mdev,
-    MdevParent,
     read_capabilities,
     read_cpu_features,
     read_guest,
@@ -39,23 +40,30 @@ class RecordedHost:
     gib: int = 100
     node_devices: list[str] = field(default_factory=list)
     domains: list[tuple[str, bool]] = field(default_factory=list)
+    #: CPUs that are there and do not run.
+    resting: frozenset[int] = frozenset()
+    encryption: Mapping[str, int] = field(default_factory=dict)
 
     def machine(self) -> Machine:
-        """What the capabilities say; all CPUs are online."""
+        """What the capabilities say."""
         read = read_capabilities((RECORDED / f"{self.capabilities}.xml").read_text())
+        cpus = frozenset(cpu for cell in read.cells for cpu in cell.cpus)
         return Machine(
             read,
-            sum(cell.memory_mib for cell in read.cells),
-            frozenset(cpu for cell in read.cells for cpu in cell.cpus),
+            sum(cell.memory_kib for cell in read.cells) // 1024,
+            cpus,
+            cpus - self.resting,
             read_cpu_features(read.cpu) if read.cpu else frozenset(),
+            self.encryption,
         )
 
-    def mdev_devices(self) -> tuple[list[MdevParent], list[Mdev]]:
-        """Of the node devices, those that have to do with mediated ones."""
-        read = [read_node_device(text) for text in self.node_devices]
-        return (
+    def devices(self) -> NodeDevices:
+        """The node devices."""
+        read = [one for text in self.node_devices for one in read_node_device(text)]
+        return NodeDevices(
             [one for one in read if isinstance(one, MdevParent)],
             [one for one in read if isinstance(one, Mdev)],
+            [one for one in read if isinstance(one, Function)],
         )
 
     def guests(self) -> list[Guest]:
@@ -139,12 +147,41 @@ def mdev_xml(uuid: str, parent: str, *, kind: str = "nvidia-35", names_uuid: boo
     </device>"""
 
 
+def pci_xml(address: str, device: str, *, physical: str = "", node: int | None = None) -> str:
+    """The node device of a PCI function of a network card.
+
+    Args:
+        physical: the address of the physical function, where this is a virtual one.
+    """
+    places = "".join(f"<{name}>{int(n, 16)}</{name}>" for name, n in _places(address).items())
+    vendor, product = device.split(":")
+    above = f"<capability type='phys_function'>{_address_xml(physical)}</capability>"
+    return f"""
+    <device>
+      <name>pci_{address.replace(":", "_").replace(".", "_")}</name>
+      <capability type='pci'>
+        <class>0x020000</class>
+        {places}
+        <product id='0x{product}'>Ethernet</product>
+        <vendor id='0x{vendor}'>Somebody</vendor>
+        {above if physical else ""}
+        {"" if node is None else f"<numa node='{node}'/>"}
+      </capability>
+    </device>"""
+
+
 def domain_xml(
-    uuid: str, *, mdevs: list[str] | None = None, pins: str = "", memory: str = ""
+    uuid: str,
+    *,
+    mdevs: list[str] | None = None,
+    functions: str = "",
+    pins: str = "",
+    memory: str = "",
 ) -> str:
     """A domain.
 
     Args:
+        functions: the addresses of the PCI functions that it has.
         pins: by vCPU, the host CPUs that it is pinned to: `"0-7 8"`.
         memory: the NUMA nodes that its memory is bound to.
     """
@@ -155,6 +192,10 @@ def domain_xml(
         f"<hostdev mode='subsystem' type='mdev' managed='no' model='vfio-pci'>"
         f"<source><address uuid='{mdev}'/></source></hostdev>"
         for mdev in mdevs or ()
+    ) + "".join(
+        f"<hostdev mode='subsystem' type='pci' managed='yes'>"
+        f"<source>{_address_xml(address)}</source></hostdev>"
+        for address in functions.split()
     )
     return f"""
     <domain type='test'>
@@ -167,3 +208,16 @@ def domain_xml(
       <os><type>hvm</type></os>
       <devices>{devices}</devices>
     </domain>"""
+
+
+def _places(address: str) -> dict[str, str]:
+    domain, bus, rest = address.split(":")
+    slot, function = rest.split(".")
+    return {"domain": domain, "bus": bus, "slot": slot, "function": function}
+
+
+def _address_xml(address: str) -> str:
+    if not address:
+        return ""
+    places = " ".join(f"{name}='0x{number}'" for name, number in _places(address).items())
+    return f"<address {places}/>"

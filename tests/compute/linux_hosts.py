@@ -9,8 +9,8 @@ from typing import Any
 
 from berth.compute.drivers import Used
 from berth.compute.drivers.linux import LinuxDriver
-from berth.compute.drivers.linux.configuration import read_options
 from berth.compute.drivers.linux.nvml import NVML
+from berth.compute.drivers.linux.options import read_options
 from berth.compute.plan import Allocations
 from berth.compute.provider_tree import ProviderTree
 from tests.compute.machines.machine import Machine

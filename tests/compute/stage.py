@@ -51,7 +51,7 @@ class Stage:
     def show(self, drawing: str) -> None:
         """Make a drawn world of providers and consumers."""
         lines = [line for line in drawing.splitlines() if line.strip()]
-        fleet = world("\n".join(line for line in lines if ":" not in line.split()[0]))
+        fleet = world("\n".join(line for line in lines if not _is_consumer(line)))
         for name in fleet.custom_classes:
             self._send("PUT", f"/resource_classes/{name}")
         for name in {*fleet.custom_traits, OWNER}:
@@ -59,7 +59,7 @@ class Stage:
         for provider in fleet.providers:
             self._make(provider)
         for line in lines:
-            if ":" in line.split()[0]:
+            if _is_consumer(line):
                 consumer, _, held = line.strip().partition(": ")
                 self.hold(consumer, held)
 
@@ -202,7 +202,7 @@ class Stage:
 def drawn(drawing: str) -> str:
     """A drawing in the form of `Stage.picture`, to compare with it."""
     lines = [line for line in drawing.splitlines() if line.strip()]
-    fleet = world("\n".join(line for line in lines if ":" not in line.split()[0]))
+    fleet = world("\n".join(line for line in lines if not _is_consumer(line)))
     providers = [
         WorldProvider(
             provider.name,
@@ -213,8 +213,12 @@ def drawn(drawing: str) -> str:
         )
         for provider in sorted(fleet.providers, key=lambda provider: provider.name)
     ]
-    consumers = sorted(_sorted_line(line) for line in lines if ":" in line.split()[0])
+    consumers = sorted(_sorted_line(line) for line in lines if _is_consumer(line))
     return "\n".join([str(World(tuple(providers))), *consumers])
+
+
+def _is_consumer(line: str) -> bool:
+    return line.split()[0].endswith(":")
 
 
 def _sorted_line(line: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from requests import Response
 
 from berth.compute import Conflict
 from berth.compute.consumers import ConsumerClient
@@ -169,3 +170,47 @@ def test_a_tree_in_use_is_deleted_only_with_what_is_held_of_it(
         i1: nfs DISK_GB=10
         """
     )
+
+
+def test_who_has_gone_meanwhile_is_no_fault(stage: Stage) -> None:
+    """Of a tree that is deleted with what is held of it."""
+    stage.show(HOSTS + "    i1: cn2 VCPU=1\n    i2: cn2 VCPU=1")
+
+    held = stage.transport.get(
+        f"/resource_providers/{provider_uuid('cn2')}/allocations", microversion="1.30"
+    ).json()["allocations"]
+    _, second = ({consumer_uuid(name): name for name in ("i1", "i2")}[one] for one in held)
+    meddling = Meddling(stage.transport, lambda: stage.hold(second, ""))
+    client = ConsumerClient(Service(meddling))
+    client.delete_resource_provider(None, provider_uuid("cn2"), cascade=True)
+    assert "cn2" not in stage.picture()
+
+
+class Busy:
+    """A transport whose service lets others be quicker with a provider, once at each path."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.refused: set[str] = set()
+
+    def request(self, url: str, method: str, **options: Any) -> Answer:
+        """Send a request, or answer as such a service does."""
+        if method == "GET" or url in self.refused:
+            return self._transport.request(url, method, **options)
+        self.refused.add(url)
+        answer = Response()
+        answer.status_code = 409
+        answer._content = b'{"errors": [{"code": "placement.concurrent_update", "detail": ""}]}'
+        return answer
+
+
+def test_who_lost_a_race_for_a_provider_sends_again(stage: Stage) -> None:
+    """Whatever is written; the consumers are as they were."""
+    stage.show(HOSTS + GUEST)
+    stage.name_consumers("m1")
+    busy = Busy(stage.transport)
+    client = ConsumerClient(Service(busy), pause=lambda seconds: None)
+    client.move_allocations(None, consumer_uuid("i1"), consumer_uuid("m1"))
+    claim(client, "m1", cn2={"VCPU": 1})
+    assert len(busy.refused) == 2
+    assert "m1: cn1 VCPU=2, cn2 VCPU=1, gpu VGPU=1, nfs DISK_GB=10" in stage.picture()

@@ -37,3 +37,20 @@ def test_a_driver_without_its_library_says_so(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(drivers, "entry_points", lambda **params: EntryPoints([broken]))
     with pytest.raises(BadConfiguration, match="broken needs a library that is not installed"):
         load_driver("broken", {})
+
+
+def test_a_driver_of_another_package_that_is_broken_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With where it comes from, so that its author is asked and not ours."""
+    points = EntryPoints(
+        [
+            EntryPoint("gone", "json:no_such_function", drivers.GROUP),
+            EntryPoint("strict", "json:loads", drivers.GROUP),
+        ]
+    )
+    monkeypatch.setattr(drivers, "entry_points", lambda **params: points.select(**params))
+    with pytest.raises(BadConfiguration, match=r"gone cannot be loaded from json:no_such_function"):
+        load_driver("gone", {})
+    with pytest.raises(BadConfiguration, match=r"strict, json:loads, does not take .* TypeError"):
+        load_driver("strict", {})

@@ -162,6 +162,19 @@ def test_an_untold_guest_moves_at_a_later_start(stage: Stage) -> None:
     assert stage.picture() == drawn(AFTER)
 
 
+def test_a_driver_that_was_made_anew_lives_with_what_is_untold(stage: Stage) -> None:
+    """As when the configuration is read again: it asks for a move once, and reports then."""
+    stage.show(BEFORE)
+    start(stage, driver(gpu_host(ALL, stopped="i3")))
+    before = stage.picture()
+    anew = driver(gpu_host(ALL, stopped="i3"))
+    with pytest.raises(ReshapeNeeded):
+        periodic(stage, anew)
+    for _ in range(2):
+        assert not periodic(stage, anew)
+    assert stage.picture() == before
+
+
 def test_what_was_kept_for_one_that_has_gone_is_given_out_again(stage: Stage) -> None:
     """Where the use is known, that needs no start."""
     stage.show(BEFORE + "    i4: cn1 VGPU=1\n")
@@ -270,31 +283,23 @@ def test_a_gpu_that_is_not_seen_keeps_its_provider(
     stage.show(BEFORE)
     seen = gpu_host(ALL)
     host = driver(seen)
+    host.used = stage.used
     start(stage, host)
     devices = seen.node_devices
     seen.node_devices = [text for text in devices if "_85_" not in text]
     for _ in range(2):
         periodic(stage, host)
-    assert "cn1_pci_0000_85_00_0  VGPU=4(reserved:4,max:4)" in stage.picture()
-    assert caplog.text.count("the device is not there; nothing more of it is given out") == 1
+    assert "cn1_pci_0000_85_00_0  VGPU=1(max:4)" in stage.picture()
+    assert caplog.text.count("any more; it is kept while 1 are in use") == 1
     seen.node_devices = devices
     periodic(stage, host)
     assert stage.picture() == drawn(AFTER)
-    assert not host.problems
-
-
-def test_a_gpu_that_is_gone_goes_where_nobody_holds_of_it(stage: Stage) -> None:
-    """Where the use is known; else its provider waits for somebody to delete it."""
-    seen = gpu_host({})
-    host = driver(seen)
-    host.used = stage.used
-    start(stage, host)
-    stage.hold("i1", "cn1_pci_0000_84_00_0 VGPU=1")
+    assert not host.notices
     seen.node_devices = []
+    stage.hold("i3", "cn1 VCPU=2")
     periodic(stage, host)
-    picture = stage.picture()
-    assert "cn1_pci_0000_84_00_0  VGPU=4(reserved:4,max:4)" in picture
-    assert "85_00_0" not in picture
+    assert "84_00_0  VGPU=3(max:4)" in stage.picture()
+    assert "85_00_0" not in stage.picture(), "nobody holds of it"
 
 
 def test_without_any_gpu_the_vgpus_stay_on_the_root(stage: Stage) -> None:
@@ -302,14 +307,15 @@ def test_without_any_gpu_the_vgpus_stay_on_the_root(stage: Stage) -> None:
     stage.show(BEFORE)
     host = driver(RecordedHost())
     assert not start(stage, host)
-    assert host.problems == ("cn1 has VGPU, and no GPU with it is there to take it over",)
+    assert host.notices == ("cn1 has VGPU, and no GPU with it is there to take it over",)
 
 
 def test_a_gpu_without_a_rule_goes(stage: Stage) -> None:
     """What is not offered any more leaves the service."""
     start(stage, driver(gpu_host({})))
-    rules = [{"type": "nvidia-35", "parents": ["0000:85:00.0"]}]
-    start(stage, driver(gpu_host({}), mdev=rules))
+    host = driver(gpu_host({}), mdev=[{"type": "nvidia-35", "parents": ["0000:85:00.0"]}])
+    host.used = stage.used
+    start(stage, host)
     assert "84_00_0" not in stage.picture()
     assert "85_00_0" in stage.picture()
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.compute import ReshapeFailed
-from berth.compute.drivers.linux.moving import Move, Target, move_allocations
-from berth.compute.drivers.linux.options import Placement
+from berth.compute.drivers.hosts.moving import Move, Target, move_allocations
+from berth.compute.drivers.hosts.options import Placement
 from berth.compute.plan import Allocations, amounts_of, sums_of
 from berth.model.inventory import MAX_INT, Inventory
 
@@ -27,7 +27,7 @@ def moves(**totals: tuple[int, ...]) -> list[Move]:
             resource_class,
             ("host",),
             tuple(
-                Target(f"node{node}", node, Inventory(total, max_unit=total))
+                Target(f"node{node}", f"node{node}", node, Inventory(total, max_unit=total))
                 for node, total in enumerate(of_class)
                 if total
             ),
@@ -132,20 +132,24 @@ def test_a_node_that_does_not_exist_is_refused_with_all_who_are_said_to_be_there
 def test_more_than_a_node_gives_to_one_consumer_is_refused() -> None:
     """The service would refuse it, and name only the first."""
     some = [
-        Move("VCPU", ("host",), (Target("node0", 0, Inventory(8, max_unit=8, allocation_ratio=4)),))
+        Move(
+            "VCPU",
+            ("host",),
+            (Target("node0", "node0", 0, Inventory(8, max_unit=8, allocation_ratio=4)),),
+        )
     ]
     held = {"i1": {"host": {"VCPU": 12}}, "i2": {"host": {"VCPU": 9}}}
     with pytest.raises(ReshapeFailed) as refused:
         moved(held, some, {"i1": {0: 12}})
     assert str(refused.value) == (
-        "consumer i1 would hold 12 VCPU on NUMA node 0, which gives 1 to 8 to one, in steps of 1; "
-        "consumer i2 would hold 9 VCPU on NUMA node 0, which gives 1 to 8 to one, in steps of 1"
+        "consumer i1 would hold 12 VCPU on node0, which gives 1 to 8 to one, in steps of 1; "
+        "consumer i2 would hold 9 VCPU on node0, which gives 1 to 8 to one, in steps of 1"
     )
 
 
 def test_where_there_is_one_target_nobody_is_asked() -> None:
     """A host that is flat again takes everything back."""
-    back = [Move("VCPU", ("node0", "node1"), (Target("host", -1, Inventory(8)),))]
+    back = [Move("VCPU", ("node0", "node1"), (Target("host", "host", -1, Inventory(8)),))]
     held = {"i1": {"node0": {"VCPU": 1}, "node1": {"VCPU": 3}, "host": {"DISK_GB": 1}}}
     assert moved(held, back, {"i1": {5: 1}}) == {"i1": {"host": {"DISK_GB": 1, "VCPU": 4}}}
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.compute.drivers.linux import HugePages, LinuxDriver, MdevRule, Model, Options, PCIRule
-from berth.compute.drivers.linux.configuration import read_options
+from berth.compute.drivers.hosts.options import HugePages, MdevRule, Model, PCIRule
+from berth.compute.drivers.linux import LinuxDriver, Options
+from berth.compute.drivers.linux.options import read_options
 from berth.compute.errors import BadConfiguration
 from tests.compute import linux_hosts as hosts
 from tests.compute.machines import SPARSE, SRIOV_HOST
@@ -45,7 +46,7 @@ def test_everything_that_can_be_said_is_read() -> None:
         ],
         "mdev": [
             {"type": "nvidia-35", "parents": ["0000:84:00.0"], "resource_class": "CUSTOM_VGPU_A"},
-            {"type": "nvidia-36", "traits": ["CUSTOM_BIG"]},
+            {"type": "nvidia-36", "traits": ["CUSTOM_BIG"], "instances_max": 4},
         ],
         "nvml": False,
         "reserved": {"VCPU": 1},
@@ -70,8 +71,8 @@ def test_everything_that_can_be_said_is_read() -> None:
             PCIRule(address="0000:3b:*"),
         ),
         mdev=(
-            MdevRule("nvidia-35", frozenset({"0000:84:00.0"}), "CUSTOM_VGPU_A"),
-            MdevRule("nvidia-36", traits=frozenset({"CUSTOM_BIG"})),
+            MdevRule("nvidia-35", frozenset({"pci_0000_84_00_0"}), "CUSTOM_VGPU_A"),
+            MdevRule("nvidia-36", traits=frozenset({"CUSTOM_BIG"}), instances_max=4),
         ),
         nvml=False,
         reserved={"VCPU": 1},
@@ -95,7 +96,7 @@ def test_everything_that_can_be_said_is_read() -> None:
         ),
         (
             {"cpu_shared": "0-3", "cpu_dedicated": "2-4"},
-            "cpu_shared and cpu_dedicated both name CPU 2, 3",
+            "The linux driver, cpu_shared and cpu_dedicated both name CPU 2, 3",
         ),
         ({"root": "host"}, "The linux driver, root: 'host' must be a path from /"),
         ({"nvml": "no"}, "The linux driver, nvml: 'no' must be true or false"),
@@ -107,7 +108,7 @@ def test_everything_that_can_be_said_is_read() -> None:
         ),
         (
             {"pci": [{"device": 8086}]},
-            "pci 1, device: 8086 must be a text; put it into quotes",
+            "pci 1, device: 8086 must be text; put it into quotes",
         ),
         (
             {"pci": [{"functions_of": "81:00.0"}]},
@@ -131,11 +132,11 @@ def test_everything_that_can_be_said_is_read() -> None:
         ({"mdev": [{"type": "a", "traits": "x"}]}, "mdev 1, traits: 'x' must be a list"),
         (
             {"mdev": [{"type": "a"}, {"type": "b"}]},
-            "mdev: of the types a, b all but one must name their parents",
+            "The linux driver, mdev: of the types a, b all but one must name their parents",
         ),
         (
             {"mdev": [{"type": "a", "parents": ["x"]}, {"type": "b", "parents": ["x"]}]},
-            "mdev: x cannot be of both types a and b",
+            "The linux driver, mdev: x cannot be of both types a and b",
         ),
         (
             {"reserved": {"VGPU": 1}},
@@ -234,8 +235,8 @@ def test_functions_that_cannot_be_given_out_together_are_refused(
 def test_every_option_is_on_the_page_and_its_example_is_valid() -> None:
     """docs/hosts-linux.md tells operators all that they can say, and of no more."""
     page = (DOCS / "hosts-linux.md").read_text()
-    (example,) = blocks(page, "text")
-    assert read_options(yaml.safe_load(example.text)).model is Model.NUMA
+    (example,) = blocks(page, "yaml")
+    assert read_options(yaml.safe_load(example.text)["options"]).model is Model.NUMA
     table = page.partition("## Options")[2].partition("A rule of `pci`")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == {
         field.name for field in fields(Options)

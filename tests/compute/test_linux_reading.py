@@ -11,19 +11,21 @@ from typing import Any
 
 import pytest
 
+from berth.compute.drivers.hosts.id_lists import read_id_list
+from berth.compute.drivers.hosts.shares import share_out, share_to_first
 from berth.compute.drivers.linux import make_driver
 from berth.compute.drivers.linux.cpu_traits import read_cpu_traits
-from berth.compute.drivers.linux.files import HostFiles, read_id_list
+from berth.compute.drivers.linux.files import HostFiles
+from berth.compute.drivers.linux.mdev import read_mdev_parents
 from berth.compute.drivers.linux.memory import read_memory
 from berth.compute.drivers.linux.nvml import find_nvml, read_nvml
-from berth.compute.drivers.linux.shares import share_out, share_to_first
 from berth.compute.drivers.linux.topology import read_topology
-from berth.compute.errors import HostUnreadable
+from berth.compute.errors import BadConfiguration, HostUnreadable
 from berth.compute.plan import make_plan
 from tests.compute import linux_hosts as hosts
 from tests.compute.linux_hosts import empty_tree, report
 from tests.compute.machines import ARM_SERVER, FOUR_NODES, GPU_HOST, ONE_SOCKET, TWO_SOCKETS
-from tests.compute.machines.machine import Node
+from tests.compute.machines.machine import PCI, Node
 
 
 def put(root: Path, path: str, text: str) -> HostFiles:
@@ -34,9 +36,12 @@ def put(root: Path, path: str, text: str) -> HostFiles:
 
 
 @pytest.mark.parametrize(
-    ("text", "ids"), [("", set()), ("0", {0}), ("0-2,8\n", {0, 1, 2, 8}), ("3,5-6", {3, 5, 6})]
+    ("text", "ids"),
+    [("", set()), ("0", {0}), ("0-2,8\n", {0, 1, 2, 8}), ("0-3,^2,8", {0, 1, 3, 8})],
 )
-def test_lists_of_ids_are_read_as_the_kernel_writes_them(text: str, ids: set[int]) -> None:
+def test_lists_of_ids_are_read_as_the_kernel_and_libvirt_write_them(
+    text: str, ids: set[int]
+) -> None:
     """Ranges and single ids; a node without CPUs has an empty list."""
     assert read_id_list(text) == ids
 
@@ -255,6 +260,32 @@ def test_gpus_are_whole_or_counted_by_their_slices(tmp_path: Path) -> None:
     assert tree.data(cut.parent_uuid or "").name == "cn1_NUMA1"
 
 
+def test_a_vgpu_that_comes_while_it_is_counted_is_counted_once(tmp_path: Path) -> None:
+    """Neither as one of those there are nor as one that could be made, the GPU had none left."""
+    GPU_HOST.write(tmp_path)
+    types = "sys/class/mdev_bus/0000:85:00.0/mdev_supported_types"
+    before = {one.address: one for one in read_mdev_parents(HostFiles(tmp_path))}["0000:85:00.0"]
+    taken = tmp_path / types / "nvidia-222"
+    number = taken / "available_instances"
+
+    class Busy(HostFiles):
+        """A host on which a guest starts after the first look at the vGPUs there are."""
+
+        def number(self, path: str) -> int | None:
+            """As the file says, then."""
+            if path == f"{types}/nvidia-222/available_instances" and not self.has_started:
+                self.has_started = True
+                (taken / "devices/guest").mkdir(parents=True)
+                number.write_text(f"{before.available['nvidia-222'] - 1}\n")
+            return super().number(path)
+
+        has_started = False
+
+    counted = {one.address: one for one in read_mdev_parents(Busy(tmp_path))}["0000:85:00.0"]
+    assert counted.made["nvidia-222"] == before.made["nvidia-222"] + 1
+    assert counted.available["nvidia-222"] == before.available["nvidia-222"] - 1
+
+
 def test_a_gpu_is_reported_once(tmp_path: Path) -> None:
     """As what the operator calls it: here one is given out whole, one cut into mediated devices."""
     host = hosts.driver(
@@ -309,7 +340,7 @@ def test_this_machine_can_be_read(model: str) -> None:
     host = make_driver({"model": model, "huge_pages": "providers"})
     tree, before = empty_tree(), empty_tree()
     report(host, tree)
-    assert make_plan(before, tree, "cn1")
+    assert make_plan(before, tree, tree.data("cn1").uuid)
     totals: dict[str, int] = {}
     for data in map(tree.data, tree.get_provider_uuids()):
         for name, record in data.inventory.items():
@@ -322,3 +353,24 @@ def test_this_machine_can_be_read(model: str) -> None:
     once = hosts.picture(tree)
     report(host, tree)
     assert hosts.picture(tree) == once
+
+
+def test_virtual_functions_that_become_vgpus_are_counted_by_their_gpu(tmp_path: Path) -> None:
+    """Newer kernels have no mediated devices: a function has a type, or says which it can have."""
+    card = "0000:84:00.0"
+    functions = {f"0000:84:00.{number}": "10de:26b9" for number in (4, 5, 6)}
+    gpu = PCI("10de:26b9", node=1, kind="030200", functions=functions)
+    root = replace(GPU_HOST, pci={card: gpu}).write(tmp_path)
+    types = "ID    : vGPU Name\n557   : NVIDIA L40S-1B\n558   : NVIDIA L40S-2B\n"
+    for function, (current, creatable) in zip(
+        functions, [("558", ""), ("0", types), ("0", types)], strict=True
+    ):
+        put(root, f"sys/bus/pci/devices/{function}/nvidia/current_vgpu_type", current)
+        put(root, f"sys/bus/pci/devices/{function}/nvidia/creatable_vgpu_types", creatable)
+    rule = {"type": "nvidia-558"}
+    with pytest.raises(BadConfiguration, match="instances_max must say it"):
+        report(hosts.driver(GPU_HOST, root, mdev=[rule]), empty_tree())
+    for limit, total in ((2, 2), (8, 3)):
+        tree = empty_tree()
+        report(hosts.driver(GPU_HOST, root, mdev=[{**rule, "instances_max": limit}]), tree)
+        assert tree.data("cn1_pci_0000_84_00_0").inventory["VGPU"]["total"] == total

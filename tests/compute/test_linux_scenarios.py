@@ -91,7 +91,7 @@ def test_a_start_that_was_killed_is_finished_by_the_next(
 def test_b_negative_a_node_that_is_too_small_is_told_before_anything_is_sent(
     stage: Stage, tmp_path: Path
 ) -> None:
-    """Two guests of 8192 and 16384 MiB on a node of 16384: node, class, need and capacity."""
+    """Two guests of 8192 and 16384 MiB on a node of 16384: node, class, need, capacity, and who."""
     drawing = f"""
         cn1  VCPU=8  MEMORY_MB=32768  DISK_GB=500  {ROOT_TRAITS}
         i1: cn1 VCPU=1 MEMORY_MB=8192
@@ -109,7 +109,10 @@ def test_b_negative_a_node_that_is_too_small_is_told_before_anything_is_sent(
     host = hosts.driver(small, tmp_path, model="numa", placements=both)
     with pytest.raises(BadProviderTree) as refused:
         start(ReportClient(stage.transport), host)
-    assert refused.value.faults == ("cn1_NUMA0 has 16384 MEMORY_MB, and 24576 are needed",)
+    (fault,) = refused.value.faults
+    assert fault.startswith("cn1_NUMA0 has 16384 MEMORY_MB, and 24576 are needed: by consumer ")
+    for guest, amount in ("i1", 8192), ("i2", 16384):
+        assert f"consumer {consumer_uuid(guest)} {amount}" in fault
     assert stage.picture() == drawn(drawing)
 
 

@@ -159,6 +159,20 @@ def test_devices_stand_under_their_numa_nodes(tmp_path: Path) -> None:
     )
 
 
+def test_memory_encryption_has_a_provider_for_each_kind(tmp_path: Path) -> None:
+    """A guest takes one slot; kinds that the host does not have are left out."""
+    machine = replace(ONE_SOCKET, encryption={"sev": 500, "sev_es": 0, "tdx": 31})
+    tree = first_report(hosts.driver(machine, tmp_path, disk=False))
+    assert_drawn(
+        tree,
+        """
+        cn1  MEMORY_MB=16091  VCPU=8
+          cn1_amd_sev  MEM_ENCRYPTION_CONTEXT=500(max:1)  HW_CPU_X86_AMD_SEV
+          cn1_intel_tdx  MEM_ENCRYPTION_CONTEXT=31(max:1)  HW_CPU_X86_INTEL_TDX
+        """,
+    )
+
+
 def test_everything_below_the_root_bears_the_owners_trait(tmp_path: Path) -> None:
     """By it, and by the names, a later pass knows what is its own."""
     host = hosts.driver(GPU_HOST, tmp_path, model="numa", **DEVICES)
@@ -305,6 +319,44 @@ def test_a_gpu_that_is_gone_stays_while_it_is_used(
         assert tree.data(dead).inventory["VGPU"]["total"] == 4
 
 
+def test_what_is_kept_gives_room_for_what_is_held_and_no_more(tmp_path: Path) -> None:
+    """A node that is gone was given out four times over: so is what stays of it."""
+    options: dict[str, Any] = {"model": "numa", "allocation_ratios": {"VCPU": 4}}
+    tree = first_report(hosts.driver(TWO_SOCKETS, tmp_path / "whole", **options))
+    half = replace(TWO_SOCKETS, nodes={0: TWO_SOCKETS.nodes[0]})
+    gone = tree.data("cn1_NUMA1").uuid
+    host = hosts.driver(
+        half, tmp_path / "half", used=lambda of: {"VCPU": 10 if of == gone else 0}, **options
+    )
+    report(host, tree)
+    (record,) = tree.data(gone).inventory.values()
+    assert Inventory(**record).capacity == 12
+
+
+def test_a_host_that_shrinks_below_what_is_reserved_offers_nothing(tmp_path: Path) -> None:
+    """An operator has kept back more than there is now: that is said, and the rest reported."""
+    tree = first_report(hosts.driver(TWO_SOCKETS, tmp_path / "large"))
+    there = tree.data("cn1").inventory
+    tree.update_inventory("cn1", {**there, "VCPU": {**there["VCPU"], "reserved": 20}})
+    host = hosts.driver(ONE_SOCKET, tmp_path / "small")
+    report(host, tree)
+    assert tree.data("cn1").inventory["VCPU"] == {"total": 8, "max_unit": 8, "reserved": 8}
+    assert host.notices == ("cn1 keeps back 20 VCPU, and has 8",)
+
+
+def test_a_disk_that_another_provider_shares_is_not_counted(tmp_path: Path) -> None:
+    """Unless the service has one of the host already, of which somebody may hold."""
+    tree = empty_tree()
+    tree.new_root("nfs", provider_uuid("nfs"))
+    tree.update_inventory("nfs", {"DISK_GB": {"total": 9}})
+    tree.add_traits("nfs", "MISC_SHARES_VIA_AGGREGATE")
+    report(hosts.driver(ONE_SOCKET, tmp_path), tree)
+    assert "DISK_GB" not in tree.data("cn1").inventory
+    tree.update_inventory("cn1", {"DISK_GB": {"total": 7}})
+    report(hosts.driver(ONE_SOCKET, tmp_path), tree)
+    assert tree.data("cn1").inventory["DISK_GB"]["total"] == 500
+
+
 def test_a_numa_node_that_is_gone_does_not_move_to_the_others(tmp_path: Path) -> None:
     """Its memory is gone, not elsewhere: without knowing of its use, it is kept as it is."""
     tree = first_report(hosts.driver(TWO_SOCKETS, tmp_path / "whole", model="numa"))
@@ -390,14 +442,14 @@ def test_a_host_is_split_and_merged_with_what_is_held_of_it(
     first = copy.deepcopy(allocations)
 
     report(numa, tree, allocations)
-    make_plan(before, tree, "cn1", held=first, allocations=allocations)
+    make_plan(before, tree, tree.data("cn1").uuid, held=first, allocations=allocations)
     assert {who: sums_of(body) for who, body in allocations.items()} == {
         who: sums_of(body) for who, body in first.items()
     }
     second = copy.deepcopy(allocations)
     split = copy.deepcopy(tree)
     report(flat, tree, allocations)
-    make_plan(split, tree, "cn1", held=second, allocations=allocations)
+    make_plan(split, tree, tree.data("cn1").uuid, held=second, allocations=allocations)
     assert picture(tree) == picture(before)
     assert {who: resources_of(body) for who, body in allocations.items()} == {
         who: resources_of(body) for who, body in first.items()

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 
 from berth.compute.errors import NameTaken
@@ -12,13 +14,13 @@ from tests.compute.stage import Stage, drawn
 from tests.worlds import provider_uuid
 
 SHARED_DISK = """
-    nfs  DISK_GB=1000  MISC_SHARES_VIA_AGGREGATE  @A
+nfs  DISK_GB=1000  MISC_SHARES_VIA_AGGREGATE  @A
 """
 
 OTHERS = """
-    cn2  VCPU=16
-    x9: cn2 VCPU=1, nfs DISK_GB=50
-    vol: nfs DISK_GB=7
+cn2  VCPU=16  @A
+x9: cn2 VCPU=1, nfs DISK_GB=50
+vol: nfs DISK_GB=7
 """
 
 
@@ -26,11 +28,13 @@ def test_a_sharing_provider_in_use_is_never_written(stage: Stage) -> None:
     """Scenario E: it keeps its inventory, and everybody his share of it."""
     stage.show(
         SHARED_DISK
-        + """
+        + dedent(
+            """
         cn1  VCPU=16  MEMORY_MB=32768  VGPU=8  @A
         i1: cn1 VCPU=2 MEMORY_MB=2048 VGPU=1, nfs DISK_GB=20
         i2: cn1 VCPU=2 VGPU=2, nfs DISK_GB=20
         """
+        )
         + OTHERS
     )
     client = ReportClient(stage.transport)
@@ -39,23 +43,38 @@ def test_a_sharing_provider_in_use_is_never_written(stage: Stage) -> None:
     start(client, gpu_host(i1={"84": 1}, i2={"85": 2}))
     assert stage.picture() == drawn(
         SHARED_DISK
-        + """
+        + dedent(
+            """
         cn1  VCPU=16  MEMORY_MB=32768  @A
           cn1_pci_84  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
           cn1_pci_85  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
         i1: cn1 VCPU=2 MEMORY_MB=2048, cn1_pci_84 VGPU=1, nfs DISK_GB=20
         i2: cn1 VCPU=2, cn1_pci_85 VGPU=2, nfs DISK_GB=20
         """
+        )
         + OTHERS
     )
+    assert not start(ReportClient(stage.transport), gpu_host(i1={"84": 1}, i2={"85": 2}))
 
 
 def test_an_idle_sharing_provider_is_never_written(stage: Stage) -> None:
     """Scenario E2: where the service would have let it be emptied."""
-    stage.show(SHARED_DISK + "    cn1  VCPU=16  VGPU=8  @A\n    i1: cn1 VGPU=1")
+    stage.show(SHARED_DISK + "cn1  VCPU=16  VGPU=8  @A\ni1: cn1 VGPU=1")
     before = stage.generation_of("nfs")
     start(ReportClient(stage.transport), gpu_host(i1={"84": 1}))
     assert stage.generation_of("nfs") == before
+    assert stage.picture() == drawn(
+        SHARED_DISK
+        + dedent(
+            """
+        cn1  VCPU=16  @A
+          cn1_pci_84  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
+          cn1_pci_85  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
+        i1: cn1_pci_84 VGPU=1
+        """
+        )
+    )
+    assert not start(ReportClient(stage.transport), gpu_host(i1={"84": 1}))
 
 
 def test_two_nodes_of_one_agent_do_not_touch_each_other(stage: Stage) -> None:
@@ -72,6 +91,16 @@ def test_two_nodes_of_one_agent_do_not_touch_each_other(stage: Stage) -> None:
     before = stage.generation_of("cn2")
     start(client, gpu_host(i1={"84": 1}))
     assert stage.generation_of("cn2") == before
+    assert stage.picture() == drawn(
+        """
+        cn1  VCPU=16
+          cn1_pci_84  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
+          cn1_pci_85  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
+        cn2  VCPU=16
+        i1: cn1_pci_84 VGPU=1
+        """
+    )
+    assert not start(client, gpu_host(i1={"84": 1}))
 
 
 AGENT = """
@@ -100,6 +129,7 @@ def test_other_agents_children_stay(stage: Stage) -> None:
     start(ReportClient(stage.transport), gpu_host(i1={"84": 1}))
     assert (stage.generation_of("agent"), stage.generation_of("bridge")) == before
     assert stage.picture() == drawn(AGENT_AFTER)
+    assert not start(ReportClient(stage.transport), gpu_host(i1={"84": 1}))
 
 
 def test_another_agent_may_write_its_own_meanwhile(stage: Stage) -> None:

@@ -8,7 +8,7 @@ import pickle
 import threading
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.compute import ProviderTree
@@ -71,6 +71,8 @@ def test_uuids_and_names_are_unique_in_the_forest(tree: ProviderTree) -> None:
     ):
         with pytest.raises(ValueError, match=r"already exists|is that of provider"):
             make()
+    with pytest.raises(ValueError, match="cn9 needs a uuid"):
+        tree.new_root("cn9", None)  # type: ignore[arg-type]
     assert len(tree.get_provider_uuids()) == 6
 
 
@@ -237,6 +239,7 @@ def test_other_threads_see_none_or_all_of_a_transaction(tree: ProviderTree) -> N
     assert seen == [True]
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(-1, 5)), max_size=40))
 def test_moving_about_keeps_a_forest(moves: list[tuple[int, int]]) -> None:
     """Whatever is moved where: every provider stands once, below its parent, above its children."""

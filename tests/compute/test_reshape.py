@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import pytest
 
 from berth.compute import BadProviderTree, Conflict, ReshapeFailed, ReshapeNeeded
-from berth.compute.errors import Refused
 from berth.compute.plan import Allocations
 from berth.compute.provider_tree import ProviderTree
 from berth.compute.report_client import ReportClient
@@ -114,6 +113,7 @@ def test_a_custom_class_becomes_standard(stage: Stage) -> None:
         i2: cn1 VCPU=1 PGPU=1
         """
     )
+    assert not start(ReportClient(stage.transport), StandardClass())
 
 
 def test_what_has_become_empty_is_left_out(stage: Stage) -> None:
@@ -132,6 +132,7 @@ def test_what_has_become_empty_is_left_out(stage: Stage) -> None:
         i1: g PGPU=1
         """
     )
+    assert not start(ReportClient(stage.transport), StandardClass(target="g"))
 
 
 def test_a_migration_moves_like_the_guest_it_stands_for(stage: Stage) -> None:
@@ -160,6 +161,7 @@ def test_a_migration_moves_like_the_guest_it_stands_for(stage: Stage) -> None:
         """
         + elsewhere
     )
+    assert not start(ReportClient(stage.transport), gpu_host(m3={"85": 1}))
 
 
 def test_an_evacuated_guest_keeps_what_it_holds_elsewhere(stage: Stage) -> None:
@@ -167,12 +169,21 @@ def test_an_evacuated_guest_keeps_what_it_holds_elsewhere(stage: Stage) -> None:
     stage.show(
         """
         cn1  VCPU=16  VGPU=8
-        cn2  VCPU=16
-        i3: cn1 VCPU=2 VGPU=1, cn2 VCPU=2
+        cn2  VCPU=16  VGPU=4
+        i3: cn1 VCPU=2 VGPU=1, cn2 VCPU=2 VGPU=1
         """
     )
     start(ReportClient(stage.transport), gpu_host(i3={"85": 1}))
-    assert "i3: cn1 VCPU=2, cn1_pci_85 VGPU=1, cn2 VCPU=2" in stage.picture()
+    assert stage.picture() == drawn(
+        """
+        cn1  VCPU=16
+          cn1_pci_84  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
+          cn1_pci_85  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
+        cn2  VCPU=16  VGPU=4
+        i3: cn1 VCPU=2, cn1_pci_85 VGPU=1, cn2 VCPU=2 VGPU=1
+        """
+    )
+    assert not start(ReportClient(stage.transport), gpu_host(i3={"85": 1}))
 
 
 @dataclass
@@ -229,7 +240,7 @@ def test_children_merge_back(stage: Stage) -> None:
 def test_a_provider_in_use_does_not_go(stage: Stage) -> None:
     """Scenario I, without moving what is held: refused, and nothing has changed."""
     stage.show(SPLIT)
-    with pytest.raises(Refused, match="409"):
+    with pytest.raises(BadProviderTree, match="g1 is to lose its VGPU, and 3 of it are held"):
         start(ReportClient(stage.transport), Merging(moves=False))
     assert stage.picture() == drawn(SPLIT)
 

@@ -4,7 +4,8 @@
     python -m tests.compute.under_fire URL
 
 Each line that it is given, `split` or `merge`, is one start of an agent, in a process forked for
-it, so that it begins at once. The number of that process is printed, and, when it has ended, how.
+it, so that it begins at once. The number of that process is printed, then a line before each write
+that it sends, and, when it has ended, how.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import os
 import sys
 import time
 from random import Random
+from typing import Any, Final
 
 from berth.compute import ReshapeNeeded
 from berth.compute.plan import Allocations
 from berth.compute.provider_tree import ProviderTree
 from berth.compute.report_client import ReportClient
-from berth.compute.service import Transport
+from berth.compute.service import Answer, Transport
 from berth.compute.tracker import Driver, Node, Tracker
 from berth.compute.transports import with_token
 from tests.worlds import provider_uuid
@@ -29,6 +31,9 @@ HOST = Node(provider_uuid("cn1"), "cn1")
 GPUS = {"cn1_gpu0": 4, "cn1_gpu1": 4}
 
 VCPUS = 64
+
+#: The line before a write.
+WRITES: Final = "writes"
 
 #: Attempts of one start: clients change the host's consumers all the time.
 _ATTEMPTS_MAX = 1000
@@ -89,10 +94,23 @@ def over_http(url: str) -> Transport:
     return with_token(url, "admin", {"X-Roles": "admin,service"})
 
 
-def start(url: str, shape: str) -> None:
+class Announced:
+    """A transport that prints a line before each write."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def request(self, url: str, method: str, **options: Any) -> Answer:
+        """Send a request."""
+        if method != "GET":
+            print(WRITES, flush=True)
+        return self._transport.request(url, method, **options)
+
+
+def start(transport: Transport, shape: str) -> None:
     """One start of an agent."""
     Tracker(
-        ReportClient(over_http(url)),
+        ReportClient(transport),
         SHAPES[shape],
         attempts_max=_ATTEMPTS_MAX,
         pause=lambda seconds: time.sleep(min(seconds, 0.05)),
@@ -105,9 +123,9 @@ def main(url: str) -> None:
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
-            start(url, line.strip())
+            print(os.getpid(), flush=True)
+            start(Announced(over_http(url)), line.strip())
             os._exit(0)
-        print(child, flush=True)
         _, status = os.waitpid(child, 0)
         print(status, flush=True)
 

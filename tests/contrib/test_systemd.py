@@ -26,6 +26,7 @@ from tests.exposed import scrape
 
 FOLDER = ROOT / "contrib" / "systemd"
 UNIT = Unit(FOLDER / "berth.service")
+AGENT = Unit(FOLDER / "berth-agent.service")
 BERTH = "/opt/berth/bin/berth"
 
 needs_systemd = pytest.mark.skipif(
@@ -47,10 +48,12 @@ def said(listening: socket.socket) -> dict[str, str]:
     return dict(line.split("=", 1) for line in listening.recv(4096).decode().splitlines())
 
 
-def confined(home: Path, *command: str, **variables: str) -> subprocess.Popen[bytes]:
-    """A command under the confinement of the unit."""
+def confined(
+    home: Path, *command: str, of: Unit = UNIT, **variables: str
+) -> subprocess.Popen[bytes]:
+    """A command under the confinement of a unit."""
     return subprocess.Popen(
-        [sys.executable, "-m", unit.__name__, str(UNIT.path), *command],
+        [sys.executable, "-m", unit.__name__, str(of.path), *command],
         env=environment(home, **variables),
         cwd=home,
         stdout=subprocess.DEVNULL,
@@ -60,18 +63,28 @@ def confined(home: Path, *command: str, **variables: str) -> subprocess.Popen[by
 
 
 @needs_systemd
-@pytest.mark.parametrize("drop_in", [None, "privileged-port.conf"])
-def test_systemd_takes_the_unit(tmp_path: Path, drop_in: str | None) -> None:
-    """Not a word about it, once the program that it starts and its user are there."""
-    here = tmp_path / "berth.service"
+@pytest.mark.parametrize(
+    ("which", "drop_in"),
+    [
+        (UNIT, None),
+        (UNIT, "privileged-port.conf"),
+        (AGENT, None),
+        (AGENT, "berth-agent-libvirt.conf"),
+        (AGENT, "berth-agent-nvidia.conf"),
+    ],
+    ids=str,
+)
+def test_systemd_takes_the_units(tmp_path: Path, which: Unit, drop_in: str | None) -> None:
+    """Not a word about them, once the program that they start and their users are there."""
+    here = tmp_path / which.path.name
     here.write_text(
-        UNIT.path.read_text()
+        which.path.read_text()
         .replace(BERTH, shutil.which("true") or "")
-        .replace("=placement\n", "=root\n")
+        .replace(f"={which['User']}\n", "=root\n")
     )
     if drop_in:
-        (tmp_path / "berth.service.d").mkdir()
-        shutil.copy(FOLDER / drop_in, tmp_path / "berth.service.d")
+        (tmp_path / f"{here.name}.d").mkdir()
+        shutil.copy(FOLDER / drop_in, tmp_path / f"{here.name}.d")
     verified = subprocess.run(
         ["systemd-analyze", "verify", here], capture_output=True, text=True, check=False
     )
@@ -79,10 +92,11 @@ def test_systemd_takes_the_unit(tmp_path: Path, drop_in: str | None) -> None:
 
 
 @needs_systemd
-def test_systemd_finds_little_exposed() -> None:
+@pytest.mark.parametrize("which", [UNIT, AGENT], ids=str)
+def test_systemd_finds_little_exposed(which: Unit) -> None:
     """On its scale from 0 to 10; what is left is that berth has a network and makes threads."""
     judged = subprocess.run(
-        ["systemd-analyze", "security", "--offline=yes", "--threshold=15", UNIT.path],
+        ["systemd-analyze", "security", "--offline=yes", "--threshold=15", which.path],
         capture_output=True,
         text=True,
         check=False,
@@ -91,11 +105,14 @@ def test_systemd_finds_little_exposed() -> None:
 
 
 @pytest.mark.skipif(shutil.which("systemd-sysusers") is None, reason="no systemd-sysusers")
-def test_the_user_can_be_made(tmp_path: Path) -> None:
-    """Where no deployment has made it before."""
+@pytest.mark.parametrize(
+    ("which", "sysusers"), [(UNIT, "berth.sysusers"), (AGENT, "berth-agent.sysusers")], ids=str
+)
+def test_the_users_can_be_made(tmp_path: Path, which: Unit, sysusers: str) -> None:
+    """Where no deployment has made them before."""
     (tmp_path / "etc").mkdir()
     made = subprocess.run(
-        ["systemd-sysusers", f"--root={tmp_path}", FOLDER / "berth.sysusers"],
+        ["systemd-sysusers", f"--root={tmp_path}", FOLDER / sysusers],
         capture_output=True,
         text=True,
         check=False,
@@ -104,9 +121,9 @@ def test_the_user_can_be_made(tmp_path: Path) -> None:
     (user,) = [
         line.split(":")
         for line in (tmp_path / "etc/passwd").read_text().splitlines()
-        if line.startswith(f"{UNIT['User']}:")
+        if line.startswith(f"{which['User']}:")
     ]
-    assert user[5] == f"/var/lib/{UNIT['StateDirectory']}"
+    assert user[5] == f"/var/lib/{which['StateDirectory']}"
 
 
 @needs_systemd
@@ -143,6 +160,15 @@ def test_berth_serves_in_the_confinement_of_the_unit(tmp_path: Path) -> None:
 
 
 @needs_systemd
+def test_the_agent_reads_its_host_in_the_confinement_of_its_unit(tmp_path: Path) -> None:
+    """With the driver that asks the kernel for everything; the unit's own command is `run`."""
+    assert AGENT.command({})[:3] == [BERTH, "agent", "run"]
+    here = str(Path(sys.executable).with_name("berth"))
+    process = confined(tmp_path, here, "agent", "show", "--driver", "linux", of=AGENT)
+    assert process.wait(PATIENCE) == ExitCode.OK, (tmp_path / "stderr").read_text()
+
+
+@needs_systemd
 @pytest.mark.parametrize(
     "forbidden",
     [
@@ -158,17 +184,16 @@ def test_the_confinement_confines(tmp_path: Path, forbidden: str) -> None:
     assert "PermissionError" in (tmp_path / "stderr").read_text()
 
 
-def test_what_does_not_go_away_by_itself_is_not_tried_again() -> None:
-    """Another start does not mend a configuration; a database or an address may come back."""
-    prevented = {int(code) for code in UNIT["RestartPreventExitStatus"].split()}
-    assert UNIT["Restart"] == "on-failure"
-    assert prevented == {
-        ExitCode.CONFIGURATION,
-        ExitCode.USAGE,
-        ExitCode.SCHEMA,
-        ExitCode.UNSUPPORTED,
-        ExitCode.UNSAFE,
-    }
+@pytest.mark.parametrize(
+    ("which", "others"), [(UNIT, {ExitCode.SCHEMA, ExitCode.UNSAFE}), (AGENT, set())], ids=str
+)
+def test_what_does_not_go_away_by_itself_is_not_tried_again(
+    which: Unit, others: set[ExitCode]
+) -> None:
+    """Another start does not mend a configuration; a database or a service may come back."""
+    prevented = {int(code) for code in which["RestartPreventExitStatus"].split()}
+    assert which["Restart"] == "on-failure"
+    assert prevented == {ExitCode.CONFIGURATION, ExitCode.USAGE, ExitCode.UNSUPPORTED, *others}
 
 
 def test_requests_in_flight_have_the_time_that_berth_gives_them() -> None:

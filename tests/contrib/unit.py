@@ -36,6 +36,9 @@ class Unit:
             if found := re.match(r"(\w+)=(.*)", line):
                 self.settings[found[1]].append(found[2])
 
+    def __str__(self) -> str:
+        return self.path.name
+
     def __getitem__(self, name: str) -> str:
         (value,) = self.settings[name]
         return value
@@ -43,7 +46,9 @@ class Unit:
     def command(self, variables: Mapping[str, str]) -> list[str]:
         """ExecStart as systemd expands it: `${X}` is one word, and `$X` as many as it holds."""
         told = {
-            **dict(pair.split("=", 1) for pair in self["Environment"].split()),
+            **dict(
+                pair.split("=", 1) for line in self.settings["Environment"] for pair in line.split()
+            ),
             **variables,
         }
         words: list[str] = []

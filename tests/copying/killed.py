@@ -14,7 +14,8 @@ from itertools import count
 from sqlalchemy import event
 
 from berth.store.copying import copy_database
-from berth.store.database import Database, open_database
+from berth.store.database import Database
+from berth.store.opening import open_database
 
 #: So small that each table takes several chunks.
 CHUNK_ROWS = 2

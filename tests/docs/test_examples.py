@@ -18,7 +18,7 @@ from keystoneauth1 import loading
 from oslo_config import cfg, iniparser
 
 from berth.api.policy import list_rules
-from berth.config import register_logging, register_opts
+from berth.config.options import register_logging, register_opts
 from tests.docs.how_to import HOW_TO
 from tests.docs.pages import FENCE, PAGES, ROOT, Block, blocks
 

@@ -11,7 +11,7 @@ from oslo_config import cfg
 
 from berth.api.policy import list_rules
 from berth.cli.exit_codes import ExitCode
-from berth.config import register_logging, register_opts
+from berth.config.options import register_logging, register_opts
 from tests.docs.pages import DOCS, FENCE, PAGES, ROOT, anchors, links, published
 from tests.routes import ROUTES, VERSIONS
 

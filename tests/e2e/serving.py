@@ -15,6 +15,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from berth.cli.main import main
+from tests.e2e.warm import run_warm
+
 BERTH = (sys.executable, "-m", "berth.cli")
 
 #: Seconds that a server may take to start or to stop before a test gives up; generous, because
@@ -70,6 +73,19 @@ def run_berth(
     """Run a `berth` command to its end; a service takes a free port, unless it is told another."""
     if "serve" in arguments and "--bind" not in arguments:
         arguments = (*arguments, "--bind", "127.0.0.1:0")
+    return run_warm(
+        main,
+        arguments,
+        folder=home,
+        variables=environment(home, **(variables or {})),
+        timeout=PATIENCE,
+    )
+
+
+def run_anew(
+    home: Path, *arguments: str, variables: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """As `run_berth`, for those to whom it matters what Python does when it starts."""
     return subprocess.run(
         [*BERTH, *arguments],
         env=environment(home, **(variables or {})),
@@ -79,6 +95,13 @@ def run_berth(
         timeout=PATIENCE,
         check=False,
     )
+
+
+def configured(home: Path, url: str) -> Path:
+    """The configuration of a service on a database, where callers need no password; in `home`."""
+    conf = home / "placement.conf"
+    conf.write_text(f"[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = {url}\n")
+    return conf
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any, get_args
 import pytest
 
 from berth.api.log_format import ObjectFormatter
-from berth.config import AuthStrategy
+from berth.config.options import AuthStrategy
 from tests.api.auth.gate import basic
 from tests.api.auth.test_without_credentials import served
 from tests.client import Client

@@ -16,7 +16,7 @@ from berth.config import METRICS_FOLDER
 from tests.client import Client
 from tests.contrib.wsgi_servers import configure, gunicorn, wait_until_it_answers
 from tests.e2e.serving import Service, environment, run_berth, serving, wait_until
-from tests.e2e.test_serve import clients_of_both_workers
+from tests.e2e.test_serve import clients_of_both_workers, listeners
 from tests.exposed import scrape
 
 REQUESTS = "berth_requests_total"
@@ -67,7 +67,9 @@ def test_any_worker_tells_what_all_have_counted(service: Service, place: Path) -
         "another worker in its place",
     )
     client = Client.at(service.url)
-    wait_until(lambda: process_ids(client) == service.workers(), "the new worker to be told of")
+    # It is told of from when it begins to count, and has told everything when it serves.
+    wait_until(lambda: listeners(service.port) == 2, "the new worker to serve")
+    assert process_ids(client) == service.workers()
     told = scrape(client)
     assert told.value(REQUESTS, **TRAITS) == made
     assert told.value("berth_workers") == 2
@@ -83,7 +85,9 @@ def test_any_worker_tells_what_all_have_counted(service: Service, place: Path) -
 def test_under_another_server_processes_share_the_folder_that_is_named(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """gunicorn's workers count together, as prometheus-client has it."""
+    """gunicorn's workers count together, as prometheus-client has it; also where one was killed as
+    it began to count, and has left a file with nothing in it."""
+    (place / "counter_99999999.db").touch()
     monkeypatch.setenv(METRICS_FOLDER, str(place))
     configure(tmp_path)
     with gunicorn(tmp_path) as running:

@@ -38,19 +38,17 @@ def narrow_service(home: Path) -> Iterator[Service]:
         yield service
 
 
-@contextmanager
 def flood(
-    service: Service, ask: Callable[[Client, int], Response]
-) -> Iterator[list[Future[Response]]]:
-    """Many clients ask one thing each, at once."""
+    pool: ThreadPoolExecutor, service: Service, ask: Callable[[Client, int], Response]
+) -> list[Future[Response]]:
+    """Many clients ask one thing each, at once; their answers."""
     ready = threading.Barrier(CLIENTS)
 
     def one(number: int) -> Response:
         ready.wait(PATIENCE)
         return ask(Client.at(service.url), number)
 
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        yield [pool.submit(one, number) for number in range(CLIENTS)]
+    return [pool.submit(one, number) for number in range(CLIENTS)]
 
 
 def host_with_room(client: Client) -> str:
@@ -99,10 +97,10 @@ def test_a_flood_of_writers_is_told_to_come_back(tmp_path: Path) -> None:
         client = Client.at(service.url)
         provider = host_with_room(client)
         consumers = [str(uuid.uuid4()) for _ in range(CLIENTS)]
-        with (
-            flood(service, lambda one, number: claim(one, provider, consumers[number])) as answers,
-            write_locked(database_of(service)),
-        ):
+        with ThreadPoolExecutor(CLIENTS) as pool, write_locked(database_of(service)):
+            answers = flood(
+                pool, service, lambda one, number: claim(one, provider, consumers[number])
+            )
             wait_until(
                 lambda: sum(answer.done() for answer in answers) >= CLIENTS - PLACES,
                 "those who find no room to be told",
@@ -133,7 +131,8 @@ def test_a_flood_of_readers_gets_right_answers_or_none(tmp_path: Path) -> None:
         provider = host_with_room(client)
         query = f"/allocation_candidates?resources=VCPU:1&in_tree={provider}"
         due = client.get(query).json
-        with flood(service, lambda one, _: one.get(query)) as answers:
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            answers = flood(pool, service, lambda one, _: one.get(query))
             statuses = {answer.result(PATIENCE).status for answer in answers}
         assert statuses <= {200, 503}
         assert all(one.result().json == due for one in answers if one.result().status == 200)

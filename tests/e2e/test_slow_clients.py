@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 import uuid
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from berth.cli.exit_codes import ExitCode
+from berth.cli.workers import CONNECTIONS_MAX, FILES_BESIDES
 from tests.client import Client
 from tests.e2e.serving import PATIENCE, Service, serving, wait_until
 from tests.e2e.test_overload import claim, host_with_room, used
@@ -23,7 +25,7 @@ FEW = 4
 ANSWERS_NOT_TAKEN = 1000
 
 PATIENT = {"OS_BERTH__CLIENT_SECONDS_MAX": "3600"}
-IMPATIENT = {"OS_BERTH__CLIENT_SECONDS_MAX": "1"}
+IMPATIENT = {"OS_BERTH__CLIENT_SECONDS_MAX": "2"}
 
 HEAD = (
     b"PUT /allocations/%s HTTP/1.1\r\nHost: berth\r\nX-Auth-Token: admin\r\n"
@@ -33,6 +35,17 @@ ASKS = (
     b"GET /traits HTTP/1.1\r\nHost: berth\r\nX-Auth-Token: admin\r\n"
     b"OpenStack-API-Version: placement 1.6\r\n\r\n"
 )
+
+
+LOOKS = b"GET / HTTP/1.1\r\nHost: berth\r\n\r\n"
+
+
+def raise_files(number: int) -> tuple[int, int]:
+    """Let this process open so many files; the limits before."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < number:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
+    return soft, hard
 
 
 @contextmanager
@@ -132,6 +145,22 @@ def test_slow_clients_hold_nobody_up(tmp_path: Path) -> None:
                     connection.sendall(b" ")
             assert all(map(is_there, [*bodiless, *slow, *nobody]))
             assert connected(service) >= MANY + 2 * FEW
+
+
+def test_who_rests_makes_room(tmp_path: Path) -> None:
+    """A fleet has asked once, and keeps all connections that a worker accepts."""
+    files_before = raise_files(CONNECTIONS_MAX + FILES_BESIDES)
+    with serving(tmp_path, variables=PATIENT) as service, ExitStack() as fleet:
+        fleet.callback(resource.setrlimit, resource.RLIMIT_NOFILE, files_before)
+        for _ in range(CONNECTIONS_MAX):
+            client = fleet.enter_context(socket.create_connection((service.host, service.port)))
+            client.sendall(LOOKS)
+            assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
+        assert Client.at(service.url).get("/").status == 200
+        wait_until(
+            lambda: connected(service) <= CONNECTIONS_MAX * 3 // 4,
+            "a quarter of the places is free",
+        )
 
 
 def test_slow_clients_are_cut_off_at_their_deadline(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from tests.e2e.serving import Service, serving, wait_until
+from tests.e2e.serving import Service, configured, serving, wait_until
 from tests.proof import audit, fleet
 from tests.proof.answers import is_told_to_come_back
 from tests.proof.checker import check
@@ -103,7 +103,7 @@ class Stage:
         done = self.done
         print(f"seed {self.seed}, told to come back {len(done.away)} times")
         print(summary(done.operations))
-        with audit.fresh_client(_configured(self.home, self.url)) as client:
+        with audit.fresh_client(configured(self.home, self.url)) as client:
             end = audit.last_sight(client, done.operations)
             for worker in self.workers:
                 assert audit.index_differences(worker, client) == [], self._name()
@@ -137,7 +137,7 @@ def staged(home: Path, url: str, *ways: str, workers: int = 2) -> Iterator[Stage
         for place, way in enumerate(ways or (url,)):
             folder = home / f"service{place}"
             folder.mkdir()
-            conf = _configured(folder, way)
+            conf = configured(folder, way)
             arguments = ("--config-file", str(conf), "--workers", str(workers))
             services.append(stack.enter_context(serving(folder, *arguments)))
         reached = [worker for service in services for worker in connections_to_all_workers(service)]
@@ -168,12 +168,6 @@ def writes(worker: Connection) -> bool:
     answer = worker.ask("PUT", f"/traits/CUSTOM_PROBE_{next(_numbers)}")
     assert answer.status == 201 or is_told_to_come_back(answer), answer
     return answer.status == 201
-
-
-def _configured(home: Path, url: str) -> Path:
-    conf = home / "placement.conf"
-    conf.write_text(f"[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = {url}\n")
-    return conf
 
 
 def _first_acknowledged(operations: Sequence[Operation], since: int) -> int:

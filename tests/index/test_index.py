@@ -20,7 +20,8 @@ from berth.model.ids import ConsumerUUID, ProviderUUID
 from berth.model.sentinels import UNSET
 from berth.store import index_feed
 from berth.store.allocations import delete_allocations, replace_allocations
-from berth.store.database import Database, DatabaseOptions, open_database, trim_journal, utc_now
+from berth.store.database import Database, trim_journal, utc_now
+from berth.store.opening import DatabaseOptions, open_database
 from berth.store.providers import delete_provider, update_provider
 from berth.store.resource_classes import ensure_resource_class, rename_resource_class
 from berth.store.traits import create_trait, delete_trait

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.index import block, fleet
@@ -93,6 +93,7 @@ def shared(before: Snapshot, after: Snapshot) -> set[str]:
     return {name for name, array in arrays_of(old).items() if array is theirs[name]}
 
 
+@settings(deadline=None)
 @given(steps=st.lists(amounts_used, max_size=4), rows_max=st.integers(1, 4))
 def test_amounts_used_are_taken_over_as_with_whole_trees(steps: list[Used], rows_max: int) -> None:
     """And no snapshot that was given out before changes, whatever stands in one block."""

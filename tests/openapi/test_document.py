@@ -12,7 +12,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from berth.api.openapi.document import describe
 from berth.api.routes import ROUTES
-from berth.config import AuthStrategy
+from berth.config.options import AuthStrategy
 from tests.openapi.conformance import document
 
 MINORS = range(40)

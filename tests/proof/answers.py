@@ -30,6 +30,9 @@ _REASONS: tuple[tuple[re.Pattern[str], Why], ...] = (
     (re.compile(rf"No resource provider with uuid {_UUID} found"), Why.ABSENT),
 )
 
+#: What a refusal says for a consumer that has changed between check and commit.
+_RACE = "Update conflict: the allocations of consumer "
+
 #: What a 503 says if it may have been done; any other promises that nothing was.
 _MAY_BE_DONE = "look before you try again"
 
@@ -50,7 +53,9 @@ def refusal(answer: Answer, of: str | None) -> Refusal:
             return Refusal(reason, found[1])
     if answer.status == 404 and "No allocations" in detail:
         return Refusal(Why.ABSENT)
-    return Refusal(Why.OTHER)
+    if _RACE in detail:
+        return Refusal(Why.CONSUMER_RACE)
+    return Refusal(Why.OTHER, detail)
 
 
 def is_told_to_come_back(answer: Answer) -> bool:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, text
 
 from berth import config, deploy
 from berth.store import schema
-from berth.store.database import open_database
+from berth.store.opening import open_database
 from tests.client import Client
 from tests.proof import answers, wire
 from tests.proof.answers import Sights

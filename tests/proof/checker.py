@@ -34,6 +34,7 @@ from tests.proof.history import (
     Operation,
     Outcome,
     ProviderSight,
+    Why,
     short,
 )
 from tests.proof.linearise import Event, Found, Stuck, linearise, orders
@@ -181,6 +182,7 @@ class _Check:
         for consumer, operations in self._by_consumer().items():
             self._check_consumer(consumer, operations)
         self._check_whole()
+        self._check_races()
         for provider, events in self._provider_events().items():
             begin = self.history.begin.get(provider)
             first = ProviderState()
@@ -279,6 +281,27 @@ class _Check:
             else:
                 self._check_consumer(consumer, by_consumer[consumer])
 
+    def _check_races(self) -> None:
+        """Who lost a race for a consumer ran it against somebody."""
+        lost = [
+            one
+            for one in self.history.operations
+            if one.refusal is not None and one.refusal.why is Why.CONSUMER_RACE
+        ]
+        by_consumer = self._by_consumer() if lost else {}
+        for one in lost:
+            consumers = {write.consumer for write in one.consumers}
+            others = {id(other): other for name in consumers for other in by_consumer[name]}
+            if not any(_is_rival(other, one, consumers) for other in others.values()):
+                story = self.history.story(others.values())
+                self.verdict.faults.append(
+                    Fault(
+                        min(consumers),
+                        f"There is no order in which this lost a race, as nobody else wrote its "
+                        f"consumers meanwhile:\n{self.history.story([one])}\namong\n{story}",
+                    )
+                )
+
     # --- Providers ---
 
     def _provider_events(self) -> dict[str, list[Event[ProviderState, _Part]]]:
@@ -368,6 +391,17 @@ class _Check:
             f"There is no order in which {what} {short(about)} could have done this "
             f"(times in ms from the begin):\n{self.history.story(before)}\n" + "\n".join(reasons)
         )
+
+
+def _is_rival(other: Operation, one: Operation, consumers: Set[str]) -> bool:
+    """Whether an operation may have written some consumers while another was under way."""
+    return (
+        other is not one
+        and other.outcome is not Outcome.REFUSED
+        and any(write.consumer in consumers for write in other.consumers)
+        and other.begin < one.end
+        and one.begin < other.end
+    )
 
 
 def _events_of(

@@ -48,12 +48,14 @@ class Why(Enum):
     NO_INVENTORY = "there is no such inventory"
     IN_USE = "it is in use"
     ABSENT = "there is no such thing"
+    CONSUMER_RACE = "somebody else wrote a consumer at the same time"
     #: Anything else: nothing is concluded from it.
     OTHER = "for another reason"
 
 
 class Refusal(NamedTuple):
-    """A refusal; `of` where the answer names the provider or consumer that was in the way."""
+    """A refusal; `of` where the answer names the provider or consumer that was in the way, and what
+    was said where the reason is none of ours."""
 
     why: Why
     of: str | None = None

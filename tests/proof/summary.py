@@ -57,8 +57,10 @@ def never_happened(operations: Sequence[Operation]) -> set[object]:
     nobody understands, as nothing could be concluded from them."""
     writes = [one for one in operations if one.writes]
     accepted = {_kind(one) for one in writes if one.outcome is Outcome.ACCEPTED}
-    refused = {one.refusal.why for one in writes if one.refusal is not None}
-    return (_ACCEPTED - accepted) | (_REFUSED - refused) | (refused & {Why.OTHER})
+    refusals = {one.refusal for one in writes if one.refusal is not None}
+    refused = {one.why for one in refusals}
+    strange = {one for one in refusals if one.why is Why.OTHER}
+    return (_ACCEPTED - accepted) | (_REFUSED - refused) | strange
 
 
 def _kind(one: Operation) -> tuple[str, str]:

@@ -40,6 +40,12 @@ RIGHT = {
         claim((0, 10), {"c1": (None, "a1:5")}),
         claim((0, 3), {"c2": (None, "a1:5")}, no_room("a1")),
     ),
+    "a race for a consumer that somebody else won": history(
+        claim((0, 10), {"c1": (None, "a1:2")}),
+        claim((0, 10), {"c1": (None, "a1:3"), "c2": (None, "a1:1")}, Refusal(Why.CONSUMER_RACE)),
+        release((11, 15), "c1"),
+        release((12, 16), "c1", Refusal(Why.CONSUMER_RACE)),
+    ),
     "a look between two claims at once": history(
         claim((0, 10), {"c1": (None, "a1:2")}),
         claim((0, 10), {"c2": (None, "a1:3")}),
@@ -178,6 +184,11 @@ WRONG = {
     "a refusal for a consumer's generation that was right": history(
         claim((0, 1), {"c1": (None, "a1:1")}, consumer_moved("c1")),
     ),
+    "a race for a consumer that nobody else wrote meanwhile": history(
+        claim((0, 1), {"c1": (None, "a1:1")}),
+        claim((0, 4), {"c2": (None, "a1:1")}),
+        release((2, 3), "c1", Refusal(Why.CONSUMER_RACE)),
+    ),
     "more held than there is": history(
         claim((0, 9), {"c1": (None, "a1:5")}),
         claim((0, 9), {"c2": (None, "a1:5")}),
@@ -312,7 +323,7 @@ MUTATIONS: list[tuple[Callable[[random.Random, Simulation], list[Operation]], fl
     (lose, 0.0),
     (miscount, 0.0),
     (refuse, 0.0),
-    (double, 0.1),
+    (double, 0.0),
     (overdraw, 0.1),
     (look_back, 0.1),
 ]

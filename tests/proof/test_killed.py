@@ -79,7 +79,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_half_done(
         with audit.fresh_client(ground.conf) as client:
             for connection in connections_to_all_workers(killer.service):
                 assert audit.index_differences(connection, client) == [], f"seed {bounds.seed}"
-        assert killer.service.terminate() == 0
+        assert killer.service.terminate() == 0, killer.service.log.read_text()[-4000:]
     print(summary(load.operations))
     lost = sum(1 for one in load.operations if one.outcome is Outcome.UNKNOWN)
     silence = longest_silence(load.operations)

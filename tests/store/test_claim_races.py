@@ -7,20 +7,25 @@ it on another engine; and whole claims are raced by threads over two open databa
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from threading import Barrier
+from typing import Any
 
 import pytest
 
+from berth.model.consumer import ConsumerWrite
 from berth.model.errors import (
     CapacityExceeded,
     ConsumerGenerationConflict,
     ConsumerRace,
     LostRace,
 )
-from berth.model.ids import Generation
+from berth.model.ids import ConsumerUUID, Generation
 from berth.model.inventory import Inventory
-from berth.store import schema
+from berth.store import allocations, schema
 from berth.store.allocations import delete_allocations
 from berth.store.claims import (
     Claim,
@@ -49,6 +54,9 @@ from tests.store.fleet import (
     provider,
     restock,
 )
+
+#: Those on which somebody can write between two reads of a writer.
+SERVERS = pytest.mark.engines("postgresql", "mariadb", "galera")
 
 
 def seen_of(db: Database, *numbers: int) -> Claim:
@@ -98,6 +106,26 @@ def test_a_consumer_changed_in_between(db: Database, other: Database) -> None:
     with pytest.raises(ConsumerRace):
         apply_once(other, stale)
     assert provider_usages(db, provider(1)).usages == {"VCPU": 0}
+    assert schema.check(db) == []
+
+
+def test_a_consumer_moved_away_and_its_room_taken_in_between(db: Database, other: Database) -> None:
+    """There is no room for who was to follow it, and yet that is not the reason: its client's view
+    of the consumer is out of date, and of nothing else may it be told."""
+    add_provider(db, 1, VCPU=1)
+    add_provider(db, 2, VCPU=1)
+    claim(db, holding(1, {1: {"VCPU": 1}}))
+    writes = [holding(1, {}), holding(2, {1: {"VCPU": 1}})]
+    uuids = [write.uuid for write in writes]
+    with other.read() as tx:
+        stored = read_consumers(tx, uuids)
+    claim(db, holding(1, {2: {"VCPU": 1}}))
+    claim(db, holding(3, {1: {"VCPU": 1}}))
+    with other.read() as tx:
+        found = (read_providers(tx, writes), read_classes(tx, writes), read_held(tx, uuids))
+    with pytest.raises(ConsumerRace) as refusal:
+        apply_once(other, Claim(writes, stored, *found))
+    assert refusal.value.consumers == (consumer(1),)
     assert schema.check(db) == []
 
 
@@ -166,11 +194,68 @@ def test_what_a_consumer_held_is_not_given_back_twice(db: Database, other: Datab
     add_provider(db, 1, VCPU=2)
     claim(db, holding(1, {1: {"VCPU": 1}}))
     with other.read() as tx:
-        stale = read_held(tx, [consumer(1)])
+        stale = read_held(tx, [consumer(1)]), read_consumers(tx, [consumer(1)])
     delete_allocations(db, consumer(1))
     with pytest.raises(ConsumerRace):
-        other.write(lambda tx: give_back(tx, stale))
+        other.write(lambda tx: give_back(tx, *stale))
     assert provider_usages(db, provider(1)).usages == {"VCPU": 0}
+
+
+@contextmanager
+def written_between(
+    monkeypatch: pytest.MonkeyPatch, other: Database, write: ConsumerWrite
+) -> Iterator[None]:
+    """Somebody else writes a consumer when one of the two has been read, its record or what it
+    holds, and the other not yet."""
+    readers: dict[str, Callable[[Tx, Collection[ConsumerUUID]], Any]] = {
+        "read_consumers": read_consumers,
+        "read_held": read_held,
+    }
+    looks: list[str] = []
+
+    def between(name: str, tx: Tx, uuids: Collection[ConsumerUUID]) -> Any:
+        looks.append(name)
+        if len(looks) == 2:
+            claim(other, write)
+        return readers[name](tx, uuids)
+
+    with monkeypatch.context() as patched:
+        for name in readers:
+            patched.setattr(allocations, name, partial(between, name))
+        yield
+    assert {*looks[:2]} == {*readers}
+
+
+@SERVERS
+@pytest.mark.parametrize("before", [{1: {"VCPU": 1}}, {2: {"VCPU": 1}}, None])
+def test_what_a_deleted_consumer_got_meanwhile_goes_with_it(
+    db: Database,
+    other: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    before: dict[int, dict[str, int]] | None,
+) -> None:
+    """Nothing of it stays in use; who deletes has asked for no generation, and is told of none."""
+    add_provider(db, 1, VCPU=4)
+    add_provider(db, 2, VCPU=4)
+    if before is not None:
+        claim(db, holding(1, before))
+    with written_between(monkeypatch, other, holding(1, {1: {"VCPU": 3}})):
+        delete_allocations(db, consumer(1))
+    assert held(db, 1) == {}
+    assert schema.check(db) == []
+
+
+@SERVERS
+def test_who_is_emptied_while_it_is_made_leaves_nothing_behind(
+    db: Database, other: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its record would stay, and refuse the next who makes it."""
+    add_provider(db, 1, VCPU=4)
+    made = holding(1, {1: {"VCPU": 3}})
+    with written_between(monkeypatch, other, made), pytest.raises(ConsumerRace):
+        claim(db, holding(1, {}))
+    assert held(db, 1) == {consumer(1): {"VCPU": 3}}
+    assert schema.check(db) == []
 
 
 def test_a_claim_is_retried_until_it_wins(db: Database) -> None:

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from berth.model.errors import CapacityExceeded, ConsumerGenerationConflict
 from berth.store import schema
 from berth.store.allocations import consumer_allocations, delete_allocations
 from berth.store.database import Database
+from berth.store.usages import provider_usages
 from tests.fresh import opened_at
-from tests.store.fleet import add_provider, claim, consumer, holding
+from tests.store.fleet import add_provider, claim, consumer, generation, holding, provider
+from tests.store.statements import counted_statements
+from tests.store.together import together
 
 if TYPE_CHECKING:
     from tests.servers.galera import Galera
@@ -59,6 +63,45 @@ def test_nodes_that_refuse_each_other_lose_nothing(nodes: list[Database]) -> Non
         found = consumer_allocations(nodes[number % 3], consumer(number))
         assert (found is not None) == (number in held)
     assert schema.check(nodes[1]) == []
+
+
+def test_a_refusal_leaves_nothing_on_any_node(nodes: list[Database]) -> None:
+    """It shares its transaction with another's write, on a connection that has written nothing yet.
+
+    MariaDB 10.11.19 sends the other nodes what such a connection has rolled back to a savepoint.
+    """
+    for number in (1, 2):
+        add_provider(nodes[0], number, VCPU=8)
+    claim(nodes[0], holding(1, {1: {"VCPU": 5}}))
+    claim(nodes[1], holding(2, {2: {"VCPU": 5}}))
+    nodes[1].dispose()
+    with together(nodes[1]) as ask:
+        moves = ask(claim, nodes[1], holding(1, {2: {"VCPU": 5}}))
+        shrinks = ask(claim, nodes[1], holding(2, {2: {"VCPU": 4}}))
+    with pytest.raises(CapacityExceeded):
+        moves.result()
+    shrinks.result()
+    for db in nodes:
+        used = [provider_usages(db, provider(number)).usages["VCPU"] for number in (1, 2)]
+        assert used == [5, 4]
+        assert generation(db, 1) == 2
+        assert schema.check(db) == []
+
+
+def test_who_is_refused_before_anything_is_written_disturbs_nobody(nodes: list[Database]) -> None:
+    """The others share one transaction."""
+    add_provider(nodes[0], 1, VCPU=8)
+    for number in range(3):
+        claim(nodes[0], holding(number, {1: {"VCPU": 2}}))
+    with counted_statements(nodes[0]) as sent, together(nodes[0]) as ask:
+        late = ask(claim, nodes[0], holding(0, {1: {"VCPU": 1}}, seen=7))
+        shrinks = [ask(claim, nodes[0], holding(n, {1: {"VCPU": 1}}, seen=1)) for n in (1, 2)]
+    with pytest.raises(ConsumerGenerationConflict):
+        late.result()
+    for one in shrinks:
+        one.result()
+    assert provider_usages(nodes[1], provider(1)).usages == {"VCPU": 4}
+    assert sum("UPDATE berth_writer" in statement for statement in sent) == 1
 
 
 def test_what_one_node_has_acknowledged_another_shows(nodes: list[Database]) -> None:

@@ -16,8 +16,9 @@ from sqlalchemy.exc import OperationalError
 from berth.model.errors import DatabaseUnavailable, UnsupportedDatabase
 from berth.model.filters import ProviderFilters
 from berth.store import database
-from berth.store.database import Database, DatabaseOptions, open_database
+from berth.store.database import Database
 from berth.store.dialect import PoolOptions
+from berth.store.opening import DatabaseOptions, open_database
 from berth.store.providers import get_provider, list_providers
 from berth.store.tables import resource_providers
 from berth.store.transaction import Tx

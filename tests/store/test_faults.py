@@ -7,7 +7,8 @@ import pytest
 
 from berth.index import Index
 from berth.store import schema
-from berth.store.database import Database, DatabaseOptions, open_database
+from berth.store.database import Database
+from berth.store.opening import DatabaseOptions, open_database
 from tests.store.damage import CASES, Damage, damage
 from tests.store.fleet import add_provider, claim, consumer, holding
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Event
 from typing import Any
@@ -25,8 +24,9 @@ from berth.model.errors import (
 )
 from berth.store import group_commit
 from berth.store.allocations import consumer_allocations, delete_allocations
-from berth.store.database import Database, DatabaseOptions, open_database
+from berth.store.database import Database
 from berth.store.group_commit import GroupCommit, Joint, Write
+from berth.store.opening import DatabaseOptions, open_database
 from berth.store.prepared import Runner
 from berth.store.sqlite import SqliteDialect
 from berth.store.transaction import Tx
@@ -41,6 +41,7 @@ from tests.store.fleet import (
     restock,
 )
 from tests.store.statements import counted_statements
+from tests.store.together import together
 
 #: The driver that fails on purpose is written for it.
 pytestmark = pytest.mark.engines("sqlite")
@@ -85,36 +86,6 @@ def failing(database: Database, driver: type[Driver]) -> Iterator[Database]:
     add_provider(db, 1, VCPU=3)
     yield db
     db.dispose()
-
-
-@contextmanager
-def together(db: Database) -> Iterator[Callable[..., Future[Any]]]:
-    """Gives a function that asks for a write in a thread of its own; all that are asked for in the
-    block wait for the same transaction."""
-    entered, may_go = Event(), Event()
-
-    def holds_the_others_up(tx: Tx) -> None:
-        entered.set()
-        assert may_go.wait(TIMEOUT)
-        raise KeyError  # so that the first COMMIT is that of the others
-
-    with ThreadPoolExecutor(20) as pool:
-        first = pool.submit(db.write, holds_the_others_up)
-        assert entered.wait(TIMEOUT)
-        asked = []
-
-        def ask(act: Callable[..., Any], *args: Any) -> Future[Any]:
-            asked.append(pool.submit(act, *args))
-            while len(db._writes._waiting) < len(asked):
-                pass
-            return asked[-1]
-
-        try:
-            yield ask
-        finally:
-            may_go.set()
-        with pytest.raises(KeyError):
-            first.result(TIMEOUT)
 
 
 def test_writes_that_wait_share_one_commit(db: Database) -> None:

@@ -15,7 +15,7 @@ from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import delete_allocations
-from berth.store.database import Database, DatabaseOptions, open_database, trim_journal
+from berth.store.database import Database, trim_journal
 from berth.store.dialect import PoolOptions
 from berth.store.inventories import (
     create_inventory,
@@ -24,6 +24,7 @@ from berth.store.inventories import (
     update_inventory,
 )
 from berth.store.journal import Writer, has_noted
+from berth.store.opening import DatabaseOptions, open_database
 from berth.store.providers import delete_provider, update_provider
 from berth.store.reshape import ReshapedInventories, reshape
 from berth.store.resource_classes import (

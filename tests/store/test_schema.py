@@ -20,7 +20,8 @@ import berth.store
 from berth.model.errors import SchemaError
 from berth.model.standard import STANDARD_CLASSES, STANDARD_TRAITS
 from berth.store import schema
-from berth.store.database import Database, DatabaseOptions, open_database
+from berth.store.database import Database
+from berth.store.opening import DatabaseOptions, open_database
 from berth.store.providers import get_provider
 from berth.store.resource_classes import list_resource_classes
 from berth.store.tables import metadata

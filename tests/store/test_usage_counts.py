@@ -8,7 +8,8 @@ from unittest.mock import patch
 import pytest
 
 from berth.store import schema, usage_counts
-from berth.store.database import Database, DatabaseOptions, open_database
+from berth.store.database import Database
+from berth.store.opening import DatabaseOptions, open_database
 from berth.store.transaction import Tx
 from berth.store.usages import provider_usages
 from tests.servers.statements import run

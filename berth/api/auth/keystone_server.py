@@ -23,7 +23,8 @@ from keystonemiddleware import auth_token
 from oslo_config import cfg
 
 from berth.api.auth.keystone import KeystoneUnavailable
-from berth.config import KEYSTONE_GROUP, ConfigurationError, register_keystone_opts
+from berth.config import ConfigurationError
+from berth.config.options import KEYSTONE_GROUP, register_keystone_opts
 
 LOG = logging.getLogger(__name__)
 

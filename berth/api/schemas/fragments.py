@@ -11,7 +11,7 @@ from typing import Any
 
 from berth.api.schema import JSONSchema
 from berth.model import names
-from berth.model.inventory import MAX_INT
+from berth.model.inventory import ALLOCATION_RATIO_MAX, MAX_INT
 from berth.model.names import NAME_LENGTH_MAX
 
 #: Python's `$` matches before a final newline, `\Z` does not; see `berth.api.schema`.
@@ -34,7 +34,6 @@ TRAIT_NAMES: JSONSchema = {
     "type": "array",
     "items": {"type": "string", "minLength": 1, "maxLength": NAME_LENGTH_MAX},
 }
-ALLOCATION_RATIO_MAX = 3.40282e38
 
 
 def closed_object(

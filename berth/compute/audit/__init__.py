@@ -6,8 +6,16 @@ only what a list is about. What is not known to be wrong is left alone.
 Source: spec/compute-side.md 7, rows 1 to 3.
 """
 
-from berth.compute.audit.findings import Finding, Known, find
-from berth.compute.audit.undo import UndoFile
-from berth.compute.audit.world import World, read_world
+from berth.compute.audit.findings import Finding, Known, find, suspects
+from berth.compute.audit.world import Consumers, World, read_consumers, read_world
 
-__all__ = ["Finding", "Known", "UndoFile", "World", "find", "read_world"]
+__all__ = [
+    "Consumers",
+    "Finding",
+    "Known",
+    "World",
+    "find",
+    "read_consumers",
+    "read_world",
+    "suspects",
+]

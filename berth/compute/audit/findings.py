@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from berth.compute.audit.world import World
+from berth.compute.audit.world import Consumers, World
 
 MIGRATION = "MIGRATION"
+
+#: The type of consumers where nobody was asked for his.
+ANY_TYPE = "any"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,32 +53,45 @@ class Finding:
         return bool(self.providers)
 
 
-def find(world: World, known: Known) -> list[Finding]:
-    """What is wrong, consumers first, in the order of their uuids."""
-    return [*_of_consumers(world, known), *_of_hosts(world, known)]
+def suspects(world: World, known: Known) -> list[str]:
+    """The consumers that have to be looked at: on no list of who lives, or on several hosts."""
+    living = frozenset().union(*known.living.values())
+    return [
+        consumer
+        for consumer in sorted(world.held)
+        if (known.living and consumer not in living) or len(world.hosts_of(consumer)) > 1
+    ]
 
 
-def unjudged(world: World, known: Known) -> dict[str, int]:
+def find(world: World, consumers: Consumers, known: Known) -> list[Finding]:
+    """What is wrong, consumers first, in the order of their uuids.
+
+    Args:
+        consumers: the suspects.
+    """
+    return [*_of_consumers(world, consumers, known), *_of_hosts(world, known)]
+
+
+def unjudged(world: World, consumers: Consumers, known: Known) -> dict[str, int]:
     """How many consumers of each type nothing is known of."""
-    counts: dict[str, int] = {}
-    for body in world.allocations.values():
-        if (kind := body["consumer_type"]) not in known.living:
-            counts[kind] = counts.get(kind, 0) + 1
-    return counts
+    if not known.living:
+        return {ANY_TYPE: len(world.held)} if world.held else {}
+    kinds = (body["consumer_type"] for body in consumers.values())
+    return dict(Counter(kind for kind in kinds if kind not in known.living))
 
 
-def _of_consumers(world: World, known: Known) -> Iterator[Finding]:
-    for consumer, body in sorted(world.allocations.items()):
+def _of_consumers(world: World, consumers: Consumers, known: Known) -> Iterator[Finding]:
+    for consumer, body in sorted(consumers.items()):
         kind = body["consumer_type"]
         living = known.living.get(kind)
         if living is not None and consumer not in living:
-            yield _gone(world, consumer, kind)
+            yield _gone(world, consumer, body)
         elif kind != MIGRATION:
-            yield from _double(world, known, consumer)
+            yield from _double(world, known, consumer, body)
 
 
-def _gone(world: World, consumer: str, kind: str) -> Finding:
-    held = world.allocations[consumer]["allocations"]
+def _gone(world: World, consumer: str, body: Mapping[str, Any]) -> Finding:
+    kind, held = body["consumer_type"], body["allocations"]
     where = ", ".join(sorted(world.name_of(one) for one in held if one in world.providers))
     return Finding(
         kind="leaked migration" if kind == MIGRATION else "gone consumer",
@@ -83,7 +101,9 @@ def _gone(world: World, consumer: str, kind: str) -> Finding:
     )
 
 
-def _double(world: World, known: Known, consumer: str) -> Iterator[Finding]:
+def _double(
+    world: World, known: Known, consumer: str, body: Mapping[str, Any]
+) -> Iterator[Finding]:
     """A consumer that holds of several hosts, unless it is known to be on all of them."""
     hosts = world.hosts_of(consumer)
     placed = known.placed.get(consumer, frozenset())
@@ -97,10 +117,9 @@ def _double(world: World, known: Known, consumer: str) -> Iterator[Finding]:
         rest = f"and is on {', '.join(sorted(placed))}"
     else:
         rest = f"and is on {', '.join(sorted(world.name_of(root) for root in right))}"
-    held = world.allocations[consumer]["allocations"]
     wrong = [
         provider
-        for provider in held
+        for provider in body["allocations"]
         if provider in world.providers
         and provider not in world.sharing
         and world.root_of(provider) not in right
@@ -116,7 +135,7 @@ def _double(world: World, known: Known, consumer: str) -> Iterator[Finding]:
 def _of_hosts(world: World, known: Known) -> Iterator[Finding]:
     if known.hosts is None:
         return
-    held_of = {provider for body in world.allocations.values() for provider in body["allocations"]}
+    held_of = frozenset().union(*world.held.values())
     for uuid, provider in sorted(world.providers.items()):
         is_host = uuid == provider["root_provider_uuid"] and uuid not in world.sharing
         if not is_host or {uuid, provider["name"]} & known.hosts:

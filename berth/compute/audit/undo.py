@@ -1,24 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Taking down what was found, with a file from which it can be put up again.
 
-The file has a line of JSON for each change, on disk before the change is sent: what there was, and
-what there is to be. So it is known of each, after whatever fall, whether it was made: by looking.
-A change is made only where there still is what was found.
+The file says of each change what there was, and what there is to be (`undo_file`). A change is made
+only where there still is what was found.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from pathlib import Path
 from typing import Any, Final
 
 from berth.compute.audit.findings import Finding
-from berth.compute.audit.world import VERSION, World
-from berth.compute.errors import BadConfiguration, Conflict, NotThere, Refused
+from berth.compute.audit.world import VERSION, Consumers
+from berth.compute.errors import Conflict, NotThere, Refused
 from berth.compute.service import Service, named_path, provider_path
+from berth.compute.undo_file import UndoFile
 
 _ALLOCATIONS: Final = "allocations"
 _PROVIDER: Final = "provider"
@@ -37,53 +34,7 @@ class Outcome(Enum):
     CHANGED_SINCE = "changed since, left alone"
 
 
-class UndoFile:
-    """Changes that were made, or were about to be.
-
-    Args:
-        path: of a file that does not exist yet, or to be read.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def create(self) -> None:
-        """Make the file, for this user only.
-
-        Raises:
-            BadConfiguration: it exists, or cannot be made.
-        """
-        try:
-            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        except OSError as error:
-            raise BadConfiguration(
-                [f"{self.path} cannot be made: {(error.strerror or str(error)).lower()}"]
-            ) from error
-
-    def append(self, change: Mapping[str, Any]) -> None:
-        """Write a change down; it is on disk when this returns."""
-        with self.path.open("a") as file:
-            file.write(json.dumps(change) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-    def read(self) -> list[dict[str, Any]]:
-        """The changes, in the order in which they were made.
-
-        Raises:
-            BadConfiguration: it cannot be read, or is no such file.
-        """
-        try:
-            lines = self.path.read_text().splitlines()
-            changes = [json.loads(line) for line in lines]
-        except (OSError, ValueError) as error:
-            raise BadConfiguration([f"{self.path} cannot be read: {error}"]) from error
-        if not all(isinstance(one, dict) and one.get("what") in _RESTORERS for one in changes):
-            raise BadConfiguration([f"{self.path} is not a file of changes that an audit made"])
-        return changes
-
-
-def fix(service: Service, world: World, finding: Finding, undo: UndoFile) -> Outcome:
+def fix(service: Service, consumers: Consumers, finding: Finding, undo: UndoFile) -> Outcome:
     """Take down one thing that was found.
 
     Raises:
@@ -91,7 +42,7 @@ def fix(service: Service, world: World, finding: Finding, undo: UndoFile) -> Out
     """
     assert finding.can_be_fixed
     if finding.is_about_a_consumer:
-        return _release(service, world.allocations[finding.subject], finding, undo)
+        return _release(service, consumers[finding.subject], finding, undo)
     return _delete_tree(service, finding, undo)
 
 
@@ -105,7 +56,8 @@ def restore(service: Service, undo: UndoFile) -> Iterator[tuple[str, Outcome]]:
         BadConfiguration: the file cannot be read.
         Refused, Unreachable: the service said so, or nothing; the file can be used again.
     """
-    for change in reversed(undo.read()):
+    changes = undo.read(lambda change: change.get("what") in _RESTORERS, made_by="an audit")
+    for change in reversed(changes):
         yield change["subject"], _RESTORERS[change["what"]](service, change)
 
 

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All providers and all allocations of a service, as they are read one after another."""
+"""All providers of a service, and who holds of them, as they are read one after another.
+
+A provider costs one request. A consumer costs one too, and there are many more of them, so only
+those are asked for of whom something has to be known that their providers do not tell.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,6 +18,9 @@ from berth.compute.service import Service, named_path, provider_path, with_all_b
 #: The first microversion that says of what type consumers are.
 VERSION: Final = "1.38"
 
+#: Consumers by uuid, as the service shows them.
+Consumers = Mapping[str, Mapping[str, Any]]
+
 
 @dataclass(frozen=True, slots=True)
 class World:
@@ -23,8 +30,8 @@ class World:
     providers: Mapping[str, Mapping[str, Any]]
     #: Providers that share with others.
     sharing: frozenset[str]
-    #: By consumer, as the service shows them.
-    allocations: Mapping[str, Mapping[str, Any]]
+    #: By consumer, the providers that it holds something of.
+    held: Mapping[str, frozenset[str]]
 
     def root_of(self, provider: str) -> str:
         """The root of the tree that a provider stands in."""
@@ -42,31 +49,36 @@ class World:
 
     def hosts_of(self, consumer: str) -> set[str]:
         """The roots of the trees that a consumer holds something of; sharing ones are no hosts."""
-        held = self.allocations[consumer]["allocations"]
         return {
             self.root_of(provider)
-            for provider in held
+            for provider in self.held[consumer]
             if provider in self.providers and provider not in self.sharing
         }
 
 
 def read_world(service: Service) -> World:
-    """Read everything; what goes meanwhile is left out."""
-    listed = service.get("/resource_providers", version=VERSION)["resource_providers"]
-    sharing = service.get("/resource_providers", version=VERSION, required=SHARING_TRAIT)
-    consumers: dict[str, None] = {}
+    """Read the providers, and who holds of each; what goes meanwhile is left out."""
+    listed = service.list_providers(version=VERSION)
+    sharing = service.list_providers(version=VERSION, required=SHARING_TRAIT)
+    held: dict[str, set[str]] = {}
     for provider in listed:
         try:
-            held = service.get(provider_path(provider["uuid"], "allocations"))["allocations"]
+            found = service.get(provider_path(provider["uuid"], "allocations"))["allocations"]
         except NotThere:
             continue
-        consumers.update(dict.fromkeys(held))
+        for consumer in found:
+            held.setdefault(consumer, set()).add(provider["uuid"])
+    return World(
+        providers={provider["uuid"]: provider for provider in listed},
+        sharing=frozenset(provider["uuid"] for provider in sharing),
+        held={consumer: frozenset(providers) for consumer, providers in held.items()},
+    )
+
+
+def read_consumers(service: Service, consumers: Iterable[str]) -> Consumers:
+    """What some consumers hold by now; those that hold nothing any more are left out."""
     bodies = {
         consumer: service.get(named_path("/allocations", consumer), version=VERSION)
         for consumer in consumers
     }
-    return World(
-        providers={provider["uuid"]: provider for provider in listed},
-        sharing=frozenset(provider["uuid"] for provider in sharing["resource_providers"]),
-        allocations={name: body for name, body in bodies.items() if body["allocations"]},
-    )
+    return {consumer: body for consumer, body in bodies.items() if body["allocations"]}

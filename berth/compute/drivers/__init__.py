@@ -10,12 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
-from berth.compute.errors import BadConfiguration
+from berth.compute.errors import BadConfiguration, ComputeError, DriverFailed
+from berth.compute.plan import Allocations
+from berth.compute.provider_tree import ProviderTree
 from berth.compute.tracker import Driver
 
 GROUP: Final = "berth.compute.drivers"
+
+#: The drivers of berth that need what `pip install berth[NAME]` brings.
+_EXTRAS: Final = ("libvirt",)
 
 #: What an entry point names.
 Factory = Callable[[Mapping[str, object]], Driver]
@@ -33,6 +39,49 @@ class AsksForUse(Protocol):
     """
 
     used: Used | None
+
+
+@runtime_checkable
+class TakesNotes(Protocol):
+    """A driver that notes on this host what it has added to providers."""
+
+    def note_in(self, folder: Path) -> None:
+        """Where its options do not say where: in this folder."""
+
+    def write_no_notes(self) -> None:
+        """From now on: it is only asked what it would make of a tree, and nothing is sent."""
+
+
+@runtime_checkable
+class KnowsOneHost(Protocol):
+    """A driver that looks at one host, whatever the name of its node is."""
+
+    #: The host, in words.
+    one_host: str
+
+
+class Named:
+    """A driver whose own mistakes are told under its name, and not taken for berth's."""
+
+    def __init__(self, name: str, driver: Driver) -> None:
+        self._name = name
+        self._driver = driver
+
+    def update_provider_tree(
+        self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
+    ) -> None:
+        """What the driver reports (see `tracker.Driver`).
+
+        Raises:
+            ComputeError: as the driver says.
+            DriverFailed: it raised something else.
+        """
+        try:
+            self._driver.update_provider_tree(provider_tree, nodename, allocations)
+        except ComputeError:
+            raise
+        except Exception as error:
+            raise DriverFailed(self._name, error) from error
 
 
 def driver_names() -> list[str]:
@@ -58,12 +107,31 @@ def load_driver(name: str, options: Mapping[str, object], *, used: Used | None =
         factory: Factory = found.load()
     except ImportError as error:
         raise BadConfiguration(
-            [f"The driver {name} needs a library that is not installed: {error}"]
+            [
+                f"The driver {name} needs a library that is not installed: {error}"
+                + (f"; pip install berth[{name}]" if name in _EXTRAS else "")
+            ]
         ) from error
-    driver = factory(options)
+    except Exception as error:
+        # Whatever a module of another package does when it is imported.
+        raise BadConfiguration(
+            [f"The driver {name} cannot be loaded from {found.value}: {_worded(error)}"]
+        ) from error
+    try:
+        driver = factory(options)
+    except ComputeError:
+        raise
+    except Exception as error:
+        raise BadConfiguration(
+            [f"The driver {name}, {found.value}, does not take its options: {_worded(error)}"]
+        ) from error
     if isinstance(driver, AsksForUse):
         driver.used = used
     return driver
+
+
+def _worded(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _listed() -> str:

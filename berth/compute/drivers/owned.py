@@ -9,17 +9,21 @@ before the service is: it may name what never came to be, and never lacks what d
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from berth.compute.errors import BadConfiguration
 from berth.compute.provider_tree import ProviderData, ProviderTree
+from berth.compute.whole_files import replace_file
 
-#: Borne by the children that a driver has made.
+#: Borne by the children that a driver of hosts has made: linux, or libvirt, which report the same
+#: things under the same names, and of which one stands on a host.
 OWNER_TRAIT: Final = "CUSTOM_OWNER_BERTH"
+
+#: Borne by those of the static driver, which may report beside the other one.
+STATIC_OWNER_TRAIT: Final = "CUSTOM_OWNER_BERTH_STATIC"
 
 _VERSION: Final = 1
 
@@ -81,11 +85,19 @@ def take_from(tree: ProviderTree, provider: str, parts: Parts) -> None:
     tree.remove_aggregates(provider, *parts.aggregates)
 
 
+#: By provider and by field of `Parts`.
+_Noted = dict[str, dict[str, list[str]]]
+
+
 class OwnedFile:
     """The file that notes what was added; by the root of the tree, then by provider."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        #: The file stays as it is: whoever writes it only wants to see what would be.
+        self.is_fixed = False
+        #: Its text at the last look, and what that says, by the root of the tree.
+        self._known: tuple[str, dict[str, _Noted]] | None = None
 
     def read(self, root: str) -> dict[str, Parts]:
         """What was added to the providers of a tree, by their uuids.
@@ -110,22 +122,27 @@ class OwnedFile:
             for provider, parts in owned.items()
             if parts
         }
-        if noted != roots.get(root, {}):
-            roots[root] = noted
-            self._replace({"version": _VERSION, "roots": roots})
+        if noted != roots.get(root, {}) and not self.is_fixed:
+            self._replace({**roots, root: noted})
 
-    def _read_all(self) -> dict[str, dict[str, dict[str, list[str]]]]:
+    def _read_all(self) -> dict[str, _Noted]:
         try:
             text = self._path.read_text()
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise BadConfiguration([f"{self._path} cannot be read: {error.strerror}"]) from error
+        # With 1,000 nodes in it, parsing it was half of the time that a node takes.
+        if self._known is None or self._known[0] != text:
+            self._known = text, self._parsed(text)
+        return self._known[1]
+
+    def _parsed(self, text: str) -> dict[str, _Noted]:
         try:
             body = json.loads(text)
             if body["version"] != _VERSION:
                 raise ValueError
-            roots: dict[str, dict[str, dict[str, list[str]]]] = body["roots"]
+            roots: dict[str, _Noted] = body["roots"]
         except (ValueError, LookupError, TypeError) as error:
             raise BadConfiguration(
                 [
@@ -135,15 +152,10 @@ class OwnedFile:
             ) from error
         return roots
 
-    def _replace(self, body: Mapping[str, Any]) -> None:
-        """Write the file anew: whoever reads it, or a fall, finds the old one or the new one."""
-        beside = self._path.with_name(f"{self._path.name}.new")
+    def _replace(self, roots: dict[str, _Noted]) -> None:
+        text = json.dumps({"version": _VERSION, "roots": roots}, sort_keys=True)
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with beside.open("w") as file:
-                json.dump(body, file, indent=1, sort_keys=True)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(self._path)
+            replace_file(self._path, text)
         except OSError as error:
             raise BadConfiguration([f"{self._path} cannot be written: {error.strerror}"]) from error
+        self._known = text, roots

@@ -27,6 +27,7 @@ from typing import Any, Final
 
 from berth.compute.drivers.owned import (
     OWNER_TRAIT,
+    STATIC_OWNER_TRAIT,
     OwnedFile,
     Parts,
     owned_after,
@@ -91,6 +92,10 @@ class ProviderConfig:
         self._owned = OwnedFile(owned)
         #: Entries whose provider was not there, of which that was said.
         self._said: set[str] = set()
+
+    def write_no_notes(self) -> None:
+        """Leave the file of what was added as it is (see `drivers.TakesNotes`)."""
+        self._owned.is_fixed = True
 
     @property
     def problem(self) -> BadConfiguration | None:
@@ -288,7 +293,8 @@ def _read_entry(document: Document, at: str, item: object) -> Addition | None:
     traits = document.traits(names, f"{at}.traits.additional", custom_only=True)
     if provider is None:
         return None
-    return Addition(document.path, at, provider, inventories, traits - {OWNER_TRAIT})
+    marks = {OWNER_TRAIT, STATIC_OWNER_TRAIT}
+    return Addition(document.path, at, provider, inventories, traits - marks)
 
 
 def _read_identification(document: Document, at: str, item: object) -> str | None:

@@ -13,10 +13,10 @@
       - {class: VGPU, from: $NODE, to: [$NODE_gpu0]}
 
 `$NODE` stands for the node's name, alone or in a name, since names are unique in a service. The
-file is the truth: what leaves it leaves the service. Children that the driver makes bear the trait
-CUSTOM_OWNER_BERTH. What it adds to providers that it did not make (the node, or other agents'
-children that the file names too) is noted in a file of its own, so that it takes back that and
-nothing else.
+file is the truth: what leaves it leaves the service. Children that the driver makes bear a trait of
+its own, CUSTOM_OWNER_BERTH_STATIC, so that another driver may report on the same node. What it adds
+to providers that it did not make (the node, or other agents' children that the file names too) is
+noted in a file of its own, so that it takes back that and nothing else.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
+from uuid import UUID, uuid5
 
-from berth.compute.drivers.first_fit import Target, held_of, move_by_first_fit
+from berth.compute.drivers.hosts.moving import Move as Moved
+from berth.compute.drivers.hosts.moving import Target, held_of, move_allocations
 from berth.compute.drivers.owned import (
-    OWNER_TRAIT,
+    STATIC_OWNER_TRAIT,
     OwnedFile,
     Parts,
     owned_after,
@@ -41,6 +43,7 @@ from berth.compute.drivers.yaml_files import Document
 from berth.compute.errors import BadConfiguration, ReshapeNeeded
 from berth.compute.plan import Allocations
 from berth.compute.provider_tree import ProviderTree
+from berth.model.inventory import Inventory
 
 LOG = logging.getLogger(__name__)
 
@@ -48,7 +51,8 @@ LOG = logging.getLogger(__name__)
 NODE: Final = "$NODE"
 
 #: Where is noted what was added, where nothing else is said.
-_STATE: Final = "/var/lib/berth/static-driver.json"
+_STATE_DIR: Final = Path("/var/lib/berth-agent")
+_STATE: Final = "static-driver.json"
 
 _NODE_KEYS: Final = ("inventories", "traits", "aggregates", "children")
 _FILE_KEYS: Final = (*_NODE_KEYS, "moves")
@@ -63,6 +67,9 @@ class Declared:
     name: str
     #: Its parent's name; None for the node.
     parent: str | None
+    #: Its name as the file has it, with `$NODE` in it: its uuid follows from that, so that it is
+    #: the same provider where the node has another name.
+    key: str
     #: None: whichever it has, or one that follows from its name.
     uuid: str | None = None
     #: Complete records, by resource class.
@@ -129,15 +136,15 @@ def make_driver(options: Mapping[str, object]) -> StaticDriver:
         f"The static driver has no option {name!r}; there are file, state"
         for name in sorted(options.keys() - {"file", "state"})
     ]
-    paths = {"state": _STATE, **options}
-    if "file" not in paths:
+    if "file" not in options:
         faults.append("The static driver: file must say where the YAML file is")
-    for name, value in paths.items():
+    for name, value in options.items():
         if name in ("file", "state") and not (isinstance(value, str) and value.startswith("/")):
             faults.append(f"The static driver, {name}: {value!r} must be a path from /")
     if faults:
         raise BadConfiguration(faults)
-    return StaticDriver(Path(str(paths["file"])), Path(str(paths["state"])))
+    state = options.get("state")
+    return StaticDriver(Path(str(options["file"])), None if state is None else Path(str(state)))
 
 
 class StaticDriver:
@@ -145,16 +152,27 @@ class StaticDriver:
 
     Args:
         path: the file; it is looked at in every pass.
-        owned: where is noted what was added to providers that the driver did not make.
+        owned: where is noted what was added to providers that the driver did not make; None: in
+            the state directory of hosts, or where `note_in` says.
     """
 
-    def __init__(self, path: Path, owned: Path) -> None:
+    def __init__(self, path: Path, owned: Path | None) -> None:
         self._file = Watched(lambda: [path], lambda _: read_declaration(path))
-        self._owned = OwnedFile(owned)
+        self._is_placed = owned is not None
+        self._owned = OwnedFile(owned or _STATE_DIR / _STATE)
         #: What was warned of, so that it is not said in every pass.
         self._said: set[str] = set()
         #: Tells what is used of a provider, by resource class; None: known only at a reshape.
         self.used: Callable[[str], Mapping[str, int]] | None = None
+
+    def note_in(self, folder: Path) -> None:
+        """See `drivers.TakesNotes`."""
+        if not self._is_placed:
+            self._owned = OwnedFile(folder / _STATE)
+
+    def write_no_notes(self) -> None:
+        """Leave the file of what was added as it is (see `drivers.TakesNotes`)."""
+        self._owned.is_fixed = True
 
     @property
     def problem(self) -> BadConfiguration | None:
@@ -195,7 +213,7 @@ class StaticDriver:
         for one in wanted.providers:
             data = tree.data(uuids[one.name])
             there, own = parts_of(data), noted.get(data.uuid, Parts())
-            is_own_child = OWNER_TRAIT in data.traits and one.parent is not None
+            is_own_child = STATIC_OWNER_TRAIT in data.traits and one.parent is not None
             # The file is the truth of the classes that it names, whoever was first.
             own |= Parts(there.classes if is_own_child else one.parts.classes & there.classes)
             owned[data.uuid] = owned_after(own, wanted=one.parts, there=there)
@@ -215,7 +233,7 @@ class StaticDriver:
         for uuid in tree.get_provider_uuids(root):
             own = noted.get(uuid, Parts())
             data = tree.data(uuid)
-            if uuid not in owned and own and OWNER_TRAIT not in data.traits:
+            if uuid not in owned and own and STATIC_OWNER_TRAIT not in data.traits:
                 take_from(tree, uuid, own)
                 owned[uuid] = own & parts_of(data)
 
@@ -233,7 +251,7 @@ class StaticDriver:
         """
         for uuid in reversed(tree.get_provider_uuids(nodename)):
             data = tree.data(uuid)
-            if uuid in wanted or OWNER_TRAIT not in data.traits:
+            if uuid in wanted or STATIC_OWNER_TRAIT not in data.traits:
                 continue
             below = [tree.data(one).name for one in tree.get_provider_uuids(uuid) if one != uuid]
             held = {name for name in data.inventory if self._is_held(uuid, name, allocations)}
@@ -283,16 +301,23 @@ def _place(wanted: Declaration, tree: ProviderTree) -> dict[str, str]:
 def _place_one(wanted: Declaration, one: Declared, tree: ProviderTree) -> str:
     if one.parent is None:
         return tree.data(one.name).uuid
-    there = next((key for key in (one.uuid, one.name) if key and tree.exists(key)), None)
+    root = tree.data(wanted.providers[0].name).uuid
+    derived = str(uuid5(UUID(root), f"static {one.key}"))
+    keys = (one.uuid, one.name, None if one.uuid else derived)
+    there = next((key for key in keys if key and tree.exists(key)), None)
     if there is None:
-        uuid = tree.new_child(one.name, one.parent, one.uuid)
-        tree.add_traits(uuid, OWNER_TRAIT)
+        uuid = tree.new_child(one.name, one.parent, one.uuid or derived)
+        tree.add_traits(uuid, STATIC_OWNER_TRAIT)
         return uuid
     data = tree.data(there)
+    if data.uuid == derived:
+        # A pass that fell after making it has not marked it.
+        tree.add_traits(derived, STATIC_OWNER_TRAIT)
+        data = tree.data(derived)
     if one.uuid not in (None, data.uuid):
         raise ValueError(f"the service has it under the uuid {data.uuid}, not {one.uuid}")
-    is_in_tree = tree.get_root_uuid(data.uuid) == tree.data(wanted.providers[0].name).uuid
-    if OWNER_TRAIT in data.traits and is_in_tree:
+    is_in_tree = tree.get_root_uuid(data.uuid) == root
+    if STATIC_OWNER_TRAIT in data.traits and is_in_tree:
         tree.rename(data.uuid, one.name)
         tree.move(data.uuid, one.parent)
     elif (data.name, data.parent_uuid) != (one.name, tree.data(one.parent).uuid):
@@ -305,13 +330,14 @@ def _place_one(wanted: Declaration, one: Declared, tree: ProviderTree) -> str:
 
 
 def _carry_out(move: Move, tree: ProviderTree, allocations: Allocations) -> None:
-    source = tree.data(move.source)
-    targets = [
-        Target(data.uuid, data.name, data.inventory[move.resource_class])
-        for data in map(tree.data, move.targets)
-    ]
-    move_by_first_fit(allocations, move.resource_class, source=source.uuid, targets=targets)
-    take_from(tree, source.uuid, Parts(frozenset({move.resource_class})))
+    source = tree.data(move.source).uuid
+    name = move.resource_class
+    targets = tuple(
+        Target(data.uuid, data.name, place, Inventory(**data.inventory[name]))
+        for place, data in enumerate(map(tree.data, move.targets))
+    )
+    move_allocations(allocations, [Moved(name, (source,), targets)], lambda consumer: None)
+    take_from(tree, source, Parts(frozenset({name})))
 
 
 # --- Reading the file -----------------------------------------------------------------------------
@@ -337,7 +363,7 @@ def read_declaration(path: Path) -> Declaration:
 
 
 def _read_providers(document: Document, body: Mapping[str, Any]) -> Iterator[Declared]:
-    yield _read_contents(document, body, "", Declared(NODE, None))
+    yield _read_contents(document, body, "", Declared(NODE, None, NODE))
     yield from _read_children(document, body.get("children"), "children", NODE, ())
 
 
@@ -354,7 +380,7 @@ def _read_children(
         uuid = body.get("uuid")
         if uuid is not None:
             uuid = document.uuid(uuid, f"{place}.uuid")
-        child = Declared(name or place, parent, uuid)
+        child = Declared(name or place, parent, name or place, uuid)
         yield _read_contents(document, body, f"{place}.", child)
         inner = body.get("children")
         yield from _read_children(document, inner, f"{place}.children", child.name, (*above, value))

@@ -14,7 +14,7 @@ import pytest
 from berth.api.auth.identity import Identity
 from berth.api.auth.token_file import issue, render_tokens
 from berth.api.paths import PUBLIC
-from berth.config import AuthStrategy
+from berth.config.options import AuthStrategy
 from tests.api import configured
 from tests.api.auth.gate import basic, bearer, hashed
 from tests.client import Client

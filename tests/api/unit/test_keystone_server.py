@@ -16,7 +16,7 @@ from keystonemiddleware.auth_token import InvalidToken
 from berth import config, deploy
 from berth.api.auth.keystone import KeystoneUnavailable
 from berth.api.auth.keystone_server import PAUSE_S, IdentityServer
-from berth.config import ConfigurationError
+from berth.config import ConfigurationError, options
 from tests.servers.ports import free_port
 
 GOOD = """\
@@ -208,9 +208,9 @@ def test_the_credentials_may_stand_in_a_section_of_their_own(tmp_path: Path) -> 
 def test_nobody_waits_for_ever_unless_the_file_says_so(tmp_path: Path) -> None:
     """The libraries would."""
     conf = section(tmp_path, GOOD).conf
-    config.register_keystone_opts(conf)
+    options.register_keystone_opts(conf)
     assert conf.keystone_authtoken.http_connect_timeout == 10
     assert conf.keystone_authtoken.http_request_max_retries == 1
     longer = section(tmp_path, f"{GOOD}http_connect_timeout = 60\n").conf
-    config.register_keystone_opts(longer)
+    options.register_keystone_opts(longer)
     assert longer.keystone_authtoken.http_connect_timeout == 60

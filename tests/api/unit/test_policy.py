@@ -13,7 +13,7 @@ from oslo_context.context import RequestContext
 
 from berth.api.errors import Refused
 from berth.api.policy import Policy, create_enforcer
-from berth.config import register_opts
+from berth.config.options import register_opts
 
 LIST = "placement:traits:list"
 USAGES = "placement:usages"

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from berth.compute.drivers.hosts.id_lists import read_id_list
 from berth.compute.drivers.linux.disks import FileSystem
-from berth.compute.drivers.linux.files import read_id_list
 
 #: A server's processor of the year 2020.
 INTEL = (
@@ -78,6 +78,8 @@ class Machine:
     #: None: the disk stands on something that the kernel does not say this of.
     disk_turns: bool | None = False
     pci: Mapping[str, PCI] = field(default_factory=dict)
+    #: By kind, for how many guests memory can be encrypted.
+    encryption: Mapping[str, int] = field(default_factory=dict)
 
     def write(self, root: Path) -> Path:
         """Write the host's files below a directory; that directory."""
@@ -88,6 +90,9 @@ class Machine:
             _write(disk / "queue/rotational", int(self.disk_turns))
             (disk / "nvme0n1p2").mkdir()
             _link(root / "sys/dev/block/259:2", disk / "nvme0n1p2")
+        if self.encryption:
+            lines = "\n".join(f"{kind} {count}" for kind, count in self.encryption.items())
+            _write(root / "sys/fs/cgroup/misc.capacity", lines)
         for address, device in self.pci.items():
             self._write_device(root, address, device)
         return root

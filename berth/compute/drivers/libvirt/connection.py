@@ -12,16 +12,18 @@ from typing import Any, Final, TypeVar
 
 import libvirt
 
+from berth.compute.drivers.hosts.mdev import MdevParent
+from berth.compute.drivers.hosts.pci import Function
 from berth.compute.drivers.libvirt.driver import LibvirtDriver
-from berth.compute.drivers.libvirt.machine import Machine
+from berth.compute.drivers.libvirt.machine import Machine, NodeDevices
 from berth.compute.drivers.libvirt.options import read_options
 from berth.compute.drivers.libvirt.xml_documents import (
     Capabilities,
     Guest,
     Mdev,
-    MdevParent,
     read_capabilities,
     read_cpu_features,
+    read_encryption_slots,
     read_guest,
     read_host_model,
     read_node_device,
@@ -57,9 +59,9 @@ class LibvirtHost:
         """What the host has."""
         return self._ask(_machine)
 
-    def mdev_devices(self) -> tuple[list[MdevParent], list[Mdev]]:
-        """The devices that have to do with mediated ones."""
-        return self._ask(_mdev_devices)
+    def devices(self) -> NodeDevices:
+        """The devices on the PCI bus, and those that have to do with mediated ones."""
+        return self._ask(_devices)
 
     def guests(self) -> list[Guest]:
         """All domains; one that goes while they are listed is left out."""
@@ -85,9 +87,12 @@ class LibvirtHost:
         try:
             if self._connection is None or not self._connection.isAlive():
                 self.close()
+                # What goes wrong is raised, and said by whoever it concerns: not on stderr too.
+                libvirt.registerErrorHandler(lambda context, error: None, None)
                 self._connection = libvirt.open(self._uri)
             return question(self._connection)
-        except libvirt.libvirtError as error:
+        except (libvirt.libvirtError, ValueError) as error:
+            # ValueError: a document that is no such document.
             self.close()
             raise HostUnreadable(f"libvirt at {self._uri}: {error}") from error
 
@@ -95,17 +100,22 @@ class LibvirtHost:
 def _machine(connection: Any) -> Machine:
     capabilities = read_capabilities(connection.getCapabilities())
     _, online, _ = connection.getCPUMap()
+    of_guests = _quietly(connection.getDomainCapabilities)
     return Machine(
         capabilities,
         connection.getInfo()[1],
+        frozenset(range(len(online))),
         frozenset(cpu for cpu, is_online in enumerate(online) if is_online),
-        _cpu_features(connection, capabilities),
+        _cpu_features(connection, capabilities, of_guests),
+        {} if of_guests is None else read_encryption_slots(of_guests),
     )
 
 
-def _cpu_features(connection: Any, capabilities: Capabilities) -> frozenset[str]:
+def _cpu_features(
+    connection: Any, capabilities: Capabilities, of_guests: str | None
+) -> frozenset[str]:
     """What the CPU model that guests get by default can do, or else the host's."""
-    model = _quietly(lambda: read_host_model(connection.getDomainCapabilities()))
+    model = None if of_guests is None else read_host_model(of_guests)
     cpu = model or capabilities.cpu
     if cpu is None:
         return frozenset()
@@ -116,18 +126,26 @@ def _cpu_features(connection: Any, capabilities: Capabilities) -> frozenset[str]
     return read_cpu_features(whole or cpu)
 
 
-def _mdev_devices(connection: Any) -> tuple[list[MdevParent], list[Mdev]]:
-    parents, mdevs = [], []
+def _devices(connection: Any) -> NodeDevices:
+    parents, mdevs, functions = [], [], []
     for device in connection.listAllDevices(
         libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_MDEV_TYPES
         | libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_MDEV
+        | libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV
     ):
-        match _read(read_node_device, _quietly(device.XMLDesc)):
-            case MdevParent() as parent:
-                parents.append(parent)
-            case Mdev() as mdev:
-                mdevs.append(mdev)
-    return parents, mdevs
+        for one in _read(_listed, _quietly(device.XMLDesc)) or ():
+            match one:
+                case MdevParent():
+                    parents.append(one)
+                case Mdev():
+                    mdevs.append(one)
+                case Function():
+                    functions.append(one)
+    return NodeDevices(parents, mdevs, functions)
+
+
+def _listed(text: str) -> list[MdevParent | Mdev | Function]:
+    return list(read_node_device(text))
 
 
 def _guests(connection: Any) -> list[Guest]:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports a host as libvirt knows it.
 
-The root has the CPUs, the memory, the disk and the CPU's traits; where NUMA nodes are modelled,
-each is a child `<node>_NUMA<id>` with its CPUs and memory. Each GPU that is cut into mediated
-devices is a child `<node>_<libvirt's name of the device>`. Inventory that stands elsewhere moves
-there, with what its consumers hold.
+What stands where is the same for all hosts (`drivers.hosts`). libvirt's own part are the guests:
+they tell on which NUMA nodes consumers are, which PCI functions they have, and of which GPU they
+have vGPUs. vGPUs that stand on the root move to one child for each GPU, with what consumers hold of
+them.
 Source: spec/compute-side.md 4.
 """
 
@@ -13,48 +13,69 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from typing import Any, Final
+from typing import Final
 
-from berth.compute.drivers.first_fit import held_of, transfer
-from berth.compute.drivers.libvirt import cells
-from berth.compute.drivers.libvirt.cpu_traits import TOLD, cpu_traits
-from berth.compute.drivers.libvirt.gpus import GPU, Teller, Untold, list_gpus
-from berth.compute.drivers.libvirt.inventories import (
-    OF_CELLS,
-    cell_records,
-    cell_totals,
-    host_totals,
-    records,
+from berth.compute.drivers import Used
+from berth.compute.drivers.hosts.moving import held_of, transfer
+from berth.compute.drivers.hosts.notices import Notices
+from berth.compute.drivers.hosts.options import Placement
+from berth.compute.drivers.hosts.pci import Function, functions_given
+from berth.compute.drivers.hosts.shaping import Shaper, counts_disk
+from berth.compute.drivers.libvirt.gpus import GPU, Teller, Untold, gpus_of
+from berth.compute.drivers.libvirt.host_facts import (
+    devices_of,
+    facts_of,
+    node_of_cpus,
+    shares_of,
 )
 from berth.compute.drivers.libvirt.machine import Host, Machine
-from berth.compute.drivers.libvirt.options import SHARED_OUT, Model, Options
-from berth.compute.drivers.libvirt.xml_documents import Mdev
-from berth.compute.drivers.owned import OWNER_TRAIT
-from berth.compute.errors import ReshapeNeeded
+from berth.compute.drivers.libvirt.options import Options
+from berth.compute.drivers.libvirt.passthrough import Assigned, assigned_to, heal, truth_of
+from berth.compute.drivers.libvirt.xml_documents import Guest, Mdev
+from berth.compute.errors import HealingNeeded, ReshapeNeeded
 from berth.compute.plan import Allocations
 from berth.compute.provider_tree import ProviderData, ProviderTree
 
 LOG = logging.getLogger(__name__)
 
-_NUMA_TRAIT: Final = "HW_NUMA_ROOT"
+#: What the first records of a class begin with.
+_FIRSTS: Final[Mapping[str, Mapping[str, float]]] = {
+    "VCPU": {"allocation_ratio": 4.0},
+    "MEMORY_MB": {"reserved": 512},
+}
 
 
 class LibvirtDriver:
     """Reports a host with libvirt."""
+
+    #: See `drivers.KnowsOneHost`.
+    one_host = "the one that libvirt runs on"
 
     def __init__(self, host: Host, options: Options) -> None:
         self._host = host
         self._options = options
         #: Consumers of which could not be told, at the last move, on which GPU they are.
         self.untold: tuple[Untold, ...] = ()
-        #: What else is not as it should be, of the last pass, as sentences.
-        self.problems: tuple[str, ...] = ()
+        self._notices = Notices()
         #: By root and resource class, what the last move left on the root for the untold ones.
         self._left: dict[tuple[str, str], int] = {}
+        #: By root and resource class, those for which a move was asked for that did not come.
+        self._waiting: set[tuple[str, str]] = set()
         #: By provider, what the last move keeps free for them.
         self._kept_free: dict[str, int] = {}
+        #: By root, the functions that consumers have, with which the allocations were asked for.
+        self._asked: dict[str, Assigned] = {}
+        #: By root, those with which nothing was missing, and the providers' generations then.
+        self._checked: dict[str, tuple[Assigned, Mapping[str, int | None]]] = {}
+        #: On which NUMA node each CPU was in the last pass.
+        self._node_of: Mapping[int, int] = {}
         #: Tells what is used of a provider, by resource class; None: known only at a reshape.
-        self.used: Callable[[str], Mapping[str, int]] | None = None
+        self.used: Used | None = None
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the last pass found that an operator should know, a sentence each."""
+        return self._notices.last
 
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
@@ -63,131 +84,128 @@ class LibvirtDriver:
 
         Raises:
             ReshapeNeeded: inventory is to move, and `allocations` is None. Nothing is edited then.
-            ReshapeFailed: guests have other devices than their consumers hold; there would be no
-                room for those that cannot be told; or it does not fit on the NUMA nodes.
+            HealingNeeded: consumers may hold less than they have, and `allocations` is None.
+            ReshapeFailed, BadProviderTree: guests have other devices than their consumers hold;
+                there would be no room for those that cannot be told; or somebody is in the way.
             BadConfiguration: the options do not suit the host.
             HostUnreadable: libvirt does not answer.
         """
         machine = self._host.machine()
-        parents, mdevs = self._host.mdev_devices()
-        gpus = list_gpus(parents, mdevs, self._options.mdev)
+        found = self._host.devices()
+        self._node_of = node_of_cpus(machine, self._node_of)
+        devices, cut = devices_of(found, machine.encryption_slots, self._options)
         root = provider_tree.data(nodename)
-        must_move = self._must_move_vgpus(root, gpus) or self._must_move_cells(provider_tree, root)
-        if must_move and allocations is None:
-            raise ReshapeNeeded
+        facts = facts_of(
+            machine,
+            devices,
+            self._options,
+            node_of=self._node_of,
+            disk_gib=self._disk_gib(provider_tree, root),
+        )
         with provider_tree.transaction():
-            if self._options.model is Model.NUMA:
-                self._report_cells(provider_tree, root, machine, allocations)
-            else:
-                self._report_flat(provider_tree, root, machine, allocations)
-            self._report_traits(provider_tree, root.uuid, machine)
-            if allocations is not None:
-                self._move_vgpus(provider_tree, root.uuid, gpus, mdevs, allocations)
+            shaper = Shaper(
+                provider_tree,
+                root,
+                facts,
+                self._options,
+                placements=self._placements(machine),
+                used=self.used,
+                firsts=_FIRSTS,
+                movable={rule.resource_class for rule in self._options.mdev},
+            )
+            gpus = [gpu for gpu in gpus_of(cut) if shaper.reports(f"{root.name}_{gpu.device}")]
+            moving = self._vgpus_to_move(root, gpus, is_asking=allocations is None)
+            if allocations is None:
+                given = {
+                    address: (provider, name)
+                    for address, (provider, name) in self._given(found.functions).items()
+                    if shaper.reports(_pci_provider(root, provider))
+                }
+                self._ask(provider_tree, root, shaper.why_moving() or moving, given)
+            shaper.shape(allocations)
+            if allocations is not None and moving:
+                self._move_vgpus(provider_tree, root.uuid, gpus, found.mdevs, allocations)
             else:
                 self._release(provider_tree, root)
-            problems = self._report_gpus(provider_tree, root, gpus, {one.name for one in parents})
-        self._tell(problems)
-
-    # --- CPUs, memory and disk --------------------------------------------------------------------
-
-    def _must_move_cells(self, tree: ProviderTree, root: ProviderData) -> bool:
-        if self._options.model is Model.NUMA:
-            return bool(root.inventory.keys() & set(OF_CELLS))
-        return any(tree.has_inventory(cell.uuid) for cell in _cells_of(tree, root))
-
-    def _report_flat(
-        self,
-        tree: ProviderTree,
-        root: ProviderData,
-        machine: Machine,
-        allocations: Allocations | None,
-    ) -> None:
-        """Everything on the root; NUMA nodes that were modelled before go."""
-        carried: dict[str, dict[str, Any]] = {}
-        for cell in _cells_of(tree, root):
-            for name, record in cell.inventory.items():
-                first = carried.setdefault(name, {**record, "reserved": 0})
-                first["reserved"] += record.get("reserved", 0)
+            self._keep_free(provider_tree, root, gpus)
             if allocations is not None:
-                cells.move_to_root(allocations, cell.uuid, root.uuid)
-            _drop(tree, cell.uuid)
-        totals = self._totals(tree, root, machine)
-        made = records(totals, {**root.inventory, **carried}, self._options)
-        _replace(tree, root.uuid, {name: {**carried.get(name, {}), **made[name]} for name in made})
+                self._heal(provider_tree, root, allocations)
+        self._notices.tell([*shaper.notices, *self._homeless(root, gpus)])
 
-    def _report_cells(
+    def _disk_gib(self, tree: ProviderTree, root: ProviderData) -> int:
+        disk = self._options.disk
+        return self._host.disk_gib(disk) if disk is not None and counts_disk(tree, root) else 0
+
+    def _placements(self, machine: Machine) -> Callable[[str], Placement | None]:
+        """Tells on which NUMA nodes a consumer's guest is; the guests are read when it is asked."""
+        guests: dict[str, Guest] = {}
+
+        def of(consumer: str) -> Placement | None:
+            if not guests:
+                guests.update((guest.uuid, guest) for guest in self._host.guests())
+            guest = guests.get(self._options.migrations.get(consumer, consumer))
+            return None if guest is None else shares_of(guest, machine.capabilities.cells)
+
+        return of
+
+    # --- PCI functions of guests ------------------------------------------------------------------
+
+    def _given(self, functions: Sequence[Function]) -> dict[str, tuple[str, str]]:
+        return functions_given(functions, self._options.pci) if self._options.pci else {}
+
+    def _ask(
         self,
         tree: ProviderTree,
         root: ProviderData,
-        machine: Machine,
-        allocations: Allocations | None,
+        why_moving: str,
+        given: Mapping[str, tuple[str, str]],
     ) -> None:
-        """CPUs and memory on the NUMA nodes, the disk on the root."""
-        totals = cell_totals(machine, self._options)
-        names = {cell: f"{root.name}_NUMA{cell}" for cell in totals}
-        for name in names.values():
-            _ensure_child(tree, name, root.uuid, _NUMA_TRAIT)
-        there = {cell: tree.data(name).inventory for cell, name in names.items()}
-        made = cell_records(totals, there, self._options, root.inventory)
-        for cell, name in names.items():
-            tree.update_inventory(name, made[cell])
-        for gone in _cells_of(tree, root):
-            if gone.name not in names.values():
-                _drop(tree, gone.uuid)
-        if allocations is not None:
-            targets = [
-                cells.Target(cell, data.uuid, data.inventory)
-                for cell, data in ((cell, tree.data(name)) for cell, name in names.items())
-            ]
-            cells.move_to_cells(allocations, root.uuid, targets, self._shares(machine, allocations))
-        of_root = self._totals(tree, root, machine)
-        for name in OF_CELLS:
-            of_root.pop(name, None)
-        _replace(tree, root.uuid, records(of_root, root.inventory, self._options))
+        """Ask for the allocations where something moves, or consumers may hold less than they have.
 
-    def _totals(self, tree: ProviderTree, root: ProviderData, machine: Machine) -> dict[str, int]:
-        """What the host has; its disk is left out where another provider shares one with it.
+        That they do not is known as long as neither the guests have changed nor any generation in
+        the tree, since it was last looked at: who takes a part of what a consumer holds writes the
+        rest anew.
 
-        Where the root has a disk in the service, it stays: somebody may hold of it.
+        Raises:
+            ReshapeNeeded, HealingNeeded: for that.
         """
-        disk = self._options.disk
-        if "DISK_GB" not in root.inventory and tree.has_sharing_provider("DISK_GB"):
-            disk = None
-        gib = self._host.disk_gib(disk) if disk is not None else 0
-        return host_totals(machine, self._options, gib)
+        guests = self._host.guests() if given else []
+        assigned = assigned_to(guests, given, self._options.migrations)
+        is_checked = self._checked.get(root.uuid) == (assigned, _generations(tree, root))
+        self._asked[root.uuid] = {} if is_checked else assigned
+        truth = truth_of(self._asked[root.uuid])
+        if why_moving:
+            raise ReshapeNeeded(why_moving, truth=truth)
+        if truth:
+            raise HealingNeeded(truth)
 
-    def _shares(self, machine: Machine, allocations: Allocations) -> dict[str, cells.Shares]:
-        guests = {guest.uuid: guest for guest in self._host.guests()}
-        found = {
-            consumer: guests.get(self._options.migrations.get(consumer, consumer))
-            for consumer in allocations
+    def _heal(self, tree: ProviderTree, root: ProviderData, allocations: Allocations) -> None:
+        """Add to the allocations what consumers have, as it was when they were asked for."""
+        assigned = self._asked.pop(root.uuid, {})
+        addresses = {address for has in assigned.values() for address, _ in has}
+        uuids = {
+            address: tree.data(name).uuid
+            for address in addresses
+            if tree.exists(name := _pci_provider(root, address))
         }
-        return {
-            consumer: cells.shares_of(guest, machine.capabilities.cells)
-            for consumer, guest in found.items()
-            if guest is not None
-        }
-
-    def _report_traits(self, tree: ProviderTree, root: str, machine: Machine) -> None:
-        traits = cpu_traits(
-            machine.cpu_features,
-            arch=machine.capabilities.arch,
-            has_hyperthreads=machine.capabilities.has_hyperthreads,
-        )
-        tree.remove_traits(root, *(TOLD - traits))
-        tree.add_traits(root, *traits)
+        own = tree.get_provider_uuids(root.uuid)
+        if assigned and not heal(allocations, assigned, uuids, own=own):
+            self._checked[root.uuid] = (assigned, _generations(tree, root))
 
     # --- vGPUs ------------------------------------------------------------------------------------
 
-    def _must_move_vgpus(self, root: ProviderData, gpus: Sequence[GPU]) -> bool:
-        """Whether the root has vGPUs, other than those that the last move had to leave there."""
-        offered = {gpu.resource_class for gpu in gpus if gpu.total}
-        for name in offered & root.inventory.keys():
-            record = root.inventory[name]
+    def _vgpus_to_move(self, root: ProviderData, gpus: Sequence[GPU], *, is_asking: bool) -> str:
+        """That the root has vGPUs, other than those that the last move had to leave there."""
+        for name in sorted({gpu.resource_class for gpu in gpus} & root.inventory.keys()):
+            record, key = root.inventory[name], (root.uuid, name)
             is_left = record["total"] == record.get("reserved")
-            if not is_left or record["total"] > self._left.get((root.uuid, name), 0):
-                return True
-        return False
+            if is_left and is_asking and key in self._waiting:
+                # A driver that was made anew while the agent runs: the next start may tell more.
+                self._left.setdefault(key, record["total"])
+            if not is_left or record["total"] > self._left.get(key, 0):
+                self._waiting.add(key)
+                return f"To be moved: {name} from {root.name} to its GPUs"
+        return ""
 
     def _move_vgpus(
         self,
@@ -201,11 +219,11 @@ class LibvirtDriver:
 
         What is left on the root is as much as the untold ones hold, and all of it reserved.
         """
-        self.untold, self._left, self._kept_free = (), {}, {}
+        self.untold, self._left, self._kept_free, self._waiting = (), {}, {}, set()
         node = tree.data(root).name
         moving: dict[str, list[GPU]] = {}
         for gpu in gpus:
-            if gpu.total and gpu.resource_class in tree.data(root).inventory:
+            if gpu.resource_class in tree.data(root).inventory:
                 moving.setdefault(gpu.resource_class, []).append(gpu)
         if not moving:
             return
@@ -217,9 +235,7 @@ class LibvirtDriver:
         )
         own = set(tree.get_provider_uuids(root))
         for name, some in moving.items():
-            children = {
-                gpu.device: _ensure_child(tree, f"{node}_{gpu.device}", root) for gpu in some
-            }
+            children = {gpu.device: tree.data(f"{node}_{gpu.device}").uuid for gpu in some}
             placing = teller.place(
                 held_of(allocations, root, name),
                 some,
@@ -232,8 +248,8 @@ class LibvirtDriver:
             self._left[root, name] = sum(one.amount for one in placing.untold)
             self._leave_on_root(tree, root, name, self._left[root, name])
             self.untold += placing.untold
-            for device, amount in placing.kept_free.items():
-                self._kept_free[children[device]] = amount
+            for device, child in children.items():
+                self._kept_free[child] = placing.kept_free.get(device, 0)
         for one in self.untold:
             LOG.warning("%s", one)
 
@@ -241,7 +257,7 @@ class LibvirtDriver:
     def _leave_on_root(tree: ProviderTree, root: str, name: str, amount: int) -> None:
         left = {cls: record for cls, record in tree.data(root).inventory.items() if cls != name}
         if amount:
-            left[name] = {**_gpu_record(amount), "reserved": amount}
+            left[name] = {"total": amount, "max_unit": amount, "reserved": amount}
         tree.update_inventory(root, left)
 
     def _release(self, tree: ProviderTree, root: ProviderData) -> None:
@@ -252,115 +268,33 @@ class LibvirtDriver:
                 if held < root.inventory[name]["total"]:
                     self._leave_on_root(tree, root.uuid, name, held)
 
-    def _report_gpus(
-        self, tree: ProviderTree, root: ProviderData, gpus: Sequence[GPU], devices: Set[str]
-    ) -> list[str]:
-        """Give each GPU its child; what is wrong with some of them, as sentences.
+    def _keep_free(self, tree: ProviderTree, root: ProviderData, gpus: Sequence[GPU]) -> None:
+        """Reserve of the GPUs what is kept for the untold, as long as the root has theirs."""
+        on_root = tree.data(root.uuid).inventory
+        untold = {name: on_root.get(name, {}).get("total", 0) for _, name in self._left}
+        for gpu in gpus:
+            child = tree.data(f"{root.name}_{gpu.device}")
+            name = gpu.resource_class
+            before = child.inventory[name].get("reserved", 0)
+            kept = min(self._kept_free.get(child.uuid, before), gpu.total, untold.get(name, 0))
+            untold[name] = untold.get(name, 0) - kept
+            record = {**child.inventory[name], "reserved": kept}
+            tree.update_inventory(child.uuid, {**child.inventory, name: record})
 
-        A GPU that is not seen, or that has nothing at the moment, keeps its child, and offers
-        nothing more: one look at a driver that is being loaded must not free what guests hold. It
-        goes where nobody is known to hold any.
-        """
-        problems = []
-        inventory = tree.data(root.uuid).inventory
-        untold = {name: inventory.get(name, {}).get("total", 0) for _, name in self._left}
-        names = {f"{root.name}_{gpu.device}": gpu for gpu in gpus}
-        for name, gpu in names.items():
-            if gpu.total:
-                child = _ensure_child(tree, name, root.uuid)
-                kept = min(
-                    self._kept_free.get(child, 0), gpu.total, untold.get(gpu.resource_class, 0)
-                )
-                untold[gpu.resource_class] = untold.get(gpu.resource_class, 0) - kept
-                record = {**_gpu_record(gpu.total), "reserved": kept}
-                tree.update_inventory(child, {gpu.resource_class: record})
-        for data in _gpu_children(tree, root):
-            device = data.name.removeprefix(f"{root.name}_")
-            if data.name in names and names[data.name].total:
-                continue
-            is_free = self.used is not None and not any(self.used(data.uuid).values())
-            if data.name not in names and (device in devices or is_free):
-                _drop(tree, data.uuid)
-                continue
-            what = "offers no mediated device" if device in devices else "is not there"
-            problems.append(f"{data.name}: the device {what}; nothing more of it is given out")
-            tree.update_inventory(
-                data.uuid,
-                {cls: {**rec, "reserved": rec["total"]} for cls, rec in data.inventory.items()},
-            )
-        unseen = {rule.resource_class for rule in self._options.mdev} - {
-            gpu.resource_class for gpu in gpus if gpu.total
-        }
-        problems += [
-            f"{root.name} has {name}, and no GPU with it is there to take it over"
-            for name in sorted(unseen & root.inventory.keys())
-        ]
-        return problems
-
-    def _tell(self, problems: Sequence[str]) -> None:
-        """Warn of what was not so before."""
-        for problem in problems:
-            if problem not in self.problems:
-                LOG.warning("%s", problem)
-        self.problems = tuple(problems)
+    def _homeless(self, root: ProviderData, gpus: Sequence[GPU]) -> Iterator[str]:
+        """What the root has, and no GPU is there to take over."""
+        wanted = {rule.resource_class for rule in self._options.mdev}
+        for name in sorted((wanted - {gpu.resource_class for gpu in gpus}) & root.inventory.keys()):
+            yield f"{root.name} has {name}, and no GPU with it is there to take it over"
 
 
-def _replace(tree: ProviderTree, root: str, made: Mapping[str, Mapping[str, Any]]) -> None:
-    """Give the root the records of the driver's own classes; all others stay."""
-    others = {
-        name: record for name, record in tree.data(root).inventory.items() if name not in SHARED_OUT
-    }
-    tree.update_inventory(root, {**others, **made})
+def _pci_provider(root: ProviderData, address: str) -> str:
+    return f"{root.name}_{address.upper()}"
 
 
-def _ensure_child(tree: ProviderTree, name: str, root: str, *traits: str) -> str:
-    """A child of the root that is the driver's own; its uuid."""
-    uuid = tree.data(name).uuid if tree.exists(name) else tree.new_child(name, root)
-    tree.add_traits(uuid, OWNER_TRAIT, *traits)
-    return uuid
-
-
-def _drop(tree: ProviderTree, provider: str) -> None:
-    """Remove a child, or where others' providers stand below it, all of its inventory."""
-    if len(tree.get_provider_uuids(provider)) == 1:
-        tree.remove(provider)
-    else:
-        tree.update_inventory(provider, {})
-
-
-def _gpu_record(total: int) -> dict[str, Any]:
-    return {
-        "total": total,
-        "min_unit": 1,
-        "max_unit": total,
-        "step_size": 1,
-        "allocation_ratio": 1.0,
-    }
-
-
-def _own_children(tree: ProviderTree, root: ProviderData) -> Iterator[ProviderData]:
-    for uuid in tree.get_provider_uuids(root.uuid):
-        data = tree.data(uuid)
-        if data.parent_uuid == root.uuid and OWNER_TRAIT in data.traits:
-            yield data
-
-
-def _cells_of(tree: ProviderTree, root: ProviderData) -> list[ProviderData]:
-    """The children that are NUMA nodes."""
-    return [
-        data
-        for data in _own_children(tree, root)
-        if _NUMA_TRAIT in data.traits and data.name.startswith(f"{root.name}_NUMA")
-    ]
-
-
-def _gpu_children(tree: ProviderTree, root: ProviderData) -> list[ProviderData]:
-    """The children that are GPUs, as their names tell."""
-    return [
-        data
-        for data in _own_children(tree, root)
-        if _NUMA_TRAIT not in data.traits and data.name.startswith(f"{root.name}_")
-    ]
+def _generations(tree: ProviderTree, root: ProviderData) -> dict[str, int | None]:
+    every = map(tree.data, tree.get_provider_uuids(root.uuid))
+    return {one.uuid: one.generation for one in every}
 
 
 def _held_of_gpus(

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
-from berth.compute.drivers.libvirt.options import MdevRule
-from berth.compute.drivers.libvirt.xml_documents import Guest, Mdev, MdevParent
+from berth.compute.drivers.hosts.devices import Device
+from berth.compute.drivers.libvirt.xml_documents import Guest, Mdev
 from berth.compute.errors import ReshapeFailed
 
 _ASSUME: Final = "or say on which GPU it is: assume: {{{consumer}: {device}}}"
@@ -29,7 +29,7 @@ class GPU:
     #: As libvirt calls it.
     device: str
     resource_class: str
-    #: Devices there are, and could still be made; may be 0.
+    #: Devices there are, and could still be made.
     total: int
 
 
@@ -61,23 +61,11 @@ class Placing:
     kept_free: Mapping[str, int]
 
 
-def list_gpus(
-    parents: Iterable[MdevParent], mdevs: Iterable[Mdev], rules: Sequence[MdevRule]
-) -> list[GPU]:
-    """The GPUs that some rule is about, by name, with what they have of the rule's type.
-
-    Where a rule has a limit, that is what a GPU has at most; devices that exist count in any case.
-    """
-    existing = Counter((mdev.parent, mdev.type) for mdev in mdevs)
-    gpus = []
-    for parent in sorted(parents, key=lambda parent: parent.name):
-        if (rule := _rule_for(parent, rules)) is not None:
-            there = existing[parent.name, rule.type]
-            total = there + parent.available.get(rule.type, 0)
-            if rule.instances_max is not None:
-                total = max(there, min(total, rule.instances_max))
-            gpus.append(GPU(parent.name, rule.resource_class, total))
-    return gpus
+def gpus_of(devices: Iterable[Device]) -> list[GPU]:
+    """The GPUs among the devices that are cut into mediated ones."""
+    return [
+        GPU(device.name, name, count) for device in devices for name, count in device.counts.items()
+    ]
 
 
 def devices_by_guest(guests: Iterable[Guest], mdevs: Iterable[Mdev]) -> dict[str, Counter[str]]:
@@ -201,13 +189,6 @@ class Teller:
             "it has no guest here: it is a migration, or gone",
             "map the migration to its instance under `migrations`, delete what a gone one holds",
         )
-
-
-def _rule_for(parent: MdevParent, rules: Sequence[MdevRule]) -> MdevRule | None:
-    """The rule that names a device, else the first that names none, if the device has its type."""
-    named = next((rule for rule in rules if parent.name in rule.parents), None)
-    rule = named or next((rule for rule in rules if not rule.parents), None)
-    return rule if rule is not None and rule.type in parent.available else None
 
 
 def _keep_free(

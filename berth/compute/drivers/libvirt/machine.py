@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from berth.compute.drivers.libvirt.xml_documents import Capabilities, Guest, Mdev, MdevParent
+from berth.compute.drivers.hosts.mdev import MdevParent
+from berth.compute.drivers.hosts.pci import Function
+from berth.compute.drivers.libvirt.xml_documents import Capabilities, Guest, Mdev
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +19,23 @@ class Machine:
 
     capabilities: Capabilities
     memory_mib: int
+    #: All that are there, whether they run or not.
+    present_cpus: frozenset[int]
     online_cpus: frozenset[int]
     #: What a guest's CPU can do, as libvirt calls it.
     cpu_features: frozenset[str]
+    #: By kind (`sev`, `sev_es`), how many guests' memory can be encrypted.
+    encryption_slots: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDevices:
+    """The devices of a host, of those that may be given out."""
+
+    #: How many mediated devices they have is not said here.
+    parents: Sequence[MdevParent] = ()
+    mdevs: Sequence[Mdev] = ()
+    functions: Sequence[Function] = ()
 
 
 class Host(Protocol):
@@ -31,8 +48,8 @@ class Host(Protocol):
             HostUnreadable: it does not tell; so with the others.
         """
 
-    def mdev_devices(self) -> tuple[list[MdevParent], list[Mdev]]:
-        """The devices that can be cut into mediated ones, and the mediated ones that there are."""
+    def devices(self) -> NodeDevices:
+        """The devices on the PCI bus, and those that have to do with mediated ones."""
 
     def guests(self) -> list[Guest]:
         """All domains, the stopped ones too."""

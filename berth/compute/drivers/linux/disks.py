@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from berth.compute.drivers.linux.files import HostFiles
 from berth.compute.errors import BadConfiguration
@@ -43,14 +44,14 @@ def measure(directory: Path) -> FileSystem:
     return FileSystem(told.f_frsize * told.f_blocks, (os.major(device), os.minor(device)))
 
 
-def read_disk(files: HostFiles, directory: str, measure: Measure) -> Disk:
+def read_disk(files: HostFiles, directory: Path, measure: Measure) -> Disk:
     """The file system of a directory of the host.
 
     Raises:
         BadConfiguration: there is no such directory.
     """
     try:
-        told = measure(files.path(directory.lstrip("/")))
+        told = measure(files.path(str(directory).lstrip("/")))
     except OSError as error:
         raise BadConfiguration(
             [f"disk names {directory}, which cannot be read: {error.strerror}"]
@@ -58,13 +59,19 @@ def read_disk(files: HostFiles, directory: str, measure: Measure) -> Disk:
     return Disk(told.size // _GIB, _trait(files, told.device))
 
 
+_BY_ROTATION: Final = {"0": "STORAGE_DISK_SSD", "1": "STORAGE_DISK_HDD"}
+
+#: The traits of what a disk stands on.
+DISK_TRAITS: Final = frozenset(_BY_ROTATION.values())
+
+
 def _trait(files: HostFiles, device: tuple[int, int]) -> str | None:
     """A partition does not say whether it turns, the disk above it does."""
     path = files.path(f"sys/dev/block/{device[0]}:{device[1]}").resolve()
     for place in (path, path.parent):
         try:
-            turns = (place / "queue/rotational").read_text().strip()
+            turns = (place / "queue/rotational").read_text(errors="replace").strip()
         except OSError:
             continue
-        return "STORAGE_DISK_HDD" if turns == "1" else "STORAGE_DISK_SSD"
+        return _BY_ROTATION.get(turns)
     return None

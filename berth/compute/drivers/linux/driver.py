@@ -3,22 +3,19 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
+from dataclasses import replace
 
 from berth.compute.drivers import Used
-from berth.compute.drivers.linux.configuration import read_options
+from berth.compute.drivers.hosts.moving import Placements
+from berth.compute.drivers.hosts.notices import Notices
+from berth.compute.drivers.hosts.shaping import Shaper, counts_disk
 from berth.compute.drivers.linux.disks import Measure, measure
 from berth.compute.drivers.linux.host import read_host
-from berth.compute.drivers.linux.moving import Placements
 from berth.compute.drivers.linux.nvml import NVML, find_nvml
-from berth.compute.drivers.linux.options import Options
-from berth.compute.drivers.linux.shaping import Shaper
-from berth.compute.drivers.linux.wanted import wanted_providers
+from berth.compute.drivers.linux.options import Options, read_options
 from berth.compute.plan import Allocations
 from berth.compute.provider_tree import ProviderTree
-
-LOG = logging.getLogger(__name__)
 
 
 class LinuxDriver:
@@ -32,6 +29,9 @@ class LinuxDriver:
         measure: asks for the file system of a directory.
     """
 
+    #: See `drivers.KnowsOneHost`.
+    one_host = "the one that this process runs on"
+
     def __init__(
         self,
         options: Options,
@@ -42,8 +42,7 @@ class LinuxDriver:
         measure: Measure = measure,
     ) -> None:
         self.used = used
-        #: What the last pass found that an operator should know, a sentence each.
-        self.notices: tuple[str, ...] = ()
+        self._notices = Notices()
         self._options = options
         self._placements = placements or options.placements.get
         self._nvml = nvml
@@ -62,28 +61,29 @@ class LinuxDriver:
             BadConfiguration: the options name what the host does not have.
             HostUnreadable: the host does not tell what it has.
         """
-        host = read_host(
-            self._options, measure=self._measure, nvml=self._nvml, remembered=self._node_of
-        )
-        self._node_of = host.topology.node_of
         root = provider_tree.data(nodename)
+        options = self._options
+        if not counts_disk(provider_tree, root):
+            options = replace(options, disk=None)
+        facts, topology = read_host(
+            options, measure=self._measure, nvml=self._nvml, remembered=self._node_of
+        )
+        self._node_of = topology.node_of
         shaper = Shaper(
             provider_tree,
             root,
-            wanted_providers(host, self._options, root.name),
-            self._options,
+            facts,
+            options,
             placements=self._placements,
             used=self.used,
         )
         shaper.shape(allocations)
-        self._notice(shaper.notices)
+        self._notices.tell(shaper.notices)
 
-    def _notice(self, notices: list[str]) -> None:
-        """Tell what was not told after the pass before."""
-        for notice in notices:
-            if notice not in self.notices:
-                LOG.warning("%s", notice)
-        self.notices = tuple(notices)
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the last pass found that an operator should know, a sentence each."""
+        return self._notices.last
 
 
 def make_driver(options: Mapping[str, object]) -> LinuxDriver:

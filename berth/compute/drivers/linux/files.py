@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from berth.compute.drivers.hosts.id_lists import read_id_list
+
 
 class HostFiles:
     """The files of one host; paths are written without the leading slash."""
@@ -42,7 +44,10 @@ class HostFiles:
     def id_list(self, path: str) -> frozenset[int] | None:
         """The ids that a file lists."""
         text = self.text(path)
-        return None if text is None else read_id_list(text)
+        try:
+            return None if text is None else read_id_list(text)
+        except ValueError:
+            return None
 
     def names(self, path: str) -> list[str]:
         """What a directory holds, sorted; nothing where there is none."""
@@ -62,19 +67,3 @@ class HostFiles:
             return self.path(path).readlink().name
         except OSError:
             return None
-
-
-def read_id_list(text: str) -> frozenset[int]:
-    """The ids of a list such as `0-3,8,10-11`, of CPUs or of NUMA nodes.
-
-    Raises:
-        ValueError: the text is no such list.
-    """
-    ids: set[int] = set()
-    for part in filter(None, text.strip().split(",")):
-        first, _, last = part.partition("-")
-        some = range(int(first), int(last or first) + 1)
-        if not some:
-            raise ValueError(f"{part} runs backwards")
-        ids.update(some)
-    return frozenset(ids)

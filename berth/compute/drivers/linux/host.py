@@ -1,33 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that is read of a host in one pass."""
+"""All that is read of a Linux host in one pass."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import Final
 
-from berth.compute.drivers.linux.cpu_traits import read_cpu_traits
-from berth.compute.drivers.linux.devices import Device
-from berth.compute.drivers.linux.disks import Disk, Measure, read_disk
+from berth.compute.drivers.hosts.cpu_traits import (
+    ARCHITECTURES,
+    HYPERTHREADING,
+    traits_of_machine,
+)
+from berth.compute.drivers.hosts.cpus import cpu_sets
+from berth.compute.drivers.hosts.devices import Device, each_once
+from berth.compute.drivers.hosts.encryption import encryption_devices
+from berth.compute.drivers.hosts.facts import Facts, parts_of
+from berth.compute.drivers.hosts.mdev import mdev_devices
+from berth.compute.drivers.hosts.pci import pci_devices
+from berth.compute.drivers.linux.cpu_traits import CPU_TRAITS, read_cpu_traits
+from berth.compute.drivers.linux.disks import DISK_TRAITS, Measure, read_disk
 from berth.compute.drivers.linux.files import HostFiles
-from berth.compute.drivers.linux.mdev import read_mdev
-from berth.compute.drivers.linux.memory import Memory, read_memory
+from berth.compute.drivers.linux.mdev import read_mdev_parents, read_vgpu_parents
+from berth.compute.drivers.linux.memory import read_memory
 from berth.compute.drivers.linux.nvml import NVML, read_nvml
 from berth.compute.drivers.linux.options import Options
-from berth.compute.drivers.linux.pci import read_pci
-from berth.compute.drivers.linux.topology import CPUSets, Topology, cpu_sets, read_topology
+from berth.compute.drivers.linux.pci import read_functions
+from berth.compute.drivers.linux.topology import Topology, read_topology
 
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """A host, and what of it is given out."""
-
-    topology: Topology
-    cpus: CPUSets
-    cpu_traits: frozenset[str]
-    memory: Memory
-    disk: Disk | None
-    devices: tuple[Device, ...]
+#: The traits of the host itself that can be told.
+TOLD: Final = CPU_TRAITS | ARCHITECTURES | DISK_TRAITS | {HYPERTHREADING}
 
 
 def read_host(
@@ -36,8 +38,8 @@ def read_host(
     measure: Measure,
     nvml: NVML | None,
     remembered: Mapping[int, int],
-) -> Host:
-    """A host as it is now.
+) -> tuple[Facts, Topology]:
+    """A host as it is now, and where its CPUs are, to be remembered.
 
     Args:
         nvml: the library that tells of NVIDIA GPUs, if it is there.
@@ -49,25 +51,41 @@ def read_host(
     """
     files = HostFiles(options.root)
     topology = read_topology(files, remembered=remembered)
-    return Host(
-        topology=topology,
-        cpus=cpu_sets(topology, shared=options.cpu_shared, dedicated=options.cpu_dedicated),
-        cpu_traits=read_cpu_traits(files),
-        memory=read_memory(files, topology.nodes),
-        disk=None if options.disk is None else read_disk(files, options.disk, measure),
+    memory = read_memory(files, topology.nodes)
+    disk = None if options.disk is None else read_disk(files, options.disk, measure)
+    whole, nodes = parts_of(
+        cpu_sets(topology.present, topology.online, options),
+        topology.node_of,
+        memory.node_kib,
+        memory.huge_kib,
+        total_kib=memory.total_kib,
+    )
+    facts = Facts(
+        whole=whole,
+        nodes=nodes,
+        disk_gib=disk.gib if disk else 0,
+        traits=read_cpu_traits(files)
+        | traits_of_machine(topology.machine, has_threads=topology.has_threads)
+        | ({disk.trait} if disk and disk.trait else set()),
+        told=TOLD,
         devices=tuple(_devices(files, options, nvml)),
     )
+    return facts, topology
 
 
 def _devices(files: HostFiles, options: Options, nvml: NVML | None) -> Iterator[Device]:
-    """Each device once: as what the operator calls it, before what it could be besides."""
-    given: set[str | None] = set()
-    for some in (
-        read_pci(files, options.pci),
-        read_mdev(files, options.mdev),
+    functions = list(read_functions(files)) if options.pci or options.mdev else []
+    parents = [*read_mdev_parents(files), *read_vgpu_parents(files, functions)]
+    return each_once(
+        pci_devices(functions, options.pci),
+        mdev_devices(parents if options.mdev else (), options.mdev),
         read_nvml(files, nvml) if nvml and options.nvml else (),
-    ):
-        for device in list(some):
-            if device.address is None or device.address not in given:
-                given.add(device.address)
-                yield device
+        encryption_devices(_encryption_slots(files)),
+    )
+
+
+def _encryption_slots(files: HostFiles) -> dict[str, int]:
+    """By kind, how many guests' memory can be encrypted."""
+    lines = (files.text("sys/fs/cgroup/misc.capacity") or "").splitlines()
+    found = (re.fullmatch(r"(\w+) (\d+)", line) for line in lines)
+    return {match[1]: int(match[2]) for match in found if match}

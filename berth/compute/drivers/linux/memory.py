@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from berth.compute.drivers.hosts.shares import share_out
 from berth.compute.drivers.linux.files import HostFiles
-from berth.compute.drivers.linux.shares import share_out
 from berth.compute.errors import HostUnreadable
 
 _NODE: Final = "sys/devices/system/node"

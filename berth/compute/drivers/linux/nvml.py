@@ -16,9 +16,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
-from berth.compute.drivers.linux.devices import Device, libvirt_name, node_of
+from berth.compute.drivers.hosts.devices import Device, libvirt_name
+from berth.compute.drivers.hosts.names import custom_name, trait_name
 from berth.compute.drivers.linux.files import HostFiles
-from berth.compute.drivers.linux.names import custom_name, trait_name
+from berth.compute.drivers.linux.pci import node_of
 
 LOG = logging.getLogger(__name__)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which CPUs a host has, which of them are given out how, and on which NUMA nodes they are.
+"""Which CPUs a host has, and on which NUMA nodes they are.
 
 NUMA nodes keep the kernel's numbers, which may have gaps. A kernel without NUMA is one node, 0.
 Source: spec/compute-side.md 5.1.
@@ -11,9 +11,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from berth.compute.drivers.hosts.cpus import nodes_of
 from berth.compute.drivers.linux.files import HostFiles
-from berth.compute.drivers.linux.names import standard_traits
-from berth.compute.errors import BadConfiguration, HostUnreadable
+from berth.compute.errors import HostUnreadable
 
 _CPU = "sys/devices/system/cpu"
 _NODE = "sys/devices/system/node"
@@ -32,8 +32,8 @@ class Topology:
     node_of: Mapping[int, int]
     #: Whether a core runs several threads.
     has_threads: bool
-    #: The trait of the architecture, where there is one.
-    architecture: str | None
+    #: The architecture, as `uname -m` calls it.
+    machine: str
 
 
 def read_topology(files: HostFiles, *, remembered: Mapping[int, int]) -> Topology:
@@ -60,56 +60,11 @@ def read_topology(files: HostFiles, *, remembered: Mapping[int, int]) -> Topolog
         present=present,
         online=online,
         nodes=nodes,
-        node_of=_nodes_of(present, {**remembered, **told}, nodes),
+        node_of=nodes_of(present, {**remembered, **told}, nodes),
         has_threads=_has_threads(files),
-        architecture=_architecture(files),
+        # Kernels before 6.1 do not tell it in procfs; then it is that of the running kernel.
+        machine=files.text("proc/sys/kernel/arch") or os.uname().machine,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class CPUSets:
-    """Which CPUs are given out, and how."""
-
-    #: As VCPU, to as many holders as the allocation ratio admits.
-    shared: frozenset[int]
-    #: As PCPU, one to a holder.
-    dedicated: frozenset[int]
-
-
-def cpu_sets(
-    topology: Topology, *, shared: frozenset[int] | None, dedicated: frozenset[int]
-) -> CPUSets:
-    """The CPUs that are given out, as configured; all that are online where nothing is.
-
-    A dedicated CPU counts although it rests: it wakes for its holder, and the inventory does not
-    flap with the power management.
-
-    Raises:
-        BadConfiguration: the host does not have one of them.
-    """
-    faults = [
-        f"{option} names CPU {', '.join(map(str, sorted(strange)))}, and the host has the CPUs "
-        f"{_drawn(topology.present)}"
-        for option, cpus in (("cpu_shared", shared or frozenset()), ("cpu_dedicated", dedicated))
-        if (strange := cpus - topology.present)
-    ]
-    if faults:
-        raise BadConfiguration(faults)
-    if shared is None:
-        shared = frozenset() if dedicated else topology.online
-    return CPUSets(shared=shared & topology.online, dedicated=dedicated)
-
-
-def _nodes_of(
-    present: frozenset[int], known: Mapping[int, int], nodes: tuple[int, ...]
-) -> dict[int, int]:
-    """Every CPU's node: of one that was never seen to run, that of the next below it."""
-    node_of: dict[int, int] = {}
-    here = min((known[cpu] for cpu in present & known.keys()), default=nodes[0])
-    for cpu in sorted(present):
-        here = known.get(cpu, here)
-        node_of[cpu] = here
-    return node_of
 
 
 def _has_threads(files: HostFiles) -> bool:
@@ -119,21 +74,3 @@ def _has_threads(files: HostFiles) -> bool:
         len(files.id_list(f"{path}/topology/thread_siblings_list") or ()) > 1
         for _, path in files.numbered(_CPU, "cpu")
     )
-
-
-def _architecture(files: HostFiles) -> str | None:
-    """Kernels before 6.1 do not tell it in procfs; then it is that of the running kernel."""
-    machine = files.text("proc/sys/kernel/arch") or os.uname().machine
-    trait = f"HW_ARCH_{machine.upper()}"
-    return trait if trait in standard_traits() else None
-
-
-def _drawn(cpus: frozenset[int]) -> str:
-    """A set of CPUs as the kernel writes it."""
-    parts: list[list[int]] = []
-    for cpu in sorted(cpus):
-        if parts and parts[-1][-1] == cpu - 1:
-            parts[-1].append(cpu)
-        else:
-            parts.append([cpu])
-    return ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth agent plan`: what the next start of the agent would change at its service."""
+
+import time
+from functools import partial
+from random import Random
+
+import click
+
+from berth.cli.agent_options import AgentSource, of_agent
+from berth.cli.migration_report import end, print_json, print_text
+from berth.compute.adoption import take_over
+from berth.compute.migration import migrate
+from berth.compute.report_client import ReportClient
+from berth.compute.tracker import Node, Tracker
+from berth.compute.transports import of_service
+
+
+@click.command()
+@of_agent
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def plan(agent_source: AgentSource, as_json: bool) -> None:
+    """Show what the next start would change at the service; nothing is written.
+
+    The tree as the service has it and as it would be, and what would move.
+
+    Exit code: 0 where nothing is to be done, 13 where something is, 12 where what the host says and
+    what is held of it do not agree.
+    """
+    found = agent_source.read()
+    client = ReportClient(of_service(found.access()))
+    driver = found.make_driver(client.get_usages, to_look_only=True)
+    tracker = Tracker(client, driver, attempts_max=1, pause=time.sleep, rng=Random())
+    done = list(
+        migrate(
+            tracker,
+            found.nodes(to_look_only=True),
+            dry_run=True,
+            take_over=partial(take_over, client.service, keep=_forget if found.adopt else None),
+        )
+    )
+    (print_json if as_json else print_text)(done, None, dry_run=True)
+    end(done, dry_run=True)
+
+
+def _forget(node: Node) -> None:
+    """Nothing is written, neither at the service nor on the host."""

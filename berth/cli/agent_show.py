@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth agent show`: what would be reported, as the driver finds it; no service is asked."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from berth.cli.tree_drawing import draw_tree, tree_as_json
+from berth.compute.agent_config import DEFAULT_PATH, read_agent_config
+from berth.compute.plan import make_plan
+from berth.compute.provider_tree import ProviderSubTree, ProviderTree
+
+
+@click.command()
+@click.option(
+    "--config",
+    "path",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help=f"The agent's configuration.  [default: {DEFAULT_PATH}, where it is there]",
+)
+@click.option("--driver", metavar="NAME", help="Use this driver, whatever the configuration says.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def show(path: Path | None, driver: str | None, as_json: bool) -> None:
+    """Show what this host would report, in a service that knows nothing of it yet.
+
+    It reads the configuration, if there is one, and the host; no service is asked, and nothing is
+    written.
+    """
+    found = read_agent_config(path or DEFAULT_PATH, may_be_missing=path is None)
+    if driver and driver != found.driver:
+        # The options are those of the configuration's driver.
+        found = replace(found, driver=driver, options={})
+    knows = found.make_driver(lambda uuid: {}, to_look_only=True)
+    nodes: list[list[dict[str, Any]]] = []
+    for node in found.nodes(to_look_only=True):
+        tree = ProviderSubTree(node.uuid)
+        tree.new_root(node.name, node.uuid)
+        knows.update_provider_tree(tree, node.name)
+        # What could not be sent is told here too.
+        make_plan(ProviderTree(), tree, node.uuid)
+        if as_json:
+            nodes.append([*tree_as_json(tree, node.uuid)])
+        else:
+            click.echo("\n".join(draw_tree(tree, node.uuid, since=ProviderTree())))
+    if as_json:
+        click.echo(json.dumps(nodes, indent=2))

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What has become of nodes that were migrated, or would be: for people, and for programs."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from berth.cli.error_codes import failure_for
+from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import CommandFailed
+from berth.cli.tree_drawing import draw_tree, tree_as_json
+from berth.compute.errors import Conflict
+from berth.compute.migration import Outcome
+from berth.compute.plan import Plan, amounts_of
+from berth.compute.tracker import Rehearsal
+from berth.compute.wording import some_of
+
+#: Nodes with the same failure that are named.
+_NAMED_MAX: Final = 10
+
+#: Of several nodes that failed for different reasons, which code the command ends with.
+_WORST_FIRST: Final = (
+    ExitCode.INTERNAL,
+    ExitCode.HOST,
+    ExitCode.CONFIGURATION,
+    ExitCode.SERVICE,
+    ExitCode.IN_USE,
+)
+
+#: By provider and resource class.
+Amounts = Mapping[tuple[str, str], int]
+
+
+def print_text(done: Sequence[Outcome], undo: Path | None, *, dry_run: bool) -> None:
+    """Print it for people: of a dry run the trees before and after, and what moves.
+
+    Args:
+        undo: the file that undoes it, where there is one.
+    """
+    idle = [outcome.node.name for outcome in done if not (outcome.plan or outcome.error)]
+    for outcome in done:
+        if outcome.rehearsal is not None and outcome.plan:
+            _print_rehearsal(outcome.node.uuid, outcome.node.name, outcome.rehearsal)
+        elif outcome.plan:
+            click.echo(f"{outcome.node.name}: done, {_summary(outcome.plan)}")
+    if idle:
+        click.echo(f"{some_of(idle, _NAMED_MAX)}: nothing to do")
+    by_error: dict[str, list[str]] = {}
+    for outcome in done:
+        if outcome.error is not None:
+            by_error.setdefault(_sentence(outcome.error), []).append(outcome.node.name)
+    for sentence, names in by_error.items():
+        click.echo(f"{some_of(names, _NAMED_MAX)}: not migrated: {sentence}")
+    if undo is not None and not dry_run:
+        click.echo(f"`berth migrate-inventory --undo {undo}` takes it back")
+
+
+def print_json(done: Sequence[Outcome], undo: Path | None, *, dry_run: bool) -> None:
+    """Print it for programs."""
+    body = {
+        "dry_run": dry_run,
+        "undo_file": None if undo is None else str(undo),
+        "nodes": [_as_json(outcome, dry_run=dry_run) for outcome in done],
+    }
+    click.echo(json.dumps(body))
+
+
+def end(done: Sequence[Outcome], *, dry_run: bool) -> None:
+    """End as the nodes have.
+
+    Raises:
+        CommandFailed: some are not migrated, or a dry run found something to do.
+    """
+    failed = [outcome.error for outcome in done if outcome.error is not None]
+    if failed:
+        codes = {_code_of(error) for error in failed}
+        raise CommandFailed(
+            f"{len(failed)} of {_nodes(len(done))} cannot be migrated, and "
+            f"{'is' if len(failed) == 1 else 'are'} as before",
+            next((code for code in _WORST_FIRST if code in codes), ExitCode.HOST),
+        )
+    pending = sum(1 for outcome in done if outcome.plan)
+    if dry_run and pending:
+        raise CommandFailed(
+            f"dry run: {pending} of {_nodes(len(done))} {'has' if pending == 1 else 'have'} "
+            f"something to do; nothing was written",
+            ExitCode.PENDING,
+        )
+
+
+def _code_of(error: Exception) -> ExitCode:
+    if isinstance(error, Conflict):
+        return ExitCode.IN_USE
+    return failure_for(error).code
+
+
+def _nodes(number: int) -> str:
+    return f"{number} node{'' if number == 1 else 's'}"
+
+
+# --- For people -----------------------------------------------------------------------------------
+
+
+def _print_rehearsal(uuid: str, name: str, found: Rehearsal) -> None:
+    click.echo(f"{name} ({uuid})")
+    _print_part("now", draw_tree(found.before, uuid))
+    _print_part("then", draw_tree(found.after, uuid, since=found.before))
+    _print_part("moves", (_draw_move(found, consumer) for consumer in _moved(found.plan)))
+    writes = sum(_writes(found.plan).values())
+    click.echo(f"  {_summary(found.plan)}; {_counted(writes, 'write')}")
+
+
+def _print_part(head: str, lines: Iterable[str]) -> None:
+    for number, line in enumerate(lines):
+        if not number:
+            click.echo(f"  {head}:")
+        click.echo(f"    {line}")
+
+
+def _draw_move(found: Rehearsal, consumer: str) -> str:
+    gone, come = _move(found, consumer)
+    parts = [_draw_amounts(found, amounts) for amounts in (gone, come) if amounts]
+    return f"{consumer}: {' -> '.join(parts)}"
+
+
+def _draw_amounts(found: Rehearsal, amounts: Amounts) -> str:
+    by_provider: dict[str, list[str]] = {}
+    for (provider, resource_class), amount in amounts.items():
+        by_provider.setdefault(provider, []).append(f"{resource_class}={amount}")
+    return ", ".join(
+        " ".join([_name(found, provider), *words]) for provider, words in by_provider.items()
+    )
+
+
+def _summary(plan: Plan) -> str:
+    return (
+        f"{_counted(len(plan.created), 'provider')} made, {len(_changed(plan))} changed, "
+        f"{len(plan.deleted)} removed; {_counted(len(_moved(plan)), 'consumer')} moved"
+    )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, Conflict):
+        return f"somebody else writes to it; stop every service, and try again ({error})"
+    return str(failure_for(error))
+
+
+# --- What a plan does -----------------------------------------------------------------------------
+
+
+def _moved(plan: Plan) -> Sequence[str]:
+    return sorted(plan.allocations or ())
+
+
+def _changed(plan: Plan) -> set[str]:
+    """The providers that are there before and after, and are written."""
+    written = {data.uuid for data in (*plan.renamed, *plan.aggregates, *plan.traits)}
+    written |= plan.inventories.keys()
+    return written - {data.uuid for data in (*plan.created, *plan.deleted)}
+
+
+def _move(found: Rehearsal, consumer: str) -> tuple[Amounts, Amounts]:
+    """What a consumer does not hold any more, and what it holds instead."""
+    before = amounts_of(found.held[consumer])
+    after = amounts_of((found.plan.allocations or {})[consumer])
+    changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
+    gone = {key: before.get(key, 0) - after.get(key, 0) for key in changed}
+    return (
+        {key: less for key, less in gone.items() if less > 0},
+        {key: -less for key, less in gone.items() if less < 0},
+    )
+
+
+def _writes(plan: Plan) -> dict[str, int]:
+    """The requests that a plan takes, by kind; classes and traits that are new come on top."""
+    is_at_once = plan.allocations is not None
+    deleted = {data.uuid for data in plan.deleted}
+    return {
+        "create": len(plan.created),
+        "rename": len(plan.renamed),
+        "aggregates": len(plan.aggregates),
+        "traits": len(plan.traits),
+        "inventories": 0 if is_at_once else len(plan.inventories.keys() - deleted),
+        "reshape": int(is_at_once and bool(plan.inventories or plan.allocations)),
+        "delete": len(deleted),
+    }
+
+
+def _name(found: Rehearsal, provider: str) -> str:
+    """The name of a provider; the uuid of one that stands elsewhere."""
+    for tree in found.after, found.before:
+        if tree.exists(provider):
+            return tree.data(provider).name
+    return provider
+
+
+# --- For programs ---------------------------------------------------------------------------------
+
+
+def _as_json(outcome: Outcome, *, dry_run: bool) -> dict[str, Any]:
+    plan, error = outcome.plan, outcome.error
+    if error is not None:
+        state = "failed"
+    elif not plan:
+        state = "nothing to do"
+    else:
+        state = "to do" if dry_run else "done"
+    body = {
+        "name": outcome.node.name,
+        "uuid": outcome.node.uuid,
+        "state": state,
+        "error": None if error is None else _sentence(error),
+        "created": [data.name for data in plan.created],
+        "changed": sorted(_changed(plan)),
+        "deleted": [data.name for data in plan.deleted],
+        "consumers": _moved(plan),
+        "writes": _writes(plan),
+    }
+    if outcome.rehearsal is not None:
+        body |= _rehearsal_as_json(outcome.rehearsal, outcome.node.uuid)
+    return body
+
+
+def _rehearsal_as_json(found: Rehearsal, root: str) -> dict[str, Any]:
+    moves = {consumer: _move(found, consumer) for consumer in _moved(found.plan)}
+    return {
+        "before": [*tree_as_json(found.before, root)],
+        "after": [*tree_as_json(found.after, root)],
+        "moves": [
+            {
+                "consumer": consumer,
+                "from": _amounts_as_json(found, gone),
+                "to": _amounts_as_json(found, come),
+            }
+            for consumer, (gone, come) in moves.items()
+        ],
+    }
+
+
+def _amounts_as_json(found: Rehearsal, amounts: Amounts) -> list[dict[str, Any]]:
+    return [
+        {
+            "provider": _name(found, provider),
+            "uuid": provider,
+            "resource_class": resource_class,
+            "amount": amount,
+        }
+        for (provider, resource_class), amount in amounts.items()
+    ]

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a database's URL to the database: which engine it names, and how that is spoken to."""
+
+import os
+import random
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy import exc
+from sqlalchemy.engine import make_url
+
+from berth.model.errors import UnsupportedDatabase
+from berth.store.database import Database, utc_now
+from berth.store.dialect import Dialect, PoolOptions
+from berth.store.mysql import MysqlDialect
+from berth.store.postgresql import PostgresqlDialect
+from berth.store.sqlite import SqliteDialect
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseOptions:
+    """What an operator may choose about the connection."""
+
+    #: Whether a commit is on disk before it is acknowledged.
+    synchronous: bool = True
+    pool: PoolOptions = field(default_factory=PoolOptions)
+    #: MySQL's sql_mode of each session; empty: the server's.
+    mysql_sql_mode: str = "TRADITIONAL"
+    #: How long a server may take for one answer, where the driver can tell; None: for ever.
+    answer_s_max: int | None = None
+    #: Only reads are to come: an SQLite file stays as it is, and may be one that cannot be written.
+    to_look_only: bool = False
+
+
+def open_database(
+    url: str,
+    *,
+    options: DatabaseOptions = DatabaseOptions(),
+    clock: Callable[[], datetime] = utc_now,
+    rng: random.Random | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Database:
+    """The database of an SQLAlchemy URL; nothing is read or written yet.
+
+    Args:
+        url: `sqlite:///relative/path`, `sqlite:////absolute/path`, `postgresql://...` or
+            `mysql+pymysql://...`.
+        clock: the time, naive UTC.
+        rng, sleep: how the pauses between retries are drawn and spent.
+
+    Raises:
+        UnsupportedDatabase: the URL cannot be read, names an engine that berth does not know, or
+            one whose driver is not installed.
+    """
+    try:
+        parsed = make_url(url)
+    except (exc.ArgumentError, ValueError) as error:
+        raise UnsupportedDatabase("the database URL cannot be read") from error
+    dialect = _dialect_of(parsed.get_backend_name(), options)
+    db = Database(
+        dialect.create_engine(parsed, options.pool),
+        dialect,
+        pool=options.pool,
+        clock=clock,
+        rng=rng or random.Random(),
+        sleep=sleep,
+    )
+    _let_go_after_fork(db)
+    return db
+
+
+def _dialect_of(backend: str, options: DatabaseOptions) -> Dialect:
+    match backend:
+        case "sqlite":
+            return SqliteDialect(synchronous=options.synchronous, to_look_only=options.to_look_only)
+        case "postgresql":
+            return PostgresqlDialect()
+        case "mysql" | "mariadb":
+            return MysqlDialect(sql_mode=options.mysql_sql_mode, answer_s_max=options.answer_s_max)
+    raise UnsupportedDatabase(
+        f"berth does not know the engine {backend}: the database URL must begin with sqlite://, "
+        f"postgresql:// or mysql+pymysql://"
+    )
+
+
+def _let_go_after_fork(db: Database) -> None:
+    """A connection must not serve two processes: servers that fork after loading get new ones.
+
+    SQLite forbids a child even to close what its parent opened, so what nobody is using is closed
+    before the fork.
+    """
+    alive = weakref.ref(db)
+
+    def close() -> None:
+        if (parent := alive()) is not None:
+            parent.dispose()
+
+    def let_go() -> None:
+        if (child := alive()) is not None:
+            child.forget_connections()
+
+    os.register_at_fork(before=close, after_in_child=let_go)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands in processes of their own that need not import berth first.
+
+Each is forked from a process that has nothing else to do and has imported it all: that takes a
+second of a processor, and most commands a tenth of one. Of what a shell would start, only the start
+of Python is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import berth.cli
+
+#: A command: it is given its arguments, and ends with SystemExit.
+Main = Callable[[Sequence[str]], object]
+
+_PROCESSES = get_context("forkserver")
+_PROCESSES.set_forkserver_preload(
+    [
+        __name__,
+        "berth.direct",
+        "pymysql",
+        "psycopg",
+        *(
+            f"berth.cli.{path.stem}"
+            for path in sorted(Path(berth.cli.__file__).parent.glob("[a-z]*.py"))
+        ),
+    ]
+)
+
+
+def run_warm(
+    main: Main,
+    arguments: Sequence[str],
+    *,
+    folder: Path,
+    variables: Mapping[str, str],
+    timeout: float,
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, as `subprocess.run` does, with nobody to answer it.
+
+    Args:
+        folder: where it is called.
+        variables: its whole environment.
+
+    Raises:
+        subprocess.TimeoutExpired: it has not ended in time, and has been killed.
+    """
+    with TemporaryDirectory() as said:
+        out, err = Path(said, "out"), Path(said, "err")
+        process = _PROCESSES.Process(
+            target=_run, args=(main, list(arguments), folder, dict(variables), out, err)
+        )
+        process.start()
+        process.join(timeout)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            raise subprocess.TimeoutExpired(arguments, timeout, out.read_text(), err.read_text())
+        code = process.exitcode
+        process.close()
+        return subprocess.CompletedProcess(arguments, code, out.read_text(), err.read_text())
+
+
+def _run(
+    main: Main,
+    arguments: list[str],
+    folder: Path,
+    variables: dict[str, str],
+    out: Path,
+    err: Path,
+) -> None:
+    """In the process: put on what `subprocess.run` would have given it, and run the command."""
+    os.environ.clear()
+    os.environ.update(variables)
+    os.chdir(folder)
+    for path, flags, number in (
+        (Path(os.devnull), os.O_RDONLY, 0),
+        (out, os.O_WRONLY | os.O_CREAT, 1),
+        (err, os.O_WRONLY | os.O_CREAT, 2),
+    ):
+        os.dup2(os.open(path, flags), number)
+    sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    main(arguments)
