@@ -26,7 +26,7 @@ serve: $(VENV)/.runtime ## Start a service on an embedded database, on loopback
 	@$(BIN)/berth serve --bind $(BIND) $(ARGS)
 
 test: $(VENV)/.development ## Run every test that this machine can run, and say which engines were tested
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --max-worker-restart 0 $(ARGS)
 
 coverage: $(VENV)/.development ## Run the tests, and write docs/api-coverage.md from what they have seen
 	@$(BIN)/python -m pytest --write-api-coverage $(ARGS)

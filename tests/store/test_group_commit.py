@@ -31,6 +31,7 @@ from berth.store.prepared import Runner
 from berth.store.sqlite import SqliteDialect
 from berth.store.transaction import Tx
 from berth.store.usages import provider_usages
+from tests.e2e.serving import wait_until
 from tests.store.fleet import (
     add_provider,
     claim,
@@ -281,8 +282,7 @@ def test_no_more_than_so_many_share_a_commit(monkeypatch: pytest.MonkeyPatch) ->
         assert entered.wait(TIMEOUT)
         for _ in range(7):
             pool.submit(queue.settle, Write(lambda tx: None))
-        while len(queue._waiting) < 7:
-            pass
+        wait_until(lambda: len(queue._waiting) == 7, "seven to wait")
         may_go.set()
     assert groups == [1, 3, 3, 1]
 
@@ -312,8 +312,7 @@ def test_where_several_processes_write_a_transaction_is_of_one_kind(
         assert entered.wait(TIMEOUT)
         for count, name in enumerate("abab", 1):
             pool.submit(queue.settle, Write(lambda tx: None, kinds[name]))
-            while len(queue._waiting) < count:
-                pass
+            wait_until(lambda: len(queue._waiting) == count, f"{count} to wait")  # noqa: B023
         may_go.set()
     assert groups == expected
 
@@ -335,8 +334,7 @@ def test_who_comes_while_the_lock_is_waited_for_shares_the_commit(
         claims = [pool.submit(claim, db, holding(0, {1: {"VCPU": 1}}))]
         assert waits.wait(TIMEOUT)
         claims += [pool.submit(claim, db, holding(n, {1: {"VCPU": 1}})) for n in range(1, 5)]
-        while len(db._writes._waiting) < 5:
-            pass
+        wait_until(lambda: len(db._writes._waiting) == 5, "five to wait")
         has_it.set()
         for one in claims:
             one.result(TIMEOUT)

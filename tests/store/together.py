@@ -13,6 +13,7 @@ import pytest
 
 from berth.store.database import Database
 from berth.store.transaction import Tx
+from tests.e2e.serving import wait_until
 
 _TIMEOUT_S: Final = 30
 
@@ -35,8 +36,7 @@ def together(db: Database) -> Iterator[Callable[..., Future[Any]]]:
 
         def ask(act: Callable[..., Any], *args: Any) -> Future[Any]:
             asked.append(pool.submit(act, *args))
-            while len(db._writes._waiting) < len(asked):
-                pass
+            wait_until(lambda: len(db._writes._waiting) >= len(asked), f"{act} to wait")
             return asked[-1]
 
         try:
