@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +24,7 @@ from berth.store.providers import delete_provider, update_provider
 from berth.store.resource_classes import ensure_resource_class, rename_resource_class
 from berth.store.traits import create_trait, delete_trait
 from tests.e2e.serving import PATIENCE, wait_until
+from tests.forking import in_child
 from tests.store.statements import counted_statements
 from tests.world_in_store import build_in_store
 from tests.worlds import consumer_uuid, provider_uuid, world
@@ -312,11 +311,7 @@ def test_a_child_forked_in_the_middle_of_a_refresh_loads_for_itself(database: Da
     index = Index(database)
     index.snapshot()
     with index._lock:
-        child = os.fork()
-        if not child:
-            signal.alarm(20)
-            os._exit(0 if used_of(index.snapshot(), "cn2") == {"VCPU": 0} else 1)
-    assert os.waitpid(child, 0)[1] == 0
+        assert in_child(lambda: used_of(index.snapshot(), "cn2") == {"VCPU": 0})
 
 
 def test_a_claim_that_was_refused_changes_nothing(database: Database) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +21,7 @@ from berth.store.opening import DatabaseOptions, open_database
 from berth.store.providers import get_provider, list_providers
 from berth.store.tables import resource_providers
 from berth.store.transaction import Tx
+from tests.forking import in_child
 from tests.store.fleet import add_provider, provider
 
 #: A file; servers are lost and found in tests/faults.
@@ -176,17 +176,13 @@ def test_a_forked_child_has_connections_of_its_own(db: Database) -> None:
     """Servers fork after loading the application; the parent goes on undisturbed."""
     add_provider(db, 1)
     db.commit_stamp()
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            db.commit_stamp()
-            add_provider(db, 2)
-            status = 0
-        finally:
-            os._exit(status)
-    _, status = os.waitpid(child, 0)
-    assert status == 0
+
+    def writes() -> bool:
+        db.commit_stamp()
+        add_provider(db, 2)
+        return True
+
+    assert in_child(writes)
     add_provider(db, 3)
     assert len(list_providers(db, ProviderFilters())) == 3
 
@@ -197,10 +193,7 @@ def test_no_connection_crosses_a_fork(db: Database) -> None:
     db.commit_stamp()
     path = Path(str(db.engine.url.database))
     assert path.with_name(path.name + "-wal").exists()
-    child = os.fork()
-    if child == 0:
-        os._exit(0)
-    os.waitpid(child, 0)
+    assert in_child(lambda: True)
     assert not path.with_name(path.name + "-wal").exists(), "closed before the fork"
 
 
