@@ -19,6 +19,9 @@ from tests.compute import linux_hosts as hosts
 from tests.compute.machines import SPARSE, SRIOV_HOST
 from tests.docs.pages import DOCS, blocks
 
+GUEST = "9a4a6b8e-0c7d-4e62-8f0a-0d1c2b3a4f50"
+ANOTHER = "9a4a6b8e-0c7d-4e62-8f0a-0d1c2b3a4f51"
+
 
 def test_nothing_said_is_everything_at_its_default() -> None:
     """This host, flat, all of it."""
@@ -51,7 +54,7 @@ def test_everything_that_can_be_said_is_read() -> None:
         "nvml": False,
         "reserved": {"VCPU": 1},
         "allocation_ratios": {"VCPU": 4},
-        "placements": {"a-guest": {0: 4, 1: 2}, "another": [1]},
+        "placements": {GUEST.upper(): {0: 4, 1: 2}, ANOTHER: [1]},
     }
     assert read_options(said) == Options(
         root=Path("/host"),
@@ -77,7 +80,7 @@ def test_everything_that_can_be_said_is_read() -> None:
         nvml=False,
         reserved={"VCPU": 1},
         allocation_ratios={"VCPU": 4.0},
-        placements={"a-guest": {0: 4, 1: 2}, "another": {1: 1}},
+        placements={GUEST: {0: 4, 1: 2}, ANOTHER: {1: 1}},
     )
 
 
@@ -93,6 +96,10 @@ def test_everything_that_can_be_said_is_read() -> None:
         (
             {"cpu_shared": "3-0"},
             "The linux driver, cpu_shared: '3-0' must be a list of CPUs such as 0-3,8",
+        ),
+        (
+            {"cpu_shared": "^0-1"},
+            "The linux driver, cpu_shared: '^0-1' names no CPU; leave it out where none is meant",
         ),
         (
             {"cpu_shared": "0-3", "cpu_dedicated": "2-4"},
@@ -157,9 +164,14 @@ def test_everything_that_can_be_said_is_read() -> None:
         ),
         ({"placements": []}, "The linux driver, placements: [] must be a mapping of consumers"),
         (
-            {"placements": {"a": []}},
-            "The linux driver, placements: {'a': []} has [], where a list of NUMA nodes must "
-            "stand, or how many CPUs are on each",
+            {"placements": {GUEST: []}},
+            f"The linux driver, placements: {{'{GUEST}': []}} has [], where a list of NUMA nodes "
+            f"must stand, or how many CPUs are on each",
+        ),
+        (
+            {"placements": {"web1": [0]}},
+            "The linux driver, placements: {'web1': [0]} has 'web1', where the uuid of a consumer "
+            "must stand",
         ),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 
 from berth.compute.drivers.hosts.id_lists import read_id_list
 from berth.compute.drivers.hosts.shares import share_out, share_to_first
-from berth.compute.drivers.linux import make_driver
+from berth.compute.drivers.linux import LinuxDriver, make_driver
 from berth.compute.drivers.linux.cpu_traits import read_cpu_traits
 from berth.compute.drivers.linux.files import HostFiles
 from berth.compute.drivers.linux.mdev import read_mdev_parents
@@ -23,9 +23,9 @@ from berth.compute.drivers.linux.topology import read_topology
 from berth.compute.errors import BadConfiguration, HostUnreadable
 from berth.compute.plan import make_plan
 from tests.compute import linux_hosts as hosts
-from tests.compute.linux_hosts import empty_tree, report
+from tests.compute.linux_hosts import drawing, empty_tree, report
 from tests.compute.machines import ARM_SERVER, FOUR_NODES, GPU_HOST, ONE_SOCKET, TWO_SOCKETS
-from tests.compute.machines.machine import PCI, Node
+from tests.compute.machines.machine import PCI, Machine, Node
 
 
 def put(root: Path, path: str, text: str) -> HostFiles:
@@ -37,7 +37,13 @@ def put(root: Path, path: str, text: str) -> HostFiles:
 
 @pytest.mark.parametrize(
     ("text", "ids"),
-    [("", set()), ("0", {0}), ("0-2,8\n", {0, 1, 2, 8}), ("0-3,^2,8", {0, 1, 3, 8})],
+    [
+        ("", set()),
+        ("0", {0}),
+        ("0-2,8\n", {0, 1, 2, 8}),
+        ("0-3,^2,8", {0, 1, 3, 8}),
+        ("^2,0-3", {0, 1, 3}),
+    ],
 )
 def test_lists_of_ids_are_read_as_the_kernel_and_libvirt_write_them(
     text: str, ids: set[int]
@@ -84,8 +90,8 @@ def test_power_processors_are_known_by_their_model(tmp_path: Path) -> None:
 
 
 def test_a_cpu_that_rests_stays_on_the_node_where_it_was(tmp_path: Path) -> None:
-    """The kernel takes a resting CPU from its node's list; before it was ever seen it is counted
-    with the CPUs before it.
+    """The kernel takes a resting CPU from its node's list, and leaves it its link to the node;
+    where there is none, one that was never seen is counted with the CPUs before it.
     """
     nodes = {0: Node(cpus="0,2,4"), 1: Node(cpus="1,3,5")}
     before = read_topology(
@@ -97,6 +103,8 @@ def test_a_cpu_that_rests_stays_on_the_node_where_it_was(tmp_path: Path) -> None
     )
     assert read_topology(files, remembered=before.node_of).node_of == before.node_of
     assert read_topology(files, remembered={}).node_of[3] == 0
+    (tmp_path / "resting/sys/devices/system/cpu/cpu3/node1").mkdir(parents=True)
+    assert read_topology(files, remembered={}).node_of == before.node_of
 
 
 @pytest.mark.parametrize("has_threads", [True, False])
@@ -194,7 +202,8 @@ class FakeNVMLError(Exception):
 class FakeNVML:
     """NVIDIA's library with two GPUs: one whole, one cut into three slices of seven."""
 
-    fault: str = ""
+    #: "no driver", or "lost": all GPUs are; a number: that one is.
+    fault: str | int = ""
     NVMLError: type[Exception] = FakeNVMLError
     is_open: bool = False
 
@@ -213,7 +222,7 @@ class FakeNVML:
         return index
 
     def nvmlDeviceGetPciInfo(self, handle: Any) -> Any:
-        if self.fault == "lost":
+        if self.fault in ("lost", handle):
             raise FakeNVMLError("GPU is lost")
         return SimpleNamespace(busId=["00000000:84:00.0", b"00000000:85:00.0"][handle])
 
@@ -239,11 +248,17 @@ class FakeNVML:
         return ["1g.5gb", "3g.20gb", "1g.5gb"][index]
 
 
+#: The GPU host without mediated devices.
+UNCUT = replace(
+    GPU_HOST, pci={address: replace(one, mdev={}) for address, one in GPU_HOST.pci.items()}
+)
+
+
 def test_gpus_are_whole_or_counted_by_their_slices(tmp_path: Path) -> None:
     """A class for each profile; a compute capability without a standard trait has a custom one."""
     tree = empty_tree()
     fake = FakeNVML()
-    report(hosts.driver(GPU_HOST, tmp_path, nvml=fake, model="numa"), tree)
+    report(hosts.driver(UNCUT, tmp_path, nvml=fake, model="numa"), tree)
     assert not fake.is_open
     whole, cut = (tree.data(f"cn1_pci_0000_{bus}_00_0") for bus in (84, 85))
     assert whole.inventory == {"PGPU": {"total": 1, "max_unit": 1}}
@@ -305,13 +320,75 @@ def test_a_gpu_is_reported_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("fault", ["no driver", "lost"])
 def test_gpus_that_cannot_be_read_are_no_gpus(tmp_path: Path, fault: str) -> None:
     """The rest of the host is reported; what was reported of them before stays, unless unused."""
-    whole = hosts.driver(GPU_HOST, tmp_path, nvml=FakeNVML())
+    whole = hosts.driver(UNCUT, tmp_path, nvml=FakeNVML())
     tree = empty_tree()
     report(whole, tree)
     faulty = FakeNVML(fault)
-    report(hosts.driver(GPU_HOST, tmp_path, nvml=faulty), tree)
+    report(hosts.driver(UNCUT, tmp_path, nvml=faulty), tree)
     assert not faulty.is_open
     assert tree.data("cn1_pci_0000_84_00_0").inventory["PGPU"]["total"] == 1
+
+
+def test_a_gpu_that_is_lost_takes_no_other_with_it(tmp_path: Path) -> None:
+    """Neither one before nor one after it."""
+    for lost, left in ((0, "85"), (1, "84")):
+        tree = empty_tree()
+        report(hosts.driver(ONE_SOCKET, tmp_path / left, nvml=FakeNVML(lost)), tree)
+        assert [name for name in drawing(tree).split() if "pci" in name] == [
+            f"cn1_pci_0000_{left}_00_0"
+        ]
+
+
+VGPU = "4b20d080-1b54-4048-85b3-a6a62d165c01"
+
+
+def cut_gpu(root: Path, *, made: int, possible: int) -> Machine:
+    """A GPU with four virtual functions, of each of which one mediated device can be made as long
+    as all together are not more than what is possible."""
+    functions = [f"0000:84:00.{number}" for number in range(4, 8)]
+    machine = replace(
+        ONE_SOCKET,
+        pci={"0000:84:00.0": PCI("10de:2235", functions=dict.fromkeys(functions, "10de:2235"))},
+    )
+    machine.write(root)
+    for number, function in enumerate(functions):
+        kind = f"sys/class/mdev_bus/{function}/mdev_supported_types/nvidia-558"
+        is_free = number >= made and made < possible
+        put(root, f"{kind}/available_instances", str(int(is_free)))
+        if number < made:
+            put(root, f"{kind}/devices/{VGPU[:-1]}{number}/uevent", "")
+    return machine
+
+
+@pytest.mark.parametrize("made", [0, 1, 2])
+def test_virtual_functions_share_what_their_gpu_can_hold(tmp_path: Path, made: int) -> None:
+    """Each says that one more could be made, and for how many there is memory an operator says; the
+    GPU is not given out whole besides."""
+    machine = cut_gpu(tmp_path, made=made, possible=2)
+    rule = {"type": "nvidia-558"}
+    nvml = FakeNVML()
+
+    def host(**options: Any) -> LinuxDriver:
+        return hosts.driver(machine, tmp_path, nvml=nvml, disk=False, **options)
+
+    with pytest.raises(BadConfiguration, match=r"0000:84:00\.0 does not say how many"):
+        report(host(mdev=[rule]), empty_tree())
+    tree = empty_tree()
+    report(host(mdev=[{**rule, "instances_max": 2}]), tree)
+    offered = [data.inventory for data in map(tree.data, tree.get_provider_uuids("cn1"))]
+    assert sum(one.get("VGPU", {}).get("total", 0) for one in offered) == 2
+    assert [one["PGPU"]["total"] for one in offered if "PGPU" in one] == []
+
+
+def test_a_gpu_with_mediated_devices_is_not_given_out_whole(tmp_path: Path) -> None:
+    """Of whichever type they are, and whether or not they are given out."""
+    machine = replace(
+        ONE_SOCKET, pci={"0000:84:00.0": PCI("10de:1eb8", mdev={"a": (0, 0), "b": (2, 0)})}
+    )
+    for place, rules in (("none", []), ("other", [{"type": "a"}])):
+        tree = empty_tree()
+        report(hosts.driver(machine, tmp_path / place, nvml=FakeNVML(), mdev=rules), tree)
+        assert not tree.exists("cn1_pci_0000_84_00_0")
 
 
 def test_the_real_library_has_what_is_used(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 from berth.compute.drivers.hosts.devices import PCI_ADDRESS, libvirt_name
 from berth.compute.drivers.hosts.id_lists import read_id_list
@@ -177,7 +178,7 @@ def by_uuid(read: Callable[[str], str]) -> Read:
     def read_all(value: object) -> object:
         if not isinstance(value, Mapping):
             raise Wrong("must be a mapping of uuids")
-        return {text(key).lower(): read(text(inner)) for key, inner in value.items()}
+        return {_uuid(key): read(text(inner)) for key, inner in value.items()}
 
     return read_all
 
@@ -186,7 +187,16 @@ def placements(value: object) -> Mapping[str, Placement]:
     """By consumer, the NUMA nodes that it is on."""
     if not isinstance(value, Mapping):
         raise Wrong("must be a mapping of consumers")
-    return {text(consumer): _placement(nodes) for consumer, nodes in value.items()}
+    return {_uuid(consumer): _placement(nodes) for consumer, nodes in value.items()}
+
+
+def _uuid(value: object) -> str:
+    name = text(value).lower()
+    try:
+        UUID(name)
+    except ValueError:
+        raise Wrong(f"has {value!r}, where the uuid of a consumer must stand") from None
+    return name
 
 
 def _disk(value: object) -> Path | None:
@@ -214,6 +224,8 @@ def _cpus(value: object) -> frozenset[int]:
         ids = read_id_list(str(value) if type(value) is int else text(value))
     except ValueError:
         raise Wrong("must be a list of CPUs such as 0-3,8") from None
+    if not ids:
+        raise Wrong("names no CPU; leave it out where none is meant")
     return ids
 
 

@@ -10,12 +10,14 @@ _ID_MAX = 1 << 16
 
 
 def read_id_list(text: str) -> frozenset[int]:
-    """The numbers in a list such as `0-3,^2,8`.
+    """The numbers in a list such as `0-3,^2,8`; what has `^` before it is left out, wherever it
+    stands.
 
     Raises:
         ValueError: the text is no such list.
     """
     ids: set[int] = set()
+    without: set[int] = set()
     for part in filter(None, (part.strip() for part in text.split(","))):
         first, _, last = part.removeprefix("^").partition("-")
         some = range(int(first), int(last or first) + 1)
@@ -23,8 +25,8 @@ def read_id_list(text: str) -> frozenset[int]:
             raise ValueError(f"{part} runs backwards")
         if some[0] < 0 or some[-1] > _ID_MAX:
             raise ValueError(f"{part} is too large")
-        ids = ids - set(some) if part.startswith("^") else ids | set(some)
-    return frozenset(ids)
+        (without if part.startswith("^") else ids).update(some)
+    return frozenset(ids - without)
 
 
 def write_id_list(ids: Iterable[int]) -> str:

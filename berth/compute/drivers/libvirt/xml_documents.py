@@ -163,6 +163,7 @@ def read_node_device(text: str) -> Iterator[MdevParent | Mdev | Function]:
                 kind.get("id", ""): int(kind.findtext("availableInstances", "0"))
                 for kind in types.findall("type")
             },
+            physical=function.physical if function else None,
         )
 
 

@@ -16,7 +16,7 @@ from berth.compute.drivers.hosts.cpus import cpu_sets
 from berth.compute.drivers.hosts.devices import Device, each_once
 from berth.compute.drivers.hosts.encryption import encryption_devices
 from berth.compute.drivers.hosts.facts import Facts, parts_of
-from berth.compute.drivers.hosts.mdev import mdev_devices
+from berth.compute.drivers.hosts.mdev import cut_up, mdev_devices
 from berth.compute.drivers.hosts.pci import pci_devices
 from berth.compute.drivers.linux.cpu_traits import CPU_TRAITS, read_cpu_traits
 from berth.compute.drivers.linux.disks import DISK_TRAITS, Measure, read_disk
@@ -74,12 +74,14 @@ def read_host(
 
 
 def _devices(files: HostFiles, options: Options, nvml: NVML | None) -> Iterator[Device]:
-    functions = list(read_functions(files)) if options.pci or options.mdev else []
+    gpus = read_nvml(files, nvml) if nvml and options.nvml else []
+    functions = list(read_functions(files)) if options.pci or options.mdev or gpus else []
     parents = [*read_mdev_parents(files), *read_vgpu_parents(files, functions)]
+    cut = cut_up(parents, options.mdev)
     return each_once(
         pci_devices(functions, options.pci),
-        mdev_devices(parents if options.mdev else (), options.mdev),
-        read_nvml(files, nvml) if nvml and options.nvml else (),
+        mdev_devices(parents, options.mdev),
+        [gpu for gpu in gpus if gpu.address not in cut],
         encryption_devices(_encryption_slots(files)),
     )
 

@@ -37,6 +37,7 @@ def read_mdev_parents(files: HostFiles) -> Iterator[MdevParent]:
             node=node_of(files, parent) if is_pci else None,
             made=made,
             available=available,
+            physical=files.link(f"sys/bus/pci/devices/{parent}/physfn") if is_pci else None,
         )
 
 

@@ -72,7 +72,7 @@ def find_nvml() -> NVML | None:
 
 
 def read_nvml(files: HostFiles, nvml: NVML) -> list[Device]:
-    """The GPUs; none where no driver answers."""
+    """The GPUs, without those that do not answer; none where no driver does."""
     try:
         nvml.nvmlInit()
     except nvml.NVMLError as error:
@@ -89,23 +89,31 @@ def read_nvml(files: HostFiles, nvml: NVML) -> list[Device]:
 
 def _devices(files: HostFiles, nvml: NVML) -> Iterator[Device]:
     for index in range(nvml.nvmlDeviceGetCount()):
-        handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        address = _address(nvml.nvmlDeviceGetPciInfo(handle).busId)
-        counts = _slices(nvml, handle) if _is_cut(nvml, handle) else Counter({"PGPU": 1})
-        if counts:
-            major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
-            yield Device(
-                name=libvirt_name(address),
-                address=address,
-                node=node_of(files, address),
-                counts=counts,
-                traits=frozenset(
-                    {
-                        custom_name("GPU", nvml.nvmlDeviceGetName(handle)),
-                        trait_name(f"HW_GPU_CUDA_COMPUTE_CAPABILITY_V{major}_{minor}"),
-                    }
-                ),
-            )
+        try:
+            device = _device(files, nvml, nvml.nvmlDeviceGetHandleByIndex(index))
+        except nvml.NVMLError as error:
+            # One that has fallen off the bus says nothing of the others.
+            LOG.warning("The NVIDIA GPU %d cannot be read at the moment: %s", index, error)
+            continue
+        if device.counts:
+            yield device
+
+
+def _device(files: HostFiles, nvml: NVML, handle: Any) -> Device:
+    address = _address(nvml.nvmlDeviceGetPciInfo(handle).busId)
+    major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+    return Device(
+        name=libvirt_name(address),
+        address=address,
+        node=node_of(files, address),
+        counts=_slices(nvml, handle) if _is_cut(nvml, handle) else Counter({"PGPU": 1}),
+        traits=frozenset(
+            {
+                custom_name("GPU", nvml.nvmlDeviceGetName(handle)),
+                trait_name(f"HW_GPU_CUDA_COMPUTE_CAPABILITY_V{major}_{minor}"),
+            }
+        ),
+    )
 
 
 def _address(bus_id: str | bytes) -> str:

@@ -40,8 +40,8 @@ def read_topology(files: HostFiles, *, remembered: Mapping[int, int]) -> Topolog
     """The CPUs of a host, as they are now.
 
     Args:
-        remembered: on which node CPUs were when they last ran; the kernel does not tell of a CPU
-            that rests.
+        remembered: on which node CPUs were when they last ran: of one that rests, some kernels
+            tell the first node until it runs.
 
     Raises:
         HostUnreadable: there is nothing to read.
@@ -56,11 +56,16 @@ def read_topology(files: HostFiles, *, remembered: Mapping[int, int]) -> Topolog
         for node in nodes
         for cpu in files.id_list(f"{_NODE}/node{node}/cpulist") or frozenset()
     }
+    linked = {
+        cpu: node
+        for cpu in present - told.keys()
+        for node, _ in files.numbered(f"{_CPU}/cpu{cpu}", "node")
+    }
     return Topology(
         present=present,
         online=online,
         nodes=nodes,
-        node_of=nodes_of(present, {**remembered, **told}, nodes),
+        node_of=nodes_of(present, {**linked, **remembered, **told}, nodes),
         has_threads=_has_threads(files),
         # Kernels before 6.1 do not tell it in procfs; then it is that of the running kernel.
         machine=files.text("proc/sys/kernel/arch") or os.uname().machine,
