@@ -132,11 +132,11 @@ def test_functions_that_are_gone_stay_until_they_are_let_go(stage: Stage) -> Non
     start(stage, libvirt)
     del recorded.node_devices[2]
     periodic(stage, libvirt)
-    assert f"cn1_{CARD}  {VF}=2(max:1)" in stage.picture()
+    assert f"cn1_{CARD}  {VF}=2(max:2)" in stage.picture()
     assert libvirt.notices == (f"cn1_{CARD} has 1 {VF}, and 2 are in use",)
     recorded.node_devices.clear()
     periodic(stage, libvirt)
-    assert f"cn1_{CARD}  {VF}=2(max:1)" in stage.picture()
+    assert f"cn1_{CARD}  {VF}=2(max:2)" in stage.picture()
     recorded.domains.clear()
     stage.hold("i1", "cn1 VCPU=1")
     periodic(stage, libvirt)

@@ -204,6 +204,7 @@ class FakeNVML:
 
     #: "no driver", or "lost": all GPUs are; a number: that one is.
     fault: str | int = ""
+    first: str = "Tesla V100"
     NVMLError: type[Exception] = FakeNVMLError
     is_open: bool = False
 
@@ -229,10 +230,10 @@ class FakeNVML:
     def nvmlDeviceGetName(self, handle: Any) -> str:
         if isinstance(handle, str):
             return f"NVIDIA A100-SXM4-40GB MIG {handle}"
-        return "Tesla V100" if handle == 0 else "NVIDIA A100-SXM4-40GB"
+        return self.first if handle == 0 else "NVIDIA A100-SXM4-40GB"
 
     def nvmlDeviceGetCudaComputeCapability(self, handle: Any) -> Any:
-        return [(7, 0), (8, 0)][handle]
+        return [(7, 0) if "V100" in self.first else (8, 9), (8, 0)][handle]
 
     def nvmlDeviceGetMigMode(self, handle: Any) -> Any:
         if handle == 0:
@@ -273,6 +274,21 @@ def test_gpus_are_whole_or_counted_by_their_slices(tmp_path: Path) -> None:
     }
     assert "CUSTOM_HW_GPU_CUDA_COMPUTE_CAPABILITY_V8_0" in cut.traits
     assert tree.data(cut.parent_uuid or "").name == "cn1_NUMA1"
+
+
+def test_another_card_in_the_same_place_has_its_own_traits(tmp_path: Path) -> None:
+    """What the driver told of the first is not true of the second; yours stay."""
+    tree = empty_tree()
+    report(hosts.driver(UNCUT, tmp_path, nvml=FakeNVML()), tree)
+    gpu = "cn1_pci_0000_84_00_0"
+    tree.add_traits(gpu, "CUSTOM_GPU_FOR_ML")
+    report(hosts.driver(UNCUT, tmp_path, nvml=FakeNVML(first="NVIDIA L4")), tree)
+    assert tree.data(gpu).traits == {
+        "CUSTOM_GPU_FOR_ML",
+        "CUSTOM_GPU_NVIDIA_L4",
+        "CUSTOM_HW_GPU_CUDA_COMPUTE_CAPABILITY_V8_9",
+        "CUSTOM_OWNER_BERTH",
+    }
 
 
 def test_a_vgpu_that_comes_while_it_is_counted_is_counted_once(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from tests.compute.machines import (
     SRIOV_HOST,
     TWO_SOCKETS,
 )
+from tests.compute.machines.machine import PCI, Machine
 from tests.worlds import provider_uuid, world
 
 DEVICES: dict[str, Any] = {
@@ -293,9 +294,7 @@ def test_an_empty_node_stays_while_others_stand_below_it(tmp_path: Path) -> None
 # --- What is gone ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("used", "left"), [(0, None), (3, {"total": 3, "max_unit": 4, "reserved": 0})]
-)
+@pytest.mark.parametrize(("used", "left"), [(0, None), (3, {"total": 3, "max_unit": 4})])
 def test_a_gpu_that_is_gone_stays_while_it_is_used(
     tmp_path: Path, used: int, left: dict[str, int] | None
 ) -> None:
@@ -334,14 +333,85 @@ def test_what_is_kept_gives_room_for_what_is_held_and_no_more(tmp_path: Path) ->
 
 
 def test_a_host_that_shrinks_below_what_is_reserved_offers_nothing(tmp_path: Path) -> None:
-    """An operator has kept back more than there is now: that is said, and the rest reported."""
+    """An operator has kept back more than there is now: that is said, and the rest reported; it is
+    kept back still when the host has grown again."""
     tree = first_report(hosts.driver(TWO_SOCKETS, tmp_path / "large"))
     there = tree.data("cn1").inventory
     tree.update_inventory("cn1", {**there, "VCPU": {**there["VCPU"], "reserved": 20}})
     host = hosts.driver(ONE_SOCKET, tmp_path / "small")
     report(host, tree)
-    assert tree.data("cn1").inventory["VCPU"] == {"total": 8, "max_unit": 8, "reserved": 8}
+    assert tree.data("cn1").inventory["VCPU"] == {"total": 20, "max_unit": 8, "reserved": 20}
     assert host.notices == ("cn1 keeps back 20 VCPU, and has 8",)
+    report(hosts.driver(TWO_SOCKETS, tmp_path / "large"), tree)
+    assert tree.data("cn1").inventory["VCPU"] == {"total": 32, "max_unit": 32, "reserved": 20}
+    configured = hosts.driver(ONE_SOCKET, tmp_path / "small", reserved={"VCPU": 20})
+    report(configured, tree)
+    assert tree.data("cn1").inventory["VCPU"] == {"total": 8, "max_unit": 8, "reserved": 8}
+
+
+def sriov(functions: int) -> Machine:
+    """A host with a card that has so many virtual functions."""
+    card = "0000:81:00.0"
+    every = {f"0000:81:00.{number}": "8086:154c" for number in range(1, 1 + functions)}
+    return replace(ONE_SOCKET, pci={card: PCI("8086:1572", functions=every)})
+
+
+@pytest.mark.parametrize(
+    ("held", "kept_back", "shrunk"),
+    [(0, 4, (4, 2)), (3, 0, (3, 3)), (1, 2, (3, 2)), (1, 1, (2, 2))],
+)
+def test_a_card_that_shrinks_for_a_while_loses_nothing(
+    tmp_path: Path, held: int, kept_back: int, shrunk: tuple[int, int]
+) -> None:
+    """A boot script has made two of four functions by now: what is held may be written anew, what
+    is drained stays so, and no more is offered than there is."""
+    card, name = "cn1_0000:81:00.0", "CUSTOM_PCI_8086_154C"
+    tree = empty_tree()
+
+    def pass_with(functions: int) -> dict[str, int]:
+        host = hosts.driver(
+            sriov(functions),
+            tmp_path / str(functions),
+            used=lambda _: {name: held},
+            pci=[{"functions_of": "0000:81:00.0"}],
+        )
+        report(host, tree)
+        return dict(tree.data(card).inventory[name])
+
+    tree.update_inventory(card, {name: {**pass_with(4), "reserved": kept_back}})
+    now = pass_with(2)
+    assert (now["total"], now["max_unit"], now["reserved"]) == (*shrunk, kept_back)
+    assert pass_with(4) == {"total": 4, "max_unit": 4, "reserved": kept_back}
+
+
+def test_a_host_may_get_the_beginning_of_its_name_as_its_name(tmp_path: Path) -> None:
+    """Its children, which then begin like it already, are its own all the same."""
+    tree = ProviderTree()
+    tree.new_root("web_1", provider_uuid("web_1"))
+    host = hosts.driver(TWO_SOCKETS, tmp_path, model="numa")
+    host.update_provider_tree(tree, "web_1")
+    children = set(tree.get_provider_uuids("web_1"))
+    tree.rename("web_1", "web")
+    host.update_provider_tree(tree, "web")
+    assert set(tree.get_provider_uuids("web")) == children
+    assert {tree.data(one).name for one in children} == {"web", "web_NUMA0", "web_NUMA1"}
+
+
+def test_pages_that_are_counted_apart_may_be_in_use_already(tmp_path: Path) -> None:
+    """Who uses them holds memory of the host; how much of it, nobody can tell: that is said."""
+    tree = first_report(hosts.driver(FOUR_NODES, tmp_path))
+    apart = hosts.driver(
+        FOUR_NODES, tmp_path, huge_pages="providers", used=lambda _: {"MEMORY_MB": 4096}
+    )
+    report(apart, tree)
+    assert apart.notices == tuple(
+        f"cn1_PAGES_{size} offers huge pages apart from now on, while 4096 MEMORY_MB are held of "
+        f"cn1: those of them that are in huge pages are offered once more until their guests are "
+        f"gone"
+        for size in (2048, 1048576)
+    )
+    report(apart, tree)
+    assert apart.notices == ()
 
 
 def test_a_disk_that_another_provider_shares_is_not_counted(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ of these states, which each pass finds out anew from the tree alone:
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,10 +45,16 @@ from berth.compute.plan import Allocations, amounts_of
 from berth.compute.provider_tree import ProviderData, ProviderTree
 from berth.model.inventory import Inventory
 
+#: The record of what a provider does not have.
+_EMPTY: Final[Mapping[str, int]] = {"total": 0, "max_unit": 0}
+
 _NOTHING: Final[Mapping[str, Mapping[str, float]]] = {}
 
-#: Traits of devices that are the driver's, whoever gave them.
-_PHYSNET: Final = "CUSTOM_PHYSNET_"
+#: Traits of devices that are the driver's, whoever gave them: another card may be plugged in.
+_OF_DEVICES: Final = re.compile(
+    r"CUSTOM_PHYSNET_.+|(CUSTOM_)?HW_GPU_CUDA_COMPUTE_CAPABILITY_.+"
+    r"|CUSTOM_GPU_(NVIDIA|TESLA|QUADRO|GEFORCE|GRID|TITAN)_.+"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +148,11 @@ class Shaper:
         for move in planned:
             self._carry_over(move)
         self._begin()
-        self._hold_up_devices(allocations)
-        self._hold_down_reserves()
-        kept = self._kept(planned, allocations)
+        used = self._used if allocations is None else _used_in(allocations)
+        self._hold_up_devices(used)
+        self._hold_up_reserves()
+        self._tell_of_new_pages(used)
+        kept = self._kept(planned, used)
         self._place_providers()
         for name in {**self._own, **self._wanted}:
             self._tree.update_inventory(name, self._records.get(name, {}) | kept.get(name, {}))
@@ -159,7 +168,7 @@ class Shaper:
     def _follow_root(self) -> None:
         """Name the driver's providers after the root, where that has another name than before."""
         for data in map(self._tree.data, self._tree.get_provider_uuids(self._root.uuid)):
-            if OWNER_TRAIT in data.traits and not data.name.startswith(f"{self._root.name}_"):
+            if OWNER_TRAIT in data.traits and not self._is_named_here(data.name):
                 name = f"{self._root.name}_{local_name(data.name)}"
                 if local_name(data.name) and not self._tree.exists(name):
                     self._tree.rename(data.uuid, name)
@@ -167,8 +176,14 @@ class Shaper:
     def _is_own(self, data: ProviderData) -> bool:
         """A provider that was made in a pass that fell has no trait yet, but its uuid tells."""
         made_here = data.uuid == str(uuid5(UUID(self._root.uuid), data.name))
-        named_here = place_of(data.name, self._root.name) or is_device(data.name, self._root.name)
-        return bool(named_here) and (OWNER_TRAIT in data.traits or made_here)
+        return self._is_named_here(data.name) and (OWNER_TRAIT in data.traits or made_here)
+
+    def _is_named_here(self, name: str) -> bool:
+        """Whether a provider is called as the driver calls a part of the host, or a device of it.
+
+        More than that it begins like the root, as it may do where the root was called otherwise.
+        """
+        return place_of(name, self._root.name) is not None or is_device(name, self._root.name)
 
     def _possible(self, wanted: Mapping[str, Wanted]) -> Iterator[tuple[str, Wanted]]:
         """What is wanted, without the devices that somebody else reports already.
@@ -280,36 +295,62 @@ class Shaper:
                 for record, first in zip(new, values, strict=True):
                     record.setdefault(field, first)
 
-    def _hold_up_devices(self, allocations: Allocations | None) -> None:
-        """See that a device that has fewer of a class than before still has those that are held.
+    def _hold_up_devices(self, used: Used | None) -> None:
+        """See that a device that has fewer of a class than before still has those that are held,
+        and those that are kept back.
 
-        What is counted again when a boot script has run must not be over-full until then.
+        What is counted again when a boot script has run must not be over-full until then, and what
+        one consumer holds of it must stay what may be held.
         """
-        used = self._used if allocations is None else _used_in(allocations)
         for name, one in self._wanted.items():
             if one.place is not None or name not in self._own:
                 continue
             there = self._own[name]
             for resource_class, record in self._records[name].items():
-                before = there.inventory.get(resource_class, {}).get("total", 0)
-                if record["total"] < before:
-                    held = used(there.uuid).get(resource_class, 0) if used else before
-                    if held > record["total"]:
+                before = there.inventory.get(resource_class, _EMPTY)
+                if record["total"] < before["total"]:
+                    held = used(there.uuid).get(resource_class, 0) if used else before["total"]
+                    record["max_unit"] = max(record["max_unit"], min(held, before["max_unit"]))
+                    reserved = before.get("reserved", 0)
+                    if (needed := min(held + reserved, before["total"])) > record["total"]:
                         self.notices.append(
                             f"{name} has {record['total']} {resource_class}, and {held} are in use"
+                            + (f", {reserved} kept back" if reserved else "")
                         )
-                        record["total"] = held
+                        record["total"] = needed
 
-    def _hold_down_reserves(self) -> None:
-        """See that nothing keeps back more than there is: a host that has shrunk offers nothing."""
+    def _hold_up_reserves(self) -> None:
+        """See that nothing keeps back more than there is: a host that has shrunk offers nothing.
+
+        What an operator has set in the service stays as it is, and the total is held up to it: it
+        would not come back with what the host has lost.
+        """
         for name, records in self._records.items():
             there = self._own[name].inventory if name in self._own else {}
             for resource_class, record in records.items():
                 reserved = {**there.get(resource_class, {}), **record}.get("reserved", 0)
                 if reserved > record["total"]:
-                    record["reserved"] = record["total"]
                     self.notices.append(
                         f"{name} keeps back {reserved} {resource_class}, and has {record['total']}"
+                    )
+                    if "reserved" in record:
+                        record["reserved"] = record["total"]
+                    else:
+                        record["total"] = reserved
+
+    def _tell_of_new_pages(self, used: Used | None) -> None:
+        """Say that pages which are counted apart from now on may be in use already.
+
+        Whoever uses them holds memory of the host, and nobody can tell how much of it.
+        """
+        for one in self._wanted.values():
+            if one.place and one.place.pages and one.name not in self._own:
+                holding = self._own.get(one.parent or "", self._root)
+                if held := used(holding.uuid).get("MEMORY_MB", 0) if used else 0:
+                    self.notices.append(
+                        f"{one.name} offers huge pages apart from now on, while {held} MEMORY_MB "
+                        f"are held of {holding.name}: those of them that are in huge pages are "
+                        f"offered once more until their guests are gone"
                     )
 
     def _move(self, planned: _PlannedMove) -> Move:
@@ -325,12 +366,9 @@ class Shaper:
 
     # --- What is not wanted any more --------------------------------------------------------------
 
-    def _kept(
-        self, planned: Sequence[_PlannedMove], allocations: Allocations | None
-    ) -> dict[str, Records]:
+    def _kept(self, planned: Sequence[_PlannedMove], used: Used | None) -> dict[str, Records]:
         """By provider, the inventory that stays although the host does not have it."""
         moved = {(data.uuid, move.resource_class) for move in planned for data in move.sources}
-        used = self._used if allocations is None else _used_in(allocations)
         kept: dict[str, Records] = {}
         for data in self._own.values():
             for resource_class, record in data.inventory.items():
@@ -341,10 +379,12 @@ class Shaper:
                     continue
                 amount = used(data.uuid).get(resource_class, 0) if used else record["total"]
                 if amount:
-                    # Just what is held: more would be given out, less could not be written
-                    # anew with the rest of what a consumer holds.
+                    # Just what is held, and what an operator keeps back: more would be given out,
+                    # less could not be written anew with the rest of what a consumer holds.
                     total = ceil(amount / record.get("allocation_ratio", 1.0))
-                    full = {**record, "total": total, "reserved": 0} if used else record
+                    full = (
+                        {**record, "total": total + record.get("reserved", 0)} if used else record
+                    )
                     kept.setdefault(data.name, {})[resource_class] = full
                     self.notices.append(
                         f"The host has no {resource_class} for {data.name} any more; it is kept "
@@ -389,7 +429,7 @@ class Shaper:
         there = self._tree.data(one.name).traits
         mine = frozenset(self._told if one.parent is None else ())
         if one.place is None:
-            mine = frozenset(trait for trait in there if trait.startswith(_PHYSNET))
+            mine = frozenset(filter(_OF_DEVICES.fullmatch, there))
         self._tree.update_traits(one.name, (there - mine) | one.traits)
 
 
