@@ -199,6 +199,8 @@ def settle(settings: Settings) -> None:
     Workers end without closing their connections. Who closes the last one writes the write-ahead
     log back into the file, so that a stopped service's database can be copied as it lies there.
     """
+    if _sqlite_path(settings.database) is None:
+        return  # nor does a server that is silent keep the service from ending
     with contextlib.suppress(BerthError, ConfigurationError):
         db = open_store(settings)
         try:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import engines
-from tests.e2e.serving import environment
+from tests.e2e.serving import PATIENCE, environment
 from tests.engines import ENGINES, missing, report
 
 #: A test that runs on every engine, in a project that has only this plugin.
@@ -101,5 +101,6 @@ def _pytest(project: Path, *options: str, required: str = "") -> subprocess.Comp
         env=environment(project, **variables),
         capture_output=True,
         text=True,
+        timeout=PATIENCE,
         check=False,
     )

@@ -24,6 +24,7 @@ from berth.cli.agent_options import AgentSource, of_agent
 from berth.cli.agent_plan import plan
 from berth.cli.agent_sample import sample
 from berth.cli.agent_show import show
+from berth.cli.wakeup import SLEEP_S_MAX
 from berth.compute.adoption import take_over
 from berth.compute.agent import Agent, Orders, Woken
 from berth.compute.agent_config import (
@@ -161,7 +162,9 @@ class Alarm:
         while not is_over() and (left := ends - time.monotonic()) > 0:
             service_manager.tell_alive()
             with suppress(Empty):
-                self._knocks.get(timeout=min(left, service_manager.alive_every_s() or left))
+                self._knocks.get(
+                    timeout=min(left, SLEEP_S_MAX, service_manager.alive_every_s() or left)
+                )
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self._stops = True

@@ -4,7 +4,13 @@
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
+from typing import Final
+
+#: For how long it is slept at a time: a signal that comes after Python has looked for signals, and
+#: before the kernel sleeps, wakes nobody, and its handler waits for the next look.
+SLEEP_S_MAX: Final = 1.0
 
 
 class Wakeup(threading.Event):
@@ -45,8 +51,6 @@ class Wakeup(threading.Event):
             left = None if ends is None else ends - time.monotonic()
             if left is not None and left <= 0:
                 break
-            try:
-                self._knocks.get(timeout=left)
-            except Empty:
-                break
+            with suppress(Empty):
+                self._knocks.get(timeout=SLEEP_S_MAX if left is None else min(left, SLEEP_S_MAX))
         return self.is_set()

@@ -51,6 +51,8 @@ class Write:
         self._is_settled = False
         self._turn = threading.Lock()
         self._turn.acquire()
+        #: It is its turn to lead, from the moment at which that was decided.
+        self.is_heir = False
 
     @property
     def kind(self) -> object:
@@ -114,13 +116,18 @@ class GroupCommit:
 
     def settle(self, write: Write) -> None:
         """Return once the outcome of a write is known."""
-        with self._lock:
-            self._waiting.append(write)
-            leads, self._is_led = not self._is_led, True
-        if not leads:
-            write.wait()
-        if not write.is_settled:
-            self._lead()
+        try:
+            with self._lock:
+                self._waiting.append(write)
+                write.is_heir, self._is_led = not self._is_led, True
+            if not write.is_heir:
+                write.wait()
+            if not write.is_settled:
+                self._lead()
+        except BaseException:
+            # A signal's: who waits is gone, and nobody else would lead.
+            self._abandon(write)
+            raise
         assert write.is_settled, "whoever leads takes the oldest, and that is its own"
 
     def _lead(self) -> None:
@@ -139,12 +146,25 @@ class GroupCommit:
                     write.fail(error)
         finally:
             with self._lock:
-                heir = self._waiting[0] if self._waiting else None
-                self._is_led = heir is not None
-            if heir is not None:
-                heir.wake()
+                self._hand_over()
             for write in group[1:]:
                 write.wake()
+
+    def _abandon(self, write: Write) -> None:
+        """Let go of a write whose thread does not wait for it any more; if somebody has taken it,
+        it takes place all the same."""
+        with self._lock:
+            if write in self._waiting:
+                self._waiting.remove(write)
+                if write.is_heir:
+                    self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Let the oldest that waits lead, if there is one. Needs the lock."""
+        self._is_led = bool(self._waiting)
+        if self._waiting:
+            self._waiting[0].is_heir = True
+            self._waiting[0].wake()
 
     def _taken(self) -> list[Write]:
         """Those that share the next transaction with the oldest, in the order in which they came.

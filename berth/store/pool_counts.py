@@ -25,7 +25,8 @@ class PoolCounts:
         self.open = 0
         self.in_use = 0
         self._tell = tell
-        self._lock = threading.Lock()
+        # One that is abandoned may be collected, and so come back, in the middle of a change.
+        self._lock = threading.RLock()
         for name, open_, in_use in (
             ("connect", 1, 0),
             ("checkout", 0, 1),
@@ -37,7 +38,7 @@ class PoolCounts:
 
     def forget(self) -> None:
         """In a forked child: the parent's connections are not its own."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.open = self.in_use = 0
 
     def _listener(self, open_: int, in_use: int) -> Callable[..., None]:

@@ -14,10 +14,12 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 from bench.server import RunningServer
 from berth.config import load
 from berth.deploy import load_application
-from tests.e2e.serving import configured
+from tests.e2e.serving import PATIENCE, configured
 
 
 class _Quiet(WSGIRequestHandler):
+    timeout = PATIENCE  # one that connects and is silent would hold all others up
+
     def log_message(self, format: str, *arguments: object) -> None:
         """Say nothing."""
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.candidates.examples import Example, ask, assert_recorded, recorded_examples
 from tests.client import Client
+from tests.e2e.serving import PATIENCE
 from tests.world_over_http import built_over_http
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ def remote(server_app: WSGIApplication) -> Iterator[Client]:
     """A client of the application behind a free port of the loopback interface."""
 
     class Quiet(WSGIRequestHandler):
+        timeout = PATIENCE  # one that connects and is silent would hold all others up
+
         def log_message(self, format: str, *args: Any) -> None:
             """Say nothing: the test says what went wrong."""
 

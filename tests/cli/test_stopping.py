@@ -9,13 +9,14 @@ import socket
 import subprocess
 import sys
 import threading
+from queue import Empty
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from berth.cli import connections, lifeline, workers
-from berth.cli.wakeup import Wakeup
+from berth.cli.wakeup import SLEEP_S_MAX, Wakeup
 from tests.e2e.serving import PATIENCE
 
 #: Granian asks each worker once when all have ended.
@@ -116,6 +117,25 @@ def test_a_signal_at_any_moment_wakes_who_waits_for_workers() -> None:
     command = [sys.executable, "-c", SIGNALLED, str(LINES)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stdout.split() == ["True"] * LINES
+
+
+def test_a_signal_that_the_kernel_did_not_tell_of_is_heard_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that comes just before a thread sleeps does not wake it: its handler waits for Python to
+    look, and so the thread must not sleep for ever."""
+    slept: list[float | None] = []
+    wakeup = Wakeup(lambda: len(slept) == 3)
+
+    class Asleep:
+        def get(self, timeout: float | None = None) -> None:
+            """Nobody knocks."""
+            slept.append(timeout)
+            raise Empty
+
+    monkeypatch.setattr(wakeup, "_knocks", Asleep())
+    assert wakeup.wait()
+    assert slept == [SLEEP_S_MAX] * 3
 
 
 def test_what_there_is_to_do_is_not_forgotten_with_the_event() -> None:

@@ -17,6 +17,9 @@ from tests.copying.conftest import Opener
 from tests.copying.contents import RATIOS, contents, fill, single_precision, whole_seconds
 from tests.store.fleet import add_provider, claim, holding, provider
 
+# One of the processes that share the tests starts the servers for all of it.
+pytestmark = pytest.mark.xdist_group("copies")
+
 ENGINES = ("sqlite", "postgresql", "mariadb")
 
 

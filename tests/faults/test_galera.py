@@ -28,6 +28,8 @@ LOSSES = {
     "paused": Loss(GaleraNode.pause, GaleraNode.resume),
 }
 
+# The servers of this module are started once, by one of the processes that share the tests.
+pytestmark = pytest.mark.xdist_group("cluster with services")
 
 #: Seconds after which a service gives up a node that does not answer.
 SILENCE_S = 3

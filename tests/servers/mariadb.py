@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pymysql
 
+from tests.e2e.serving import PATIENCE
 from tests.servers.binaries import program
 from tests.servers.process import Command, account_for, run_tool
 from tests.servers.server import PASSWORD, USER, Server, name_in, new_name
@@ -112,7 +113,11 @@ class MariaDB(Server):
         """Run statements as the server's administrator, over its socket; the last one's rows."""
         with (
             pymysql.connect(
-                unix_socket=str(self.socket), user=_system_user(), autocommit=True
+                unix_socket=str(self.socket),
+                user=_system_user(),
+                autocommit=True,
+                read_timeout=PATIENCE,
+                write_timeout=PATIENCE,
             ) as connection,
             connection.cursor() as cursor,
         ):

@@ -11,6 +11,7 @@ from typing import LiteralString
 import psycopg
 from psycopg import sql
 
+from tests.e2e.serving import PATIENCE
 from tests.servers.binaries import program
 from tests.servers.process import Command, account_for, run_tool
 from tests.servers.server import PASSWORD, USER, Server, name_in, new_name
@@ -106,5 +107,7 @@ class PostgreSQL(Server):
             user=_ADMINISTRATOR,
             dbname="postgres",
             autocommit=True,
+            connect_timeout=round(PATIENCE),
+            options=f"-c statement_timeout={PATIENCE:.0f}s",
         ) as connection:
             connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))

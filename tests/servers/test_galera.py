@@ -13,6 +13,9 @@ from tests.engines import need
 from tests.servers.galera import Galera
 from tests.servers.statements import run
 
+# The servers of this module are started once, by one of the processes that share the tests.
+pytestmark = pytest.mark.xdist_group("cluster of its own")
+
 #: A read that sees every commit that any node has acknowledged before.
 _CAUSAL = "SET SESSION wsrep_sync_wait = 1"
 

@@ -15,11 +15,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from tests.e2e.serving import wait_until
+from tests.e2e.serving import PATIENCE, wait_until
 from tests.engines import need
 from tests.servers.family import family_of, is_alive
 from tests.servers.server import PASSWORD, Server
 from tests.servers.statements import connected, run
+
+# The servers of this module are started once, by one of the processes that share the tests.
+pytestmark = pytest.mark.xdist_group("servers of their own")
 
 #: Starts a server, says which process and directory are its own, and waits to be killed.
 _STARTER = """
@@ -95,17 +98,23 @@ def test_a_frozen_server_answers_when_it_thaws(server: Server, url: str) -> None
     with connected(url) as client, ThreadPoolExecutor() as threads:
         client.exec_driver_sql("INSERT INTO kept VALUES (2)")
         server.pause()
-        for process in family_of(server.process_id):
-            wait_until(partial(is_stopped, process), f"process {process} to stop")
-        done = threads.submit(client.commit)
-        server.resume()
-        done.result()
+        try:
+            for process in family_of(server.process_id):
+                wait_until(partial(is_at_rest, process), f"process {process} to stop")
+            done = threads.submit(client.commit)
+        finally:
+            server.resume()
+        done.result(PATIENCE)
     assert numbers(url) == [1, 2]
 
 
-def is_stopped(process: int) -> bool:
-    """Whether the kernel shows a process as stopped."""
-    return "\nState:\tT" in Path(f"/proc/{process}/status").read_text()
+def is_at_rest(process: int) -> bool:
+    """Whether a process is stopped, or has ended meanwhile."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return "\nState:\tT" in status or "\nState:\tZ" in status
 
 
 def test_the_password_is_checked(server: Server, url: str) -> None:

@@ -341,6 +341,39 @@ def test_who_comes_while_the_lock_is_waited_for_shares_the_commit(
     assert sent_of(sent, "BEGIN IMMEDIATE") == 1
 
 
+@pytest.mark.parametrize("has_waited", [False, True])
+def test_who_is_interrupted_while_waiting_keeps_nobody_waiting(has_waited: bool) -> None:
+    """Ctrl-C in a thread that waits for its turn, or whose turn has just come."""
+    entered, may_go = Event(), Event()
+
+    class Interrupted(Write):
+        def wait(self) -> None:
+            """Until it is interrupted."""
+            if has_waited:
+                super().wait()
+            raise KeyboardInterrupt
+
+    def settle(take: Callable[[], list[Write]]) -> None:
+        writes = take()
+        entered.set()
+        assert may_go.wait(TIMEOUT)
+        for write in writes:
+            write.succeed(None)
+
+    queue = GroupCommit(settle)
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(queue.settle, Write(lambda tx: None))
+        assert entered.wait(TIMEOUT)
+        second = pool.submit(queue.settle, Interrupted(lambda tx: None))
+        wait_until(lambda: second.done() or len(queue._waiting) == 1, "the second to wait")
+        third = pool.submit(queue.settle, Write(lambda tx: None))
+        wait_until(lambda: len(queue._waiting) == 1 + has_waited, "the third to wait")
+        may_go.set()
+        assert isinstance(second.exception(TIMEOUT), KeyboardInterrupt)
+        assert (first.result(TIMEOUT), third.result(TIMEOUT)) == (None, None)
+    queue.settle(Write(lambda tx: None))
+
+
 def test_a_fault_of_the_leader_reaches_everybody() -> None:
     """Nobody waits for ever, and the next write is led by somebody."""
     faults = [BerthError("broken")]
