@@ -10,12 +10,12 @@ without moving a generation, so everything is read again from time to time.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
-from typing import Any, Final
+from typing import Final
 
 from berth.compute.errors import NotThere
-from berth.compute.plan import Allocations, Amounts, amounts_of
+from berth.compute.plan import Allocations
 from berth.compute.provider_tree import (
     SHARING_TRAIT,
     ProviderData,
@@ -26,9 +26,6 @@ from berth.compute.service import Listed, Service, named_path, provider_path
 
 #: Aggregates that are asked for with one request.
 _AGGREGATES_MAX: Final = 200
-
-#: Seconds after which all consumers of a tree are asked for again.
-_HELD_S: Final = 30.0
 
 #: How often a tree is listed anew where providers vanish while it is read.
 _LISTINGS_MAX: Final = 5
@@ -51,8 +48,6 @@ class TreeReader:
         self._read_at: dict[str, float] = {}
         #: What the consumers of each held when that was last asked for.
         self._held: dict[str, Allocations] = {}
-        #: Since when the oldest of that has been known.
-        self._held_since: dict[str, float] = {}
         #: When each sharing provider was last read.
         self._shared_at: dict[str, float] = {}
         #: Providers to be read again, whatever their generation.
@@ -101,7 +96,6 @@ class TreeReader:
         self._trees.clear()
         self._read_at.clear()
         self._held.clear()
-        self._held_since.clear()
         self._shared_at.clear()
         self._unsure.clear()
 
@@ -126,37 +120,17 @@ class TreeReader:
     def allocations_of(self, tree: ProviderSubTree) -> Allocations:
         """Everything that the consumers of a tree hold, wherever; a copy of what is kept.
 
-        Of a consumer who has not changed since a moment ago, nothing is asked again: while others
-        claim, a reshape has only the time between two claims. One who went and came again has the
-        generation that he had, so that what he holds of the tree counts too, and what he holds
-        elsewhere is not known for long.
+        Every consumer is asked for each time: one who went and came again may have the generation
+        and the amounts that he had here, hold something else elsewhere, and lose that to a reshape.
         """
         root = tree.scope_rp_uuid
-        own = dict.fromkeys(tree.get_provider_uuids(root))
-        generations: dict[str, int] = {}
-        amounts: dict[str, Amounts] = {}
-        for uuid in own:
-            listed = self._service.get(provider_path(uuid, "allocations"))["allocations"]
-            for consumer, part in listed.items():
-                generations[consumer] = part["consumer_generation"]
-                found = amounts_of({"allocations": {uuid: part}})
-                amounts.setdefault(consumer, {}).update(found)
-        now = self._clock()
-        if now - self._held_since.get(root, -inf) >= _HELD_S:
-            self._held.pop(root, None)
-            self._held_since[root] = now
-        known = self._held.get(root, {})
-        held = {}
-        for consumer, generation in generations.items():
-            body = known.get(consumer)
-            if (
-                body is None
-                or body["consumer_generation"] != generation
-                or _of_providers(own, body) != amounts[consumer]
-            ):
-                body = self._service.get(named_path("/allocations", consumer))
-            if body["allocations"]:
-                held[consumer] = body
+        consumers: dict[str, None] = {}
+        for uuid in tree.get_provider_uuids(root):
+            consumers |= dict.fromkeys(
+                self._service.get(provider_path(uuid, "allocations"))["allocations"]
+            )
+        asked = {one: self._service.get(named_path("/allocations", one)) for one in consumers}
+        held = {one: body for one, body in asked.items() if body["allocations"]}
         self._held[root] = held
         return copy.deepcopy(held)
 
@@ -255,11 +229,6 @@ class TreeReader:
                 if provider["uuid"] not in seen:
                     seen.add(provider["uuid"])
                     yield provider
-
-
-def _of_providers(providers: Container[str], body: Mapping[str, Any]) -> Amounts:
-    """What a consumer holds of some providers."""
-    return {key: amount for key, amount in amounts_of(body).items() if key[0] in providers}
 
 
 def _put(tree: ProviderTree, data: ProviderData) -> None:
