@@ -161,10 +161,19 @@ class TreeReader:
         for provider in self._sharing_with(tree):
             tree.new_root(provider["name"], provider["uuid"], provider["generation"])
             self._fill_shared(tree, provider, known)
+        self._forget_others_with(listed, root)
         self._trees[root] = tree
         if is_old:
             self._read_at[root] = now
         return tree
+
+    def _forget_others_with(self, listed: Iterable[Listed], root: str) -> None:
+        """A provider stands in one tree; where it stood before somebody moved it, it is no more."""
+        own = {provider["uuid"] for provider in listed}
+        for other, tree in list(self._trees.items()):
+            if other != root and not own.isdisjoint(tree.get_provider_uuids(other)):
+                for kept in self._trees, self._read_at, self._held:
+                    kept.pop(other, None)
 
     def _keep_new(self, root: Listed) -> ProviderSubTree:
         """The tree of a root that was made just now: nobody has given it anything yet."""

@@ -11,6 +11,7 @@ import pytest
 from berth.compute.errors import NotThere, Refused
 from berth.compute.provider_tree import ProviderTree
 from berth.compute.report_client import ReportClient
+from berth.compute.service import MOVING_VERSION, provider_path
 from tests.compute.hosts import gpu_host, node, tracker
 from tests.compute.stage import Stage, consumer_uuid, drawn
 from tests.worlds import provider_uuid
@@ -131,3 +132,17 @@ def test_two_trees_may_be_read_side_by_side(stage: Stage) -> None:
     with pytest.raises(ValueError, match="No such provider cn9"):
         client.get_allocations_for_provider_tree(None, Slow("cn9"))
     assert list(client.get_allocations_for_provider_tree(None, "cn1")) == [consumer_uuid("i1")]
+
+
+@pytest.mark.parametrize("parents", [["rack1"], ["rack1", None]])
+def test_a_host_that_was_moved_takes_its_shape(stage: Stage, parents: list[str | None]) -> None:
+    """Into a rack, and out of it again, while its agent runs."""
+    stage.show("cn1  VCPU=16  VGPU=8\nrack1\ni1: cn1 VCPU=2 VGPU=1")
+    client = ReportClient(stage.transport)
+    for parent in parents:
+        client.get_provider_tree_and_ensure_root(None, provider_uuid("cn1"))
+        client.get_allocations_for_provider_tree(None, "cn1")
+        moved = {"name": "cn1", "parent_provider_uuid": parent and provider_uuid(parent)}
+        client.service.put(provider_path(provider_uuid("cn1")), moved, version=MOVING_VERSION)
+    tracker(client, gpu_host(i1={"84": 1})).report(node(), startup=True)
+    assert "i1: cn1 VCPU=2, cn1_pci_84 VGPU=1" in stage.picture()
