@@ -48,8 +48,8 @@ class TreeReader:
         self._read_at: dict[str, float] = {}
         #: What the consumers of each held when that was last asked for.
         self._held: dict[str, Allocations] = {}
-        #: When each sharing provider was last read.
-        self._shared_at: dict[str, float] = {}
+        #: When each sharing provider was last read for a tree: by its root and the provider.
+        self._shared_at: dict[tuple[str, str], float] = {}
         #: Providers to be read again, whatever their generation.
         self._unsure: set[str] = set()
 
@@ -195,17 +195,18 @@ class TreeReader:
         self._unsure.discard(uuid)
 
     def _fill_shared(
-        self, tree: ProviderTree, provider: Listed, known: ProviderTree | None
+        self, tree: ProviderSubTree, provider: Listed, known: ProviderTree | None
     ) -> None:
         """As `_fill`, but what was known a while ago will do."""
         uuid = provider["uuid"]
+        key = tree.scope_rp_uuid, uuid
         is_known = known is not None and known.exists(uuid) and uuid not in self._unsure
         now = self._clock()
-        if known is not None and is_known and now - self._shared_at.get(uuid, -inf) < _SHARED_S:
+        if known is not None and is_known and now - self._shared_at.get(key, -inf) < _SHARED_S:
             _put(tree, known.data(uuid))
             return
         self._fill(tree, provider, known)
-        self._shared_at[uuid] = now
+        self._shared_at[key] = now
 
     def _read(self, data: ProviderData) -> ProviderData:
         """A provider's inventory, aggregates and traits.

@@ -146,3 +146,26 @@ def test_a_host_that_was_moved_takes_its_shape(stage: Stage, parents: list[str |
         client.service.put(provider_path(provider_uuid("cn1")), moved, version=MOVING_VERSION)
     tracker(client, gpu_host(i1={"84": 1})).report(node(), startup=True)
     assert "i1: cn1 VCPU=2, cn1_pci_84 VGPU=1" in stage.picture()
+
+
+def test_every_node_of_a_process_learns_what_is_shared(stage: Stage) -> None:
+    """Each after five minutes, and not the first of them alone."""
+    stage.show("nfs  MISC_SHARES_VIA_AGGREGATE  @A\ncn1  VCPU=4  @A\ncn2  VCPU=4  @A")
+    now = [0.0]
+    client = ReportClient(stage.transport, clock=lambda: now[0])
+
+    def know_the_disk() -> list[bool]:
+        trees = [
+            client.get_provider_tree_and_ensure_root(None, provider_uuid(name))
+            for name in ("cn1", "cn2")
+        ]
+        return [tree.has_sharing_provider("DISK_GB") for tree in trees]
+
+    assert know_the_disk() == [False, False]
+    ReportClient(stage.transport).set_inventory_for_provider(
+        None, provider_uuid("nfs"), {"DISK_GB": {"total": 100}}
+    )
+    now[0] = 60.0
+    assert know_the_disk() == [False, False]
+    now[0] = 300.0
+    assert know_the_disk() == [True, True]
