@@ -52,6 +52,8 @@ class TreeReader:
         self._shared_at: dict[tuple[str, str], float] = {}
         #: Providers to be read again, whatever their generation.
         self._unsure: set[str] = set()
+        #: Roots of trees that may have changed since they were read.
+        self._outdated: set[str] = set()
 
     # --- What is known ----------------------------------------------------------------------------
 
@@ -71,11 +73,20 @@ class TreeReader:
         Raises:
             ValueError: it is in none that was read.
         """
-        # A copy: another thread may be reading a tree that was not known.
-        for root, tree in list(self._trees.items()):
-            if tree.exists(name_or_uuid) and tree.get_root_uuid(name_or_uuid) == root:
-                return tree
-        raise ValueError(f"No such provider {name_or_uuid} in a tree that was read")
+        tree = self._find_tree_with(name_or_uuid)
+        if tree is None:
+            raise ValueError(f"No such provider {name_or_uuid} in a tree that was read")
+        return tree
+
+    def find_fresh_tree_with(self, name_or_uuid: str) -> ProviderSubTree | None:
+        """The tree that a provider stands in, unless it should be looked at before it is edited."""
+        tree = self._find_tree_with(name_or_uuid)
+        if tree is None:
+            return None
+        root = tree.scope_rp_uuid
+        is_sure = self._unsure.isdisjoint(tree.get_provider_uuids(root))
+        is_fresh = is_sure and root not in self._outdated and not self._is_old(root)
+        return tree if is_fresh else None
 
     def name_of(self, uuid: str) -> str | None:
         """A provider's name, where it was read."""
@@ -91,6 +102,10 @@ class TreeReader:
         """Read providers again when their tree is next looked at."""
         self._unsure.update(uuids)
 
+    def outdate(self, root: str) -> None:
+        """Note that a tree may have changed; the next look tells what has."""
+        self._outdated.add(root)
+
     def forget(self) -> None:
         """Forget everything."""
         self._trees.clear()
@@ -98,6 +113,7 @@ class TreeReader:
         self._held.clear()
         self._shared_at.clear()
         self._unsure.clear()
+        self._outdated.clear()
 
     # --- Asking the service -----------------------------------------------------------------------
 
@@ -136,6 +152,13 @@ class TreeReader:
 
     # --- Inside -----------------------------------------------------------------------------------
 
+    def _find_tree_with(self, name_or_uuid: str) -> ProviderSubTree | None:
+        # A copy: another thread may be reading a tree that was not known.
+        for root, tree in list(self._trees.items()):
+            if tree.exists(name_or_uuid) and tree.get_root_uuid(name_or_uuid) == root:
+                return tree
+        return None
+
     def _look_at_once(self, uuid: str, make: Callable[[], tuple[Listed, bool]]) -> ProviderSubTree:
         listed = self._service.list_providers(in_tree=uuid)
         if not listed:
@@ -152,7 +175,7 @@ class TreeReader:
                 )
         root = next(one["uuid"] for one in listed if one.get("parent_provider_uuid") is None)
         now = self._clock()
-        is_old = now - self._read_at.get(root, now - self._refresh_s) >= self._refresh_s
+        is_old = self._is_old(root)
         known = None if is_old else self._trees.get(root)
         tree = ProviderSubTree(root)
         tree.populate_from_iterable(listed)
@@ -163,9 +186,14 @@ class TreeReader:
             self._fill_shared(tree, provider, known)
         self._forget_others_with(listed, root)
         self._trees[root] = tree
+        self._outdated.discard(root)
         if is_old:
             self._read_at[root] = now
         return tree
+
+    def _is_old(self, root: str) -> bool:
+        """Whether a tree has to be read as a whole."""
+        return self._clock() - self._read_at.get(root, -inf) >= self._refresh_s
 
     def _forget_others_with(self, listed: Iterable[Listed], root: str) -> None:
         """A provider stands in one tree; where it stood before somebody moved it, it is no more."""
