@@ -4,7 +4,7 @@
 A service accepts inventory below what is used of it, and from then on nothing more fits there. That
 is looked at where an inventory has become smaller, where the use of one that was too small has
 changed, and else once an hour: one provider in a pass that asked little, and all of them in one
-that asked more anyway. So an idle pass costs one request more at most, and a start nothing more.
+that asked more anyway. So an idle pass stays at two requests, and a start costs nothing more.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOG = logging.getLogger(__name__)
 #: Seconds after which the use of a provider is looked at again, whatever has happened.
 _LOOK_S: Final = 3600.0
 
-#: Requests of an idle pass: for its tree, and for those that share with its aggregates.
+#: Requests that an idle pass may cost.
 _IDLE_MAX: Final = 2
 
 
@@ -98,9 +98,9 @@ class TreeWatch:
         self._look_at(urgent, seen)
         since = self._clock() - _LOOK_S
         due = [data for data in found if data.inventory and seen[data.uuid].looked_at <= since]
-        if not is_first:
-            is_idle = sent <= _IDLE_MAX and not urgent
-            self._look_at(due[:1] if is_idle else due, seen)
+        is_idle = is_first or sent + len(urgent) <= _IDLE_MAX
+        spare = 0 if is_first else max(_IDLE_MAX - sent - len(urgent), 0)
+        self._look_at(due[:spare] if is_idle else due, seen)
         self._requests_before = self._client.service.requests.total()
         over_full = tuple(one for provider in seen.values() for one in provider.over_full)
         _tell(over_full, [one for provider in before.values() for one in provider.over_full])

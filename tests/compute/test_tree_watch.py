@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is over-full is known soon, and costs an idle pass one request more at most."""
+"""Who is over-full is known soon, and costs an idle pass two requests at most."""
 
 from __future__ import annotations
 
@@ -98,13 +98,3 @@ def test_what_was_too_full_before_is_found_in_idle_passes(stage: Stage) -> None:
     assert [watched.passes()[1] for _ in range(3)] == [2, 1, 1]
     watched.now = 3600.0
     assert [watched.passes()[1] for _ in range(3)] == [2, 2, 1]
-
-
-def test_a_host_in_an_aggregate_is_looked_at_as_soon(stage: Stage) -> None:
-    """Its idle passes are two requests by themselves, and three where one provider is looked at."""
-    stage.show(HOST.replace("VCPU=8", "VCPU=8  @A"))
-    Watched(stage, Host(4)).passes(startup=True)
-    watched = Watched(stage, Host(4))
-    watched.passes(startup=True)
-    assert watched.passes() == (TreeView(3, 1, TOO_FULL), 3)
-    assert [watched.passes()[1] for _ in range(3)] == [3, 2, 2]
