@@ -11,7 +11,8 @@ import click
 from berth.cli.tree_drawing import draw_tree, tree_as_json
 from berth.compute.agent_config import DEFAULT_PATH, read_agent_config
 from berth.compute.plan import make_plan
-from berth.compute.provider_tree import ProviderSubTree, ProviderTree
+from berth.compute.provider_tree import ProviderTree
+from berth.compute.tracker import tree_of_new
 
 
 @click.command()
@@ -37,9 +38,7 @@ def show(path: Path | None, driver: str | None, as_json: bool) -> None:
     knows = found.make_driver(lambda uuid: {}, to_look_only=True)
     nodes: list[list[dict[str, Any]]] = []
     for node in found.nodes(to_look_only=True):
-        tree = ProviderSubTree(node.uuid)
-        tree.new_root(node.name, node.uuid)
-        knows.update_provider_tree(tree, node.name)
+        tree = tree_of_new(knows, node)
         # What could not be sent is told here too.
         make_plan(ProviderTree(), tree, node.uuid)
         if as_json:

@@ -10,12 +10,12 @@ without moving a generation, so everything is read again from time to time.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
-from typing import Any, Final
+from typing import Final
 
 from berth.compute.errors import NotThere
-from berth.compute.plan import Allocations, Amounts, amounts_of
+from berth.compute.plan import Allocations
 from berth.compute.provider_tree import (
     SHARING_TRAIT,
     ProviderData,
@@ -26,9 +26,6 @@ from berth.compute.service import Listed, Service, named_path, provider_path
 
 #: Aggregates that are asked for with one request.
 _AGGREGATES_MAX: Final = 200
-
-#: Seconds after which all consumers of a tree are asked for again.
-_HELD_S: Final = 30.0
 
 #: How often a tree is listed anew where providers vanish while it is read.
 _LISTINGS_MAX: Final = 5
@@ -51,12 +48,12 @@ class TreeReader:
         self._read_at: dict[str, float] = {}
         #: What the consumers of each held when that was last asked for.
         self._held: dict[str, Allocations] = {}
-        #: Since when the oldest of that has been known.
-        self._held_since: dict[str, float] = {}
-        #: When each sharing provider was last read.
-        self._shared_at: dict[str, float] = {}
+        #: When each sharing provider was last read for a tree: by its root and the provider.
+        self._shared_at: dict[tuple[str, str], float] = {}
         #: Providers to be read again, whatever their generation.
         self._unsure: set[str] = set()
+        #: Roots of trees that may have changed since they were read.
+        self._outdated: set[str] = set()
 
     # --- What is known ----------------------------------------------------------------------------
 
@@ -76,11 +73,20 @@ class TreeReader:
         Raises:
             ValueError: it is in none that was read.
         """
-        # A copy: another thread may be reading a tree that was not known.
-        for root, tree in list(self._trees.items()):
-            if tree.exists(name_or_uuid) and tree.get_root_uuid(name_or_uuid) == root:
-                return tree
-        raise ValueError(f"No such provider {name_or_uuid} in a tree that was read")
+        tree = self._find_tree_with(name_or_uuid)
+        if tree is None:
+            raise ValueError(f"No such provider {name_or_uuid} in a tree that was read")
+        return tree
+
+    def find_fresh_tree_with(self, name_or_uuid: str) -> ProviderSubTree | None:
+        """The tree that a provider stands in, unless it should be looked at before it is edited."""
+        tree = self._find_tree_with(name_or_uuid)
+        if tree is None:
+            return None
+        root = tree.scope_rp_uuid
+        is_sure = self._unsure.isdisjoint(tree.get_provider_uuids(root))
+        is_fresh = is_sure and root not in self._outdated and not self._is_old(root)
+        return tree if is_fresh else None
 
     def name_of(self, uuid: str) -> str | None:
         """A provider's name, where it was read."""
@@ -96,14 +102,18 @@ class TreeReader:
         """Read providers again when their tree is next looked at."""
         self._unsure.update(uuids)
 
+    def outdate(self, root: str) -> None:
+        """Note that a tree may have changed; the next look tells what has."""
+        self._outdated.add(root)
+
     def forget(self) -> None:
         """Forget everything."""
         self._trees.clear()
         self._read_at.clear()
         self._held.clear()
-        self._held_since.clear()
         self._shared_at.clear()
         self._unsure.clear()
+        self._outdated.clear()
 
     # --- Asking the service -----------------------------------------------------------------------
 
@@ -126,41 +136,28 @@ class TreeReader:
     def allocations_of(self, tree: ProviderSubTree) -> Allocations:
         """Everything that the consumers of a tree hold, wherever; a copy of what is kept.
 
-        Of a consumer who has not changed since a moment ago, nothing is asked again: while others
-        claim, a reshape has only the time between two claims. One who went and came again has the
-        generation that he had, so that what he holds of the tree counts too, and what he holds
-        elsewhere is not known for long.
+        Every consumer is asked for each time: one who went and came again may have the generation
+        and the amounts that he had here, hold something else elsewhere, and lose that to a reshape.
         """
         root = tree.scope_rp_uuid
-        own = dict.fromkeys(tree.get_provider_uuids(root))
-        generations: dict[str, int] = {}
-        amounts: dict[str, Amounts] = {}
-        for uuid in own:
-            listed = self._service.get(provider_path(uuid, "allocations"))["allocations"]
-            for consumer, part in listed.items():
-                generations[consumer] = part["consumer_generation"]
-                found = amounts_of({"allocations": {uuid: part}})
-                amounts.setdefault(consumer, {}).update(found)
-        now = self._clock()
-        if now - self._held_since.get(root, -inf) >= _HELD_S:
-            self._held.pop(root, None)
-            self._held_since[root] = now
-        known = self._held.get(root, {})
-        held = {}
-        for consumer, generation in generations.items():
-            body = known.get(consumer)
-            if (
-                body is None
-                or body["consumer_generation"] != generation
-                or _of_providers(own, body) != amounts[consumer]
-            ):
-                body = self._service.get(named_path("/allocations", consumer))
-            if body["allocations"]:
-                held[consumer] = body
+        consumers: dict[str, None] = {}
+        for uuid in tree.get_provider_uuids(root):
+            consumers |= dict.fromkeys(
+                self._service.get(provider_path(uuid, "allocations"))["allocations"]
+            )
+        asked = {one: self._service.get(named_path("/allocations", one)) for one in consumers}
+        held = {one: body for one, body in asked.items() if body["allocations"]}
         self._held[root] = held
         return copy.deepcopy(held)
 
     # --- Inside -----------------------------------------------------------------------------------
+
+    def _find_tree_with(self, name_or_uuid: str) -> ProviderSubTree | None:
+        # A copy: another thread may be reading a tree that was not known.
+        for root, tree in list(self._trees.items()):
+            if tree.exists(name_or_uuid) and tree.get_root_uuid(name_or_uuid) == root:
+                return tree
+        return None
 
     def _look_at_once(self, uuid: str, make: Callable[[], tuple[Listed, bool]]) -> ProviderSubTree:
         listed = self._service.list_providers(in_tree=uuid)
@@ -178,7 +175,7 @@ class TreeReader:
                 )
         root = next(one["uuid"] for one in listed if one.get("parent_provider_uuid") is None)
         now = self._clock()
-        is_old = now - self._read_at.get(root, now - self._refresh_s) >= self._refresh_s
+        is_old = self._is_old(root)
         known = None if is_old else self._trees.get(root)
         tree = ProviderSubTree(root)
         tree.populate_from_iterable(listed)
@@ -187,10 +184,24 @@ class TreeReader:
         for provider in self._sharing_with(tree):
             tree.new_root(provider["name"], provider["uuid"], provider["generation"])
             self._fill_shared(tree, provider, known)
+        self._forget_others_with(listed, root)
         self._trees[root] = tree
+        self._outdated.discard(root)
         if is_old:
             self._read_at[root] = now
         return tree
+
+    def _is_old(self, root: str) -> bool:
+        """Whether a tree has to be read as a whole."""
+        return self._clock() - self._read_at.get(root, -inf) >= self._refresh_s
+
+    def _forget_others_with(self, listed: Iterable[Listed], root: str) -> None:
+        """A provider stands in one tree; where it stood before somebody moved it, it is no more."""
+        own = {provider["uuid"] for provider in listed}
+        for other, tree in list(self._trees.items()):
+            if other != root and not own.isdisjoint(tree.get_provider_uuids(other)):
+                for kept in self._trees, self._read_at, self._held:
+                    kept.pop(other, None)
 
     def _keep_new(self, root: Listed) -> ProviderSubTree:
         """The tree of a root that was made just now: nobody has given it anything yet."""
@@ -212,17 +223,18 @@ class TreeReader:
         self._unsure.discard(uuid)
 
     def _fill_shared(
-        self, tree: ProviderTree, provider: Listed, known: ProviderTree | None
+        self, tree: ProviderSubTree, provider: Listed, known: ProviderTree | None
     ) -> None:
         """As `_fill`, but what was known a while ago will do."""
         uuid = provider["uuid"]
+        key = tree.scope_rp_uuid, uuid
         is_known = known is not None and known.exists(uuid) and uuid not in self._unsure
         now = self._clock()
-        if known is not None and is_known and now - self._shared_at.get(uuid, -inf) < _SHARED_S:
+        if known is not None and is_known and now - self._shared_at.get(key, -inf) < _SHARED_S:
             _put(tree, known.data(uuid))
             return
         self._fill(tree, provider, known)
-        self._shared_at[uuid] = now
+        self._shared_at[key] = now
 
     def _read(self, data: ProviderData) -> ProviderData:
         """A provider's inventory, aggregates and traits.
@@ -255,11 +267,6 @@ class TreeReader:
                 if provider["uuid"] not in seen:
                     seen.add(provider["uuid"])
                     yield provider
-
-
-def _of_providers(providers: Container[str], body: Mapping[str, Any]) -> Amounts:
-    """What a consumer holds of some providers."""
-    return {key: amount for key, amount in amounts_of(body).items() if key[0] in providers}
 
 
 def _put(tree: ProviderTree, data: ProviderData) -> None:

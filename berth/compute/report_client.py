@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Set
 from typing import Final, NamedTuple
 
 from berth.compute.consumers import ConsumerClient
-from berth.compute.errors import Conflict, Truth
+from berth.compute.errors import ComputeError, Conflict, Truth
 from berth.compute.names import Names
 from berth.compute.plan import Allocations, Plan, make_plan
 from berth.compute.preconditions import ask_whether_it_can_be, refuse_taken_name
@@ -158,7 +158,14 @@ class ReportClient(ConsumerClient):
         if allocations is not None and plan and self._note is not None:
             self._note(change_of(plan, known, new_tree, root, self.held_in(new_tree)))
         writer = TreeWriter(self.service, self._names, known, generations)
-        writer.carry_out(plan, at_once=allocations is not None)
+        try:
+            writer.carry_out(plan, at_once=allocations is not None)
+        except ComputeError:
+            self._reader.outdate(root)
+            raise
+        if allocations is not None and plan:
+            # No answer tells the generations that a reshape has moved.
+            self._reader.outdate(root)
         return plan
 
     def plan_update(
@@ -212,7 +219,7 @@ class ReportClient(ConsumerClient):
         self._names.forget()
 
     def invalidate_resource_provider(self, name_or_uuid: str, cacheonly: bool = False) -> None:
-        """Read a provider again when its tree is next looked at.
+        """Read a provider again when its tree is next looked at, or edited.
 
         Args:
             cacheonly: not looked at; what is gone from the service is seen at the next look.
@@ -220,7 +227,7 @@ class ReportClient(ConsumerClient):
         tree = self._reader.tree_with(name_or_uuid)
         self._reader.doubt([tree.data(name_or_uuid).uuid])
 
-    # --- Single providers  -----------------------------------------------------------
+    # --- Single providers -------------------------------------------------------------------------
 
     def get_provider_traits(self, context: object, rp_uuid: str) -> TraitInfo:
         """The traits that a provider has, as the service tells now.
@@ -288,7 +295,6 @@ class ReportClient(ConsumerClient):
         """
         if not use_cache:
             self._reader.doubt([rp_uuid])
-            self._look_at(rp_uuid)
         tree = self._tree_to_edit(rp_uuid)
         tree.update_aggregates(rp_uuid, aggregates, generation)
         self.update_from_provider_tree(context, tree)
@@ -345,19 +351,14 @@ class ReportClient(ConsumerClient):
 
     # --- Inside -----------------------------------------------------------------------------------
 
-    def _look_at(self, rp_uuid: str) -> ProviderSubTree:
+    def _tree_to_edit(self, rp_uuid: str) -> ProviderSubTree:
+        """A copy of the tree that a provider stands in, as it was read, or as it is."""
+
         def missing() -> tuple[Listed, bool]:
             return self.service.get(provider_path(rp_uuid)), False
 
-        return self._reader.look_at(rp_uuid, missing)
-
-    def _tree_to_edit(self, rp_uuid: str) -> ProviderSubTree:
-        """A copy of the tree that a provider stands in, as it was read, or as it is."""
-        try:
-            known = self._reader.tree_with(rp_uuid)
-        except ValueError:
-            known = self._look_at(rp_uuid)
-        return copy.deepcopy(known)
+        fresh = self._reader.find_fresh_tree_with(rp_uuid)
+        return copy.deepcopy(fresh or self._reader.look_at(rp_uuid, missing))
 
     def _uuid_of(self, context: object, name: str | None, uuid: str | None) -> str:
         if uuid is not None:

@@ -82,6 +82,20 @@ class Rehearsal:
     plan: Plan
 
 
+def tree_of_new(driver: Driver, node: Node) -> ProviderSubTree:
+    """What a driver makes of a node that the service does not know.
+
+    Nobody holds anything of it: a driver that asks what is held of it is told so.
+    """
+    tree = ProviderSubTree(node.uuid)
+    tree.new_root(node.name, node.uuid)
+    try:
+        driver.update_provider_tree(tree, node.name)
+    except ReshapeNeeded:
+        driver.update_provider_tree(tree, node.name, {})
+    return tree
+
+
 class _Update(TypedDict, total=False):
     """What goes with a tree into `ReportClient.update_from_provider_tree`."""
 
@@ -168,9 +182,7 @@ class Tracker:
     def _rehearse_new(self, node: Node) -> Rehearsal:
         self._client.refuse_taken_name(node.name)
         before = ProviderTree()
-        tree = ProviderSubTree(node.uuid)
-        tree.new_root(node.name, node.uuid)
-        self._driver.update_provider_tree(tree, node.name)
+        tree = tree_of_new(self._driver, node)
         return Rehearsal(before, tree, {}, make_plan(before, tree, node.uuid))
 
     def _pass(self, node: Node, *, startup: bool) -> Plan:

@@ -131,6 +131,8 @@ class TreeWriter:
             raise
         except Refused as error:
             raise ReshapeFailed(str(error)) from error
+        for uuid, inventory in plan.inventories.items():
+            self._tree.update_inventory(uuid, inventory)
 
     def _one_inventory(self, plan: Plan) -> Mapping[str, Inventory]:
         """The service wants at least one inventory: one that stays as it is."""

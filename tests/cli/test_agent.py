@@ -26,7 +26,10 @@ from berth.compute.state_lock import StateLock
 from berth.compute.transports import with_token
 from tests.cli.in_process import InProcess
 from tests.cli.test_commands import assert_fails
+from tests.compute.drivers import PCIHost
+from tests.compute.stage import consumer_uuid
 from tests.e2e.serving import BERTH, PATIENCE, environment, run_berth, serving, wait_until
+from tests.worlds import provider_uuid
 
 HOST = "host-1"
 
@@ -319,6 +322,26 @@ def test_what_would_be_reported_is_shown(tmp_path: Path, in_process: InProcess) 
         (one["name"], one["inventories"]["PGPU"]["total"]) for _, one in json.loads(shown.stdout)
     ] == [("a_gpu0", 1), ("b_gpu0", 1)]
     assert not (tmp_path / "state").exists()
+
+
+def card_with_guest(options: Mapping[str, object]) -> PCIHost:
+    """A driver of a host whose guest has a PCI function."""
+    return PCIHost("CUSTOM_NIC", {"0000:81:00.0": 2}, {consumer_uuid("i1"): {"0000:81:00.0": 1}})
+
+
+@pytest.mark.parametrize("command", ["show", "plan"])
+def test_a_new_host_with_guests_is_shown(
+    host: Host, in_process: InProcess, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """Its driver asks what the guests hold: nothing, of a host that the service does not know."""
+    point = EntryPoint("card", f"{__name__}:card_with_guest", drivers.GROUP)
+    monkeypatch.setattr(drivers, "entry_points", lambda **params: EntryPoints([point]))
+    text = host.config.read_text().replace("driver: static", "driver: card")
+    new = f"{{name: new-host, uuid: {provider_uuid('new-host')}}}"
+    host.config.write_text(text.replace(f"{{name: {HOST}, uuid: {NODE_UUID}}}", new))
+    shown = in_process("agent", command, "--config", str(host.config))
+    assert shown.returncode in {ExitCode.OK, ExitCode.PENDING}, shown.stderr
+    assert "new-host_0000:81:00.0  CUSTOM_NIC=2" in shown.stdout
 
 
 def test_this_host_is_shown_without_a_configuration(in_process: InProcess) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from berth.compute import BadProviderTree, Conflict
-from berth.compute.errors import NotThere, TooOld
+from berth.compute.errors import NotThere, TooOld, Unreachable
 from berth.compute.report_client import ReportClient
-from tests.compute.hosts import BEFORE, start, three_guests
+from tests.compute.hosts import BEFORE, Falling, lost_connection, start, three_guests
 from tests.compute.stage import Stage, consumer_uuid, drawn
 from tests.worlds import aggregate_uuid, provider_uuid
 
@@ -85,6 +85,63 @@ def test_one_provider_is_written(stage: Stage, client: ReportClient) -> None:
         client.set_traits_for_provider(None, NOBODY, [])
     with pytest.raises(Conflict):
         client.set_traits_for_provider(None, CN1, ["COMPUTE_NODE"], generation=0)
+
+
+def test_who_lost_a_race_wins_the_next(stage: Stage, client: ReportClient) -> None:
+    """After a conflict the tree is looked at again, whoever has written: this client too."""
+    client.set_traits_for_provider(None, CN1, ["COMPUTE_NODE", "CUSTOM_GOLD"])
+    stage.trait("cn1", "CUSTOM_RACK_7")
+    wanted = ["COMPUTE_NODE", "CUSTOM_RACK_7"]
+    with pytest.raises(Conflict):
+        client.set_traits_for_provider(None, CN1, wanted)
+    client.set_traits_for_provider(None, CN1, wanted)
+    assert stage.picture() == drawn(WORLD.replace("COMPUTE_NODE", "COMPUTE_NODE  CUSTOM_RACK_7"))
+    stage.name_consumers("i2")
+    parts = {"allocations": {CN1: {"resources": {"VCPU": 1}}}}
+    client.claim_resources(None, consumer_uuid("i2"), parts, "web", "alice")
+    with pytest.raises(Conflict):
+        client.set_aggregates_for_provider(None, CN1, [A])
+    client.set_aggregates_for_provider(None, CN1, [A])
+    assert "CUSTOM_RACK_7  @A" in stage.picture()
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_what_is_as_it_should_be_was_not_read_long_ago(stage: Stage, is_told: bool) -> None:
+    """What others have taken away is given back: after an hour, or where the client was told."""
+    stage.show(WORLD)
+    now = [0.0]
+    client = ReportClient(stage.transport, clock=lambda: now[0])
+    client.set_traits_for_provider(None, CN1, ["COMPUTE_NODE"])
+    ReportClient(stage.transport).set_traits_for_provider(None, CN1, [])
+    if is_told:
+        client.invalidate_resource_provider(CN1)
+    else:
+        now[0] = 3600.0
+    client.set_traits_for_provider(None, CN1, ["COMPUTE_NODE"])
+    assert stage.picture() == drawn(WORLD)
+
+
+def test_a_host_that_was_reshaped_is_written(stage: Stage) -> None:
+    """The client knows what it has done itself."""
+    stage.show(BEFORE)
+    client = ReportClient(stage.transport)
+    start(client, three_guests())
+    tree = client.last_known_tree(CN1)
+    assert [tree.has_inventory(name) for name in ("cn1_pci_84", "cn1_pci_85")] == [True, True]
+    assert "VGPU" not in tree.data("cn1").inventory
+    client.set_traits_for_provider(None, CN1, ["CUSTOM_GOLD"])
+    assert client.get_provider_traits(None, CN1).traits == {"CUSTOM_GOLD"}
+
+
+def test_what_may_have_been_done_is_looked_at(stage: Stage) -> None:
+    """An answer that was lost: the client cannot know what the provider has."""
+    stage.show(WORLD)
+    broken = Falling(stage.transport, at=0, is_done=True, fault=lost_connection())
+    client = ReportClient(broken)
+    with pytest.raises(Unreachable):
+        client.set_traits_for_provider(None, CN1, [])
+    client.set_traits_for_provider(None, CN1, ["COMPUTE_NODE"])
+    assert stage.picture() == drawn(WORLD)
 
 
 def test_a_host_is_put_into_an_aggregate(stage: Stage, client: ReportClient) -> None:

@@ -218,12 +218,20 @@ def test_a_mistake_of_the_driver_is_that_of_its_node(stage: Stage, offline: Offl
     assert isinstance(failed.error, LookupError) and done.error is None
 
 
+@pytest.mark.parametrize(
+    ("driver", "children"),
+    [
+        (gpu_host(), ["cn1_pci_84", "cn1_pci_85"]),
+        (pci_host(i1=2), ["cn1_0000:81:00.0"]),
+    ],
+    ids=["idle", "with guests"],
+)
 def test_a_dry_run_of_a_host_that_is_not_known_makes_nothing(
-    stage: Stage, offline: Offline
+    stage: Stage, offline: Offline, driver: Driver, children: list[str]
 ) -> None:
-    """Not even its root; what would be made is told."""
-    (outcome,) = offline.run(gpu_host(), node(), dry_run=True)
-    assert [data.name for data in outcome.plan.created] == ["cn1", "cn1_pci_84", "cn1_pci_85"]
+    """Not even its root; what would be made is told. Guests hold nothing of it."""
+    (outcome,) = offline.run(driver, node(), dry_run=True)
+    assert [data.name for data in outcome.plan.created] == ["cn1", *children]
     assert outcome.rehearsal is not None and not outcome.rehearsal.before.roots
     assert stage.picture() == ""
     assert not offline.wrote()

@@ -11,6 +11,7 @@ import pytest
 from berth.compute.errors import NotThere, Refused
 from berth.compute.provider_tree import ProviderTree
 from berth.compute.report_client import ReportClient
+from berth.compute.service import MOVING_VERSION, provider_path
 from tests.compute.hosts import gpu_host, node, tracker
 from tests.compute.stage import Stage, consumer_uuid, drawn
 from tests.worlds import provider_uuid
@@ -35,16 +36,15 @@ def test_who_came_back_is_read_again(stage: Stage) -> None:
     assert "i1: cn1 VCPU=4, cn1_pci_84 VGPU=1" in stage.picture()
 
 
-def test_what_somebody_holds_elsewhere_is_not_remembered_for_long(stage: Stage) -> None:
-    """Who went and came holds as much of the host as before, and more of what it shares."""
-    stage.show("cn1  VCPU=16  VGPU=8\nnfs  DISK_GB=100\ni1: cn1 VGPU=1, nfs DISK_GB=10")
-    now = [0.0]
-    client = ReportClient(stage.transport, clock=lambda: now[0])
+@pytest.mark.parametrize("before", ["cn1 VGPU=1, nfs DISK_GB=10", "cn1 VGPU=1"])
+def test_what_somebody_holds_elsewhere_is_not_remembered(stage: Stage, before: str) -> None:
+    """Who went and came again has his generation and as much of the host as before."""
+    stage.show(f"cn1  VCPU=16  VGPU=8\nnfs  DISK_GB=100\ni1: {before}")
+    client = ReportClient(stage.transport)
     client.get_provider_tree_and_ensure_root(None, provider_uuid("cn1"))
     client.get_allocations_for_provider_tree(None, "cn1")
     stage.hold("i1", "")
     stage.hold("i1", "cn1 VGPU=1, nfs DISK_GB=20")
-    now[0] = 60.0
     tracker(client, gpu_host(i1={"84": 1})).report(node(), startup=True)
     assert "i1: cn1_pci_84 VGPU=1, nfs DISK_GB=20" in stage.picture()
 
@@ -132,3 +132,40 @@ def test_two_trees_may_be_read_side_by_side(stage: Stage) -> None:
     with pytest.raises(ValueError, match="No such provider cn9"):
         client.get_allocations_for_provider_tree(None, Slow("cn9"))
     assert list(client.get_allocations_for_provider_tree(None, "cn1")) == [consumer_uuid("i1")]
+
+
+@pytest.mark.parametrize("parents", [["rack1"], ["rack1", None]])
+def test_a_host_that_was_moved_takes_its_shape(stage: Stage, parents: list[str | None]) -> None:
+    """Into a rack, and out of it again, while its agent runs."""
+    stage.show("cn1  VCPU=16  VGPU=8\nrack1\ni1: cn1 VCPU=2 VGPU=1")
+    client = ReportClient(stage.transport)
+    for parent in parents:
+        client.get_provider_tree_and_ensure_root(None, provider_uuid("cn1"))
+        client.get_allocations_for_provider_tree(None, "cn1")
+        moved = {"name": "cn1", "parent_provider_uuid": parent and provider_uuid(parent)}
+        client.service.put(provider_path(provider_uuid("cn1")), moved, version=MOVING_VERSION)
+    tracker(client, gpu_host(i1={"84": 1})).report(node(), startup=True)
+    assert "i1: cn1 VCPU=2, cn1_pci_84 VGPU=1" in stage.picture()
+
+
+def test_every_node_of_a_process_learns_what_is_shared(stage: Stage) -> None:
+    """Each after five minutes, and not the first of them alone."""
+    stage.show("nfs  MISC_SHARES_VIA_AGGREGATE  @A\ncn1  VCPU=4  @A\ncn2  VCPU=4  @A")
+    now = [0.0]
+    client = ReportClient(stage.transport, clock=lambda: now[0])
+
+    def know_the_disk() -> list[bool]:
+        trees = [
+            client.get_provider_tree_and_ensure_root(None, provider_uuid(name))
+            for name in ("cn1", "cn2")
+        ]
+        return [tree.has_sharing_provider("DISK_GB") for tree in trees]
+
+    assert know_the_disk() == [False, False]
+    ReportClient(stage.transport).set_inventory_for_provider(
+        None, provider_uuid("nfs"), {"DISK_GB": {"total": 100}}
+    )
+    now[0] = 60.0
+    assert know_the_disk() == [False, False]
+    now[0] = 300.0
+    assert know_the_disk() == [True, True]
