@@ -102,6 +102,14 @@ class Stage:
         body = self._get(path)
         self._send("PUT", path, {**body, "traits": [*body["traits"], name]})
 
+    def stock(self, provider: str, resource_class: str, **fields: int) -> None:
+        """Give a provider a class's record with some fields in place of the one it has, or anew."""
+        path = f"/resource_providers/{self.uuid_of(provider)}/inventories"
+        body = self._get(path)
+        self._send(
+            "PUT", path, {**body, "inventories": body["inventories"] | {resource_class: fields}}
+        )
+
     def remove(self, provider: str) -> None:
         """Delete a provider, as somebody else would."""
         self._send("DELETE", f"/resource_providers/{self.uuid_of(provider)}")
