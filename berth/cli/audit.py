@@ -8,7 +8,9 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -26,9 +28,16 @@ from berth.compute.audit import (
     suspects,
 )
 from berth.compute.audit.findings import ANY_TYPE, unjudged
-from berth.compute.audit.undo import Outcome, fix, restore
+from berth.compute.audit.undo import Outcome, fix, read_changes, restore
+from berth.compute.audit.world import UNTYPED
+from berth.compute.errors import Refused
 from berth.compute.service import Service
 from berth.compute.undo_file import UndoFile
+
+_HINT_OF_UNTYPED: Final = (
+    "; nova's consumers are of it, instances and migrations alike: give --living unknown=FILE, "
+    "with both in it"
+)
 
 
 @click.command()
@@ -36,8 +45,8 @@ from berth.compute.undo_file import UndoFile
     "--living",
     multiple=True,
     metavar="TYPE=FILE",
-    help="The consumers of a type that live, a uuid a line; may be repeated. Types that are not "
-    "named are not judged.",
+    help="The consumers of a type that live, a uuid a line; may be repeated, also for one type. "
+    "Types that are not named are not judged. The type of nova's is `unknown`.",
 )
 @click.option(
     "--living-command",
@@ -100,7 +109,7 @@ def audit(
 
     Exit code: 0 where nothing is wrong or all was fixed, 8 where something is left.
     """
-    of_files = _living(living, _lines_of_file)
+    of_files = _living(living, _lines_of_file, {})
     of_hosts = frozenset(_some(hosts, _lines_of_file(str(hosts)))) if hosts else None
     of_places = _placed(placed) if placed else {}
     with ExitStack() as stack:
@@ -110,8 +119,8 @@ def audit(
             return
         world = read_world(service)
         # After reading: who began to live meanwhile is in what a command says.
-        of_commands = _living(living_command, _lines_of_command)
-        known = Known(living={**of_files, **of_commands}, hosts=of_hosts, placed=of_places)
+        of_all = _living(living_command, _lines_of_command, of_files)
+        known = Known(living=of_all, hosts=of_hosts, placed=of_places)
         consumers = read_consumers(service, suspects(world, known))
         findings = find(world, consumers, known)
         _report(findings, unjudged(world, consumers, known), as_json=as_json)
@@ -143,14 +152,19 @@ def _is_agreed(question: str) -> bool:
 # --- What is known --------------------------------------------------------------------------------
 
 
-def _living(options: Sequence[str], read: Callable[[str], list[str]]) -> dict[str, frozenset[str]]:
-    """Types of consumers, and those of each that live."""
-    living = {}
+def _living(
+    options: Sequence[str],
+    read: Callable[[str], list[str]],
+    so_far: Mapping[str, frozenset[str]],
+) -> dict[str, frozenset[str]]:
+    """Types of consumers, and those of each that live, by all of its lists together."""
+    living = dict(so_far)
     for option in options:
         kind, equals, where = option.partition("=")
         if not (kind and equals and where):
             raise click.UsageError(f"{option!r} is not TYPE=FILE, as in INSTANCE=instances.txt")
-        living[kind] = frozenset(_uuid(line, where) for line in _some(where, read(where)))
+        listed = frozenset(_uuid(line, where) for line in _some(where, read(where)))
+        living[kind] = living.get(kind, frozenset()) | listed
     return living
 
 
@@ -236,7 +250,8 @@ def _report(findings: Sequence[Finding], unjudged: Mapping[str, int], *, as_json
         click.echo(f"{finding.kind}: {finding.sentence}")
     for kind, number in sorted(unjudged.items()):
         of = "any type" if kind == ANY_TYPE else f"type {kind}"
-        click.echo(f"not judged: {number} of {of}, of which no list was given")
+        hint = _HINT_OF_UNTYPED if kind == UNTYPED else ""
+        click.echo(f"not judged: {number} of {of}, of which no list was given{hint}")
     if not findings:
         click.echo("nothing found")
 
@@ -247,23 +262,33 @@ def _fix(
     """Take down what was found; how many of them are no more."""
     undo.create()
     done = 0
-    for finding in findings:
-        outcome = fix(service, consumers, finding, undo)
-        click.echo(f"{outcome.value}: {finding.sentence}")
-        done += outcome is Outcome.DONE
-    click.echo(f"`berth audit --undo {undo.path}` puts it up again")
+    try:
+        for finding in findings:
+            done += _is_done(finding.sentence, partial(fix, service, consumers, finding, undo))
+    finally:
+        # What was done can be undone even where the rest is broken off.
+        click.echo(f"`berth audit --undo {undo.path}` puts it up again")
     return done
 
 
 def _undo(service: Service, undo: UndoFile) -> None:
-    left = 0
-    for subject, outcome in restore(service, undo):
-        click.echo(f"{outcome.value}: {subject}")
-        left += outcome is Outcome.CHANGED_SINCE
+    changes = read_changes(undo)
+    left = len(changes)
+    for change in changes:
+        left -= _is_done(change["subject"], partial(restore, service, change))
     if left:
-        raise CommandFailed(
-            f"{left} have been changed since, and are as they were found", ExitCode.INCONSISTENT
-        )
+        raise CommandFailed(f"{left} of {len(changes)} are not put up again", ExitCode.INCONSISTENT)
+
+
+def _is_done(words: str, make: Callable[[], Outcome]) -> bool:
+    """Make one change, and tell what has become of it; one that is refused is that one alone."""
+    try:
+        outcome = make()
+    except Refused as error:
+        click.echo(f"refused: {words}: {error}")
+        return False
+    click.echo(f"{outcome.value}: {words}")
+    return outcome in (Outcome.DONE, Outcome.NOTHING_TO_DO)
 
 
 def _default_undo_file() -> Path:

@@ -104,7 +104,7 @@ class HostUnreadable(ComputeError):
 
 
 class Unreachable(ComputeError):
-    """The service does not answer, or says that it cannot at the moment; trying again may help."""
+    """The service does not answer, or fails at the moment; trying again may help."""
 
 
 class Refused(ComputeError):

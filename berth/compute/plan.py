@@ -85,7 +85,8 @@ def make_plan(
         truth: consumers that are to hold more than they do, and all that they then hold of these
             resource classes in the tree.
         may_move: whether consumers may hold less of a provider than before.
-        unknown_traits: those that the service does not know, and that are left out.
+        unknown_traits: those that the service did not know when it was asked; nobody is given
+            them, and who has them all the same keeps them.
         may_shrink: whether those in `truth` may hold less than before.
 
     Raises:
@@ -93,7 +94,7 @@ def make_plan(
     """
     before = _tree_of(old, root)
     after = {
-        uuid: data._replace(traits=data.traits - unknown_traits)
+        uuid: data._replace(traits=data.traits - (unknown_traits - _traits_of(before, uuid)))
         for uuid, data in _tree_of(new, root).items()
     }
     faults = [*faults_of_tree(old, new, root, before, after)]
@@ -141,6 +142,10 @@ def _tree_of(forest: ProviderTree, root: str) -> dict[str, ProviderData]:
     if not forest.exists(root):
         return {}
     return {uuid: forest.data(uuid) for uuid in forest.get_provider_uuids(root)}
+
+
+def _traits_of(tree: Mapping[str, ProviderData], uuid: str) -> Set[str]:
+    return tree[uuid].traits if uuid in tree else frozenset()
 
 
 def _place(data: ProviderData) -> tuple[str, str | None]:

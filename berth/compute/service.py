@@ -58,8 +58,9 @@ _FOREIGN_TEXT_MAX: Final = 200
 #: What else a status means.
 _BY_STATUS: Final[Mapping[int, type[Refused]]] = {_NOT_FOUND: NotThere, _NOT_ACCEPTABLE: TooOld}
 
-#: Statuses that say nothing of the request: the service cannot answer at the moment.
-_PASSING: Final = (429, 502, 503, 504)
+#: Statuses that say nothing of the request: the service cannot answer at the moment. With 500 a
+#: service answers a deadlock in its database; whatever this package sends can be sent again.
+_PASSING: Final = (429, 500, 502, 503, 504)
 
 #: A busy service's code: nothing was done.
 _OVERLOADED: Final = "placement.overloaded"

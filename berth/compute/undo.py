@@ -4,7 +4,8 @@
 A note has only what differs between before and after, so that the way back leaves alone what
 others have changed since: an operator's trait, another agent's children, consumers that came and
 hold something that was there before too. Where that cannot be, because somebody holds what would
-go, nothing is changed, and everything that stands in the way is named.
+go, nothing is changed, and everything that stands in the way is named. An attempt that lost a race
+has left a note as well: it is taken back as far as it was made.
 
 The way back is a driver's: a tracker carries it out like any other reshape, in one step.
 """
@@ -24,6 +25,7 @@ from berth.compute.plan import Allocations, Plan, amounts_of, sums_of
 from berth.compute.provider_tree import ProviderTree
 from berth.compute.undo_file import UndoFile
 from berth.compute.whole_files import hand_over
+from berth.model.inventory import Inventory
 
 LOG = logging.getLogger(__name__)
 
@@ -109,13 +111,16 @@ class Undoing:
         if allocations is None:
             raise RestoreNeeded(self._shrunk({*own, *self._change.providers}))
         names = {uuid: provider_tree.data(uuid).name for uuid in own}
+        left: list[str] = []
         faults = list(self._restore_consumers(allocations))
-        faults += self._restore_providers(provider_tree)
+        faults += self._restore_providers(provider_tree, left)
         faults += _held_of_what_goes(provider_tree, names, allocations)
         if faults:
             raise ReshapeFailed(
                 f"{self._change.name} is left as it is, since it has changed: {'; '.join(faults)}"
             )
+        for words in left:
+            LOG.warning("%s: %s", self._change.name, words)
 
     def _shrunk(self, own: Set[str]) -> Truth:
         """Those to whom the change has given something, and what they have of it without it."""
@@ -144,17 +149,18 @@ class Undoing:
 
     # --- Providers --------------------------------------------------------------------------------
 
-    def _restore_providers(self, tree: ProviderTree) -> Iterator[str]:
+    def _restore_providers(self, tree: ProviderTree, left: list[str]) -> Iterator[str]:
         states = list(self._change.providers.items())
         try:
             for uuid, (before, after) in states:
-                if before is not None and not tree.exists(uuid):
+                if before is None:
+                    continue
+                if not tree.exists(uuid):
                     if after is not None:
-                        yield f"{after.name} is gone"
+                        left.append(f"{after.name} is gone, and is left so")
                         continue
                     tree.new_child(before.name, before.parent or self._change.root, uuid)
-                if before is not None:
-                    _restore(tree, uuid, before, after)
+                yield from _restore(tree, uuid, before, after, left)
             for uuid, (before, after) in reversed(states):
                 if before is None and after is not None and tree.exists(uuid):
                     yield from _remove(tree, uuid, after)
@@ -163,30 +169,55 @@ class Undoing:
 
 
 def _restore(
-    tree: ProviderTree, uuid: str, before: ProviderState, after: ProviderState | None
-) -> None:
-    """Take back what was changed of a provider, and nothing else.
+    tree: ProviderTree,
+    uuid: str,
+    before: ProviderState,
+    after: ProviderState | None,
+    left: list[str],
+) -> Iterator[str]:
+    """Take back what was changed of a provider and still is as it became, and nothing else.
 
     Args:
         after: None: it was deleted; one that is there all the same was not yet.
+        left: is told what others have changed since, and is left as it is.
+
+    Yields:
+        What others have changed since, and cannot be left so.
     """
-    if after is None or before.name != after.name:
+    became = after or ProviderState(before.name, before.parent, {}, (), ())
+    now = tree.data(uuid)
+
+    def goes_back(what: str, was: object, then: object, is_now: object) -> bool:
+        if was != then and is_now not in (was, then):
+            left.append(f"the {what} of {now.name} was changed since, and is left as it is")
+        return was != then and is_now == then
+
+    if goes_back("name", before.name, became.name, now.name):
         tree.rename(uuid, before.name)
-    if before.parent is not None and (after is None or before.parent != after.parent):
+    if goes_back("parent", before.parent, became.parent, now.parent_uuid):
         tree.move(uuid, before.parent)
-    gained = after or ProviderState("", None, {}, (), ())
-    inventory: dict[str, Mapping[str, Any]] = {**tree.data(uuid).inventory}
-    for resource_class in before.inventory.keys() | gained.inventory.keys():
-        was = before.inventory.get(resource_class)
-        if was is None:
+    inventory: dict[str, Mapping[str, Any]] = {**now.inventory}
+    for resource_class in sorted(before.inventory.keys() | became.inventory.keys()):
+        was, then, is_now = (
+            _stock(part.inventory.get(resource_class)) for part in (before, became, now)
+        )
+        if min(then.total, is_now.total) > was.total and is_now != then:
+            # Beside what is put back elsewhere it would be offered twice.
+            yield f"{now.name} has other {resource_class} than it was left with"
+        elif goes_back(resource_class, was, then, is_now):
             inventory.pop(resource_class, None)
-        elif was != gained.inventory.get(resource_class):
-            inventory[resource_class] = was
+            if resource_class in before.inventory:
+                inventory[resource_class] = before.inventory[resource_class]
     tree.update_inventory(uuid, inventory)
-    tree.remove_traits(uuid, *{*gained.traits} - {*before.traits})
-    tree.add_traits(uuid, *{*before.traits} - {*gained.traits})
-    tree.remove_aggregates(uuid, *{*gained.aggregates} - {*before.aggregates})
-    tree.add_aggregates(uuid, *{*before.aggregates} - {*gained.aggregates})
+    tree.remove_traits(uuid, *{*became.traits} - {*before.traits})
+    tree.add_traits(uuid, *{*before.traits} - {*became.traits})
+    tree.remove_aggregates(uuid, *{*became.aggregates} - {*before.aggregates})
+    tree.add_aggregates(uuid, *{*before.aggregates} - {*became.aggregates})
+
+
+def _stock(record: Mapping[str, Any] | None) -> Inventory:
+    """A class's record with what a driver leaves out; no record has a total of 0."""
+    return Inventory(**(record or {"total": 0}))
 
 
 def _remove(tree: ProviderTree, uuid: str, after: ProviderState) -> Iterator[str]:

@@ -133,6 +133,75 @@ def test_consumers_that_are_gone_are_released_and_can_be_put_back(office: Office
     assert "nothing to do" in office.audit("--undo", "undo").stdout
 
 
+def test_consumers_of_nova_are_released_and_come_back_without_a_type(office: Office) -> None:
+    """It writes none, so that their type is shown as `unknown`, which cannot be written."""
+    with office.stage() as stage:
+        for name, held in (("i2", "cn1 VCPU=1, nfs DISK_GB=5"), ("m1", "cn2 VCPU=1")):
+            stage.hold(name, "")
+            stage.hold(name, held, kind=None)
+    told = office.audit("--living", f"INSTANCE={office.write('living', consumer_uuid('i1'))}")
+    assert (
+        "not judged: 2 of type unknown, of which no list was given; nova's consumers are of it, "
+        "instances and migrations alike: give --living unknown=FILE, with both in it"
+    ) in told.stdout
+
+    unknown = office.write("unknown", consumer_uuid("m1"))
+    placed = office.write("placed", *(f"{consumer_uuid('i3')} {host}" for host in ("cn1", "cn2")))
+    lists = ("--living", f"unknown={unknown}", "--placed", placed)
+    done = office.audit(*lists, "--fix", "--yes", "--undo-file", "undo")
+    assert f"done: consumer {consumer_uuid('i2')} is gone, and still holds of cn1" in done.stdout
+    assert done.returncode == ExitCode.OK
+    assert office.picture() == drawn(without(WORLD, "i2: cn1 VCPU=1, nfs DISK_GB=5\n"))
+
+    assert office.audit("--undo", "undo").returncode == ExitCode.OK
+    assert office.picture() == drawn(WORLD)
+    with office.stage() as stage:
+        assert stage.type_of("i2") == "unknown"
+
+
+def test_a_consumer_of_nova_that_holds_of_two_hosts_keeps_the_right_one(office: Office) -> None:
+    """And stays without a type."""
+    with office.stage() as stage:
+        stage.hold("i3", "")
+        stage.hold("i3", "cn1 VCPU=1, cn2 VCPU=1, nfs DISK_GB=5", kind=None)
+    placed = office.write("placed", f"{consumer_uuid('i3')} cn2")
+    assert office.audit("--placed", placed, "--fix", "--yes").returncode == ExitCode.OK
+    assert office.picture() == drawn(WORLD.replace("i3: cn1 VCPU=1, cn2", "i3: cn2"))
+    with office.stage() as stage:
+        assert stage.type_of("i3") == "unknown"
+
+
+def test_several_lists_of_one_type_count_together(office: Office) -> None:
+    """Who is in one of them lives, be it of a file or of a command."""
+    first = office.write("first", consumer_uuid("i1"))
+    second = office.write("second", consumer_uuid("i2"))
+    third = f"INSTANCE=echo {consumer_uuid('i3')}"
+    files = ("--living", f"INSTANCE={first}", "--living", f"INSTANCE={second}")
+    assert "gone" not in office.audit(*files, "--living-command", third).stdout
+
+
+def test_a_refusal_is_that_of_one_finding(office: Office) -> None:
+    """It is told, the others are taken down, and the exit code says that something is left."""
+    with office.stage() as stage:
+        stage.hold("i3", "cn1 VCPU=1, cn2 VCPU=3")
+        # The host was cut down, so that what is left of it does not fit any more.
+        stage.stock("cn1", "VCPU", total=8, min_unit=2)
+    living = office.write("living", consumer_uuid("i1"), consumer_uuid("i3"))
+    placed = office.write("placed", f"{consumer_uuid('i3')} cn1")
+    lists = ("--living", f"INSTANCE={living}", "--placed", placed)
+    done = office.audit(*lists, "--fix", "--yes", "--undo-file", "undo")
+    assert done.returncode == ExitCode.INCONSISTENT
+    assert f"refused: consumer {consumer_uuid('i3')} holds of several hosts" in done.stdout
+    assert f"done: INSTANCE {consumer_uuid('i2')} is gone" in done.stdout
+    assert "1 of 2 found are left" in done.stderr
+
+    done = office.audit("--undo", "undo")
+    assert f"refused: {consumer_uuid('i2')}: PUT " in done.stdout
+    assert f"nothing to do: {consumer_uuid('i3')}" in done.stdout
+    assert "1 of 2 are not put up again" in done.stderr
+    assert done.returncode == ExitCode.INCONSISTENT
+
+
 def test_a_leaked_migration_is_told_by_its_name(office: Office) -> None:
     """By what a command prints."""
     living = f"MIGRATION=echo {consumer_uuid('m9')}"

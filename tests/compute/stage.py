@@ -31,6 +31,7 @@ from tests.worlds import (
 )
 
 VERSION = "1.38"
+WITHOUT_TYPES = "1.37"
 
 _CONSUMERS = UUID("0b0f6f4e-7c2e-4c8e-9a51-5c7a4a3a1e10")
 
@@ -71,8 +72,12 @@ class Stage:
         """Know aggregates of these names, whoever made them."""
         self._aggregates |= {aggregate_uuid(name): name for name in names}
 
-    def hold(self, consumer: str, held: str, *, kind: str = "INSTANCE") -> None:
-        """Let a consumer of some type hold this and nothing else; `""` for nothing."""
+    def hold(self, consumer: str, held: str, *, kind: str | None = "INSTANCE") -> None:
+        """Let a consumer of some type hold this and nothing else; `""` for nothing.
+
+        Args:
+            kind: None: of none, as nova writes all of its own.
+        """
         uuid = consumer_uuid(consumer)
         self.name_consumers(consumer)
         before = self._get(f"/allocations/{uuid}")
@@ -89,9 +94,10 @@ class Stage:
                 "allocations": allocations,
                 "project_id": "web",
                 "user_id": "alice",
-                "consumer_type": kind,
                 "consumer_generation": before.get("consumer_generation"),
+                **({"consumer_type": kind} if kind else {}),
             },
+            version=VERSION if kind else WITHOUT_TYPES,
         )
 
     def trait(self, provider: str, name: str) -> None:
@@ -101,6 +107,14 @@ class Stage:
         path = f"/resource_providers/{self.uuid_of(provider)}/traits"
         body = self._get(path)
         self._send("PUT", path, {**body, "traits": [*body["traits"], name]})
+
+    def stock(self, provider: str, resource_class: str, **fields: int) -> None:
+        """Give a provider a class's record with some fields in place of the one it has, or anew."""
+        path = f"/resource_providers/{self.uuid_of(provider)}/inventories"
+        body = self._get(path)
+        self._send(
+            "PUT", path, {**body, "inventories": body["inventories"] | {resource_class: fields}}
+        )
 
     def remove(self, provider: str) -> None:
         """Delete a provider, as somebody else would."""
@@ -113,6 +127,10 @@ class Stage:
     def generation_of(self, name: str) -> int:
         """The generation of the provider with a name."""
         return int(self._listed(name)["generation"])
+
+    def type_of(self, consumer: str) -> str:
+        """The type of a consumer that holds something, as the service shows it."""
+        return str(self._get(f"/allocations/{consumer_uuid(consumer)}")["consumer_type"])
 
     def used(self, uuid: str) -> dict[str, int]:
         """What is used of a provider, by resource class."""
@@ -190,10 +208,10 @@ class Stage:
         body: dict[str, Any] = self._send("GET", path).json()
         return body
 
-    def _send(self, method: str, path: str, body: object = None) -> Any:
+    def _send(self, method: str, path: str, body: object = None, *, version: str = VERSION) -> Any:
         options = {} if body is None else {"json": body}
         answer = self.transport.request(
-            path, method, microversion=VERSION, raise_exc=False, **options
+            path, method, microversion=version, raise_exc=False, **options
         )
         assert answer.status_code < 400, f"{method} {path}: {answer.text}"
         return answer

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -19,7 +19,7 @@ from berth.compute.errors import ComputeError, NameTaken, Refused, Unreachable
 from berth.compute.plan import Allocations, Plan
 from berth.compute.provider_tree import ProviderTree
 from berth.compute.report_client import ReportClient
-from berth.compute.service import Answer
+from berth.compute.service import Answer, Transport
 from berth.compute.tracker import Node
 from tests.compute.drivers import GPUHost
 from tests.compute.hosts import AFTER, BEFORE, gpu_host, node, start, three_guests, tracker
@@ -189,6 +189,54 @@ def test_patience_ends(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(Unreachable, match="no answer"):
         patient.start()
     assert 30 < night.clock() <= 60
+
+
+class Failing:
+    """A service whose database fails some requests: they are answered 500, and nothing is done.
+
+    Args:
+        times: by the beginning of a request, how many.
+    """
+
+    def __init__(self, transport: Transport, times: Mapping[str, int]) -> None:
+        self._transport = transport
+        self._times = dict(times)
+
+    def request(self, url: str, method: str, **options: Any) -> Answer:
+        """Send a request, or fail."""
+        for beginning, times in self._times.items():
+            if times and f"{method} {url}".startswith(beginning):
+                self._times[beginning] -= 1
+                failed = Response()
+                failed.status_code = 500
+                failed._content = b'{"errors": [{"detail": "Deadlock found"}]}'
+                return failed
+        return self._transport.request(url, method, **options)
+
+
+def test_a_start_outlasts_a_service_that_fails(stage: Stage) -> None:
+    """It says nothing of the request, be it a read or the reshape itself."""
+    stage.show(BEFORE)
+    service = Failing(stage.transport, {"GET": 1, "POST /reshaper": 2})
+    night = Night(*[Woken.BY_TIME] * 3)
+    patient = agent(iter([tracker(ReportClient(service), three_guests())]), night)
+    assert patient.start() == {}
+    assert stage.picture() == drawn(AFTER)
+    assert len(night.slept) == 3
+
+
+def test_a_service_that_fails_for_good_ends_a_start_after_its_patience(stage: Stage) -> None:
+    """By what it said; nothing has changed."""
+    stage.show(BEFORE)
+    service = Failing(stage.transport, {"POST /reshaper": 1000})
+    night = Night(*[Woken.BY_TIME] * 20)
+    patient = agent(
+        iter([tracker(ReportClient(service), three_guests())]), night, clock=night.clock
+    )
+    with pytest.raises(Unreachable, match=r"^POST /reshaper was answered 500: Deadlock found$"):
+        patient.start()
+    assert 30 < night.clock() <= 60
+    assert "i1: cn1 MEMORY_MB=2048 VCPU=2 VGPU=1" in stage.picture()
 
 
 def test_a_start_that_waits_can_be_stopped_and_told_better() -> None:

@@ -8,7 +8,7 @@ before again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,14 +16,23 @@ import pytest
 
 from berth import config
 from berth.compute.errors import BadConfiguration, ReshapeFailed
-from berth.compute.migration import Outcome, migrate
-from berth.compute.plan import Plan
+from berth.compute.migration import Outcome, migrate, undo
+from berth.compute.plan import Allocations, Plan
+from berth.compute.provider_tree import ProviderTree
 from berth.compute.report_client import ReportClient
 from berth.compute.service import Transport
 from berth.compute.tracker import Driver, Node
-from berth.compute.undo import Change, Undoing, UndoNotes, new_undo_path, read_changes
+from berth.compute.undo import (
+    Change,
+    ProviderState,
+    Undoing,
+    UndoNotes,
+    new_undo_path,
+    read_changes,
+)
 from berth.direct import PlacementDirect
 from tests.compute import linux_hosts
+from tests.compute.drivers import GPUHost
 from tests.compute.hosts import (
     AFTER,
     BEFORE,
@@ -119,9 +128,9 @@ def stage(service_in_process: Stage) -> Iterator[Stage]:
 class Offline:
     """Migrates hosts of a stage, and keeps what can be undone."""
 
-    def __init__(self, transport: Transport, undo: Path) -> None:
+    def __init__(self, transport: Transport, path: Path) -> None:
         self._transport = transport
-        self.notes = UndoNotes(lambda: undo)
+        self.notes = UndoNotes(lambda: path)
         self.client = ReportClient(transport, note=self.notes.note)
 
     def run(self, driver: Driver, *nodes: Node, dry_run: bool = False) -> list[Outcome]:
@@ -145,10 +154,15 @@ class Offline:
 
     def undo(self) -> Outcome:
         """Undo the only change."""
-        (change,) = self.changes()
-        self.client = ReportClient(self._transport)
-        (outcome,) = migrate(tracker(self.client, Undoing(change)), [node()], dry_run=False)
+        (outcome,) = self.undo_all()
         return outcome
+
+    def undo_all(self) -> list[Outcome]:
+        """Undo all that was noted, the last first."""
+        self.client = client = ReportClient(self._transport)
+        return [
+            *undo(client, self.changes(), lambda driver: tracker(client, driver), dry_run=False)
+        ]
 
 
 @pytest.fixture
@@ -310,6 +324,83 @@ def test_an_undo_is_refused_where_somebody_holds_what_would_go(
     assert f"consumer {consumer_uuid('i2')} holds something else than it was left with" in error
     assert stage.picture() == before
     assert not offline.wrote()
+
+
+class Overtaken(GPUHost):
+    """The host of `BEFORE`, whose operator is quicker than its first reshape."""
+
+    def __init__(self, operator: Callable[[], None]) -> None:
+        host = three_guests()
+        super().__init__(host.gpus, host.guests)
+        self._operator: Callable[[], None] | None = operator
+
+    def update_provider_tree(
+        self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
+    ) -> None:
+        """As the host says, after the tree was read and before it is written."""
+        super().update_provider_tree(provider_tree, nodename, allocations)
+        if self._operator is not None and allocations is not None:
+            self._operator()
+            self._operator = None
+
+
+def test_an_attempt_that_lost_a_race_is_not_taken_back(stage: Stage, offline: Offline) -> None:
+    """It has noted what was before the operator came, and his record is what comes back."""
+    stage.show(BEFORE)
+    host = Overtaken(lambda: stage.stock("cn1", "VGPU", total=6, reserved=1))
+    tracker(offline.client, host, attempts_max=2).report(node(), startup=True)
+    assert len(offline.changes()) == 2
+
+    assert [outcome.error for outcome in offline.undo_all()] == [None, None]
+    assert stage.picture() == drawn(BEFORE.replace("VGPU=8", "VGPU=6(reserved:1)"))
+
+
+def test_what_was_changed_after_an_undo_outlasts_a_second_one(
+    stage: Stage, offline: Offline, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is told, and nothing is written."""
+    stage.show(BEFORE)
+    host = Overtaken(lambda: stage.stock("cn1", "VGPU", total=6, reserved=1))
+    tracker(offline.client, host, attempts_max=2).report(node(), startup=True)
+    offline.undo_all()
+    stage.stock("cn1", "VGPU", total=7)
+    caplog.clear()
+
+    assert [outcome.error for outcome in offline.undo_all()] == [None, None]
+    assert stage.picture() == drawn(BEFORE.replace("VGPU=8", "VGPU=7"))
+    assert not offline.wrote()
+    assert "cn1: the VGPU of cn1 was changed since, and is left as it is" in caplog.text
+    assert "cn1: cn1_pci_84 is gone, and is left so" in caplog.text
+
+
+def test_an_undo_is_refused_where_something_would_be_offered_twice(
+    stage: Stage, offline: Offline
+) -> None:
+    """Scenario I: the children cannot have their vGPUs again beside an operator's on the root."""
+    stage.show(SPLIT)
+    offline.plan(Merging())
+    stage.stock("cn1", "VGPU", total=8, reserved=1)
+    before = stage.picture()
+    assert "cn1 has other VGPU than it was left with" in str(offline.undo().error)
+    assert stage.picture() == before
+    assert not offline.wrote()
+
+
+@pytest.mark.parametrize("now", ["was", "became", "other"])
+def test_a_provider_that_was_renamed_since_keeps_its_name(
+    stage: Stage, offline: Offline, now: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only what the change gave is taken back; its parent is as it was left, and goes back."""
+    stage.show(f"cn1\n  numa\n  {now}  VGPU=1")
+    root, uuid = provider_uuid("cn1"), provider_uuid(now)
+    was = ProviderState("was", provider_uuid("numa"), {}, (), ())
+    became = ProviderState("became", root, {}, (), ())
+    offline.notes.note(Change(root, "cn1", {uuid: (was, became)}, {}))
+
+    assert offline.undo().error is None
+    after = "other" if now == "other" else "was"
+    assert stage.picture() == drawn(f"cn1\n  numa\n    {after}  VGPU=1")
+    assert ("the name of other was changed since" in caplog.text) == (now == "other")
 
 
 def test_only_the_newest_files_are_kept(tmp_path: Path) -> None:

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from berth.compute.plan import Allocations
 from berth.compute.provider_tree import ProviderTree
 from berth.compute.report_client import ReportClient
+from berth.compute.service import Answer, Transport
 from tests.compute.hosts import node, tracker
 from tests.compute.stage import Stage, drawn
 
@@ -41,6 +43,21 @@ class WithTrait:
     ) -> None:
         """Add the trait to the root."""
         provider_tree.add_traits(nodename, "HW_CPU_X86_AVX2", self._trait)
+
+
+class Upgraded:
+    """A service that learns of a trait when it is upgraded."""
+
+    def __init__(self, transport: Transport, trait: str) -> None:
+        self._transport = transport
+        self._trait = trait
+        self.is_new = False
+
+    def request(self, url: str, method: str, **options: Any) -> Answer:
+        """Send a request; the old release finds everything but the trait."""
+        if not self.is_new and url.startswith("/traits?"):
+            url = url.replace(self._trait, "HW_CPU_X86_AVX2")
+        return self._transport.request(url, method, **options)
 
 
 @pytest.fixture
@@ -108,3 +125,19 @@ def test_a_trait_that_the_service_does_not_know_is_asked_for_once_an_hour(
     assert costs == [{"GET": 1}, {"GET": 1}, {"GET": 5}, {"GET": 1}]
     assert stage.picture() == drawn("cn1  HW_CPU_X86_AVX2")
     assert caplog.text.count("does not know the traits HW_CPU_X86_NOT_YET") == 1
+
+
+def test_a_trait_that_an_upgraded_service_knows_is_not_taken_from_who_has_it(stage: Stage) -> None:
+    """An operator was quicker than the agent, who asks for the trait again after an hour."""
+    stage.show("cn1  VCPU=8")
+    service = Upgraded(stage.transport, "HW_CPU_X86_AVX512F")
+    now = [0.0]
+    client = ReportClient(service, clock=lambda: now[0])
+    reports = tracker(client, WithTrait("HW_CPU_X86_AVX512F"))
+    reports.report(node(), startup=True)
+    assert stage.picture() == drawn("cn1  VCPU=8  HW_CPU_X86_AVX2")
+    service.is_new = True
+    stage.trait("cn1", "HW_CPU_X86_AVX512F")
+    for now[0] in 60.0, 120.0, 3700.0:
+        reports.report(node(), startup=False)
+        assert stage.picture() == drawn("cn1  VCPU=8  HW_CPU_X86_AVX2  HW_CPU_X86_AVX512F")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.compute.audit.world import Consumers, World
+from berth.compute.audit.world import UNTYPED, Consumers, World
 
 MIGRATION = "MIGRATION"
 
@@ -93,10 +93,11 @@ def _of_consumers(world: World, consumers: Consumers, known: Known) -> Iterator[
 def _gone(world: World, consumer: str, body: Mapping[str, Any]) -> Finding:
     kind, held = body["consumer_type"], body["allocations"]
     where = ", ".join(sorted(world.name_of(one) for one in held if one in world.providers))
+    who = "consumer" if kind == UNTYPED else kind
     return Finding(
         kind="leaked migration" if kind == MIGRATION else "gone consumer",
         subject=consumer,
-        sentence=f"{kind} {consumer} is gone, and still holds of {where}",
+        sentence=f"{who} {consumer} is gone, and still holds of {where}",
         providers=tuple(held),
     )
 

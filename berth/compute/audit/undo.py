@@ -7,18 +7,23 @@ only where there still is what was found.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any, Final
 
 from berth.compute.audit.findings import Finding
-from berth.compute.audit.world import VERSION, Consumers
+from berth.compute.audit.world import UNTYPED, UNTYPED_VERSION, VERSION, Consumers
 from berth.compute.errors import Conflict, NotThere, Refused
 from berth.compute.service import Service, named_path, provider_path
 from berth.compute.undo_file import UndoFile
 
+_CONFLICT: Final = 409
+
 _ALLOCATIONS: Final = "allocations"
 _PROVIDER: Final = "provider"
+
+#: What a line of the file says.
+Change = Mapping[str, Any]
 
 #: What is written to a provider, in this order: it offers something only when it is complete.
 _PARTS: Final = ("aggregates", "traits", "inventories")
@@ -32,13 +37,16 @@ class Outcome(Enum):
     NOTHING_TO_DO = "nothing to do"
     #: Somebody has changed it since, so that it is left alone.
     CHANGED_SINCE = "changed since, left alone"
+    #: Somebody has changed it meanwhile, and what had gone by then could not be put up again.
+    PARTLY_DONE = "changed meanwhile, partly done"
 
 
 def fix(service: Service, consumers: Consumers, finding: Finding, undo: UndoFile) -> Outcome:
     """Take down one thing that was found.
 
     Raises:
-        Refused, Unreachable: the service said so, or nothing; the change is in the file.
+        Refused: the service said so; it is as it was.
+        Unreachable: it may or may not have been done; the change is in the file.
     """
     assert finding.can_be_fixed
     if finding.is_about_a_consumer:
@@ -46,19 +54,23 @@ def fix(service: Service, consumers: Consumers, finding: Finding, undo: UndoFile
     return _delete_tree(service, finding, undo)
 
 
-def restore(service: Service, undo: UndoFile) -> Iterator[tuple[str, Outcome]]:
-    """Put everything up again, the last change first.
-
-    Yields:
-        What it was about, and what has become of it.
+def read_changes(undo: UndoFile) -> list[Change]:
+    """The changes in a file, the last first; each names its `subject`.
 
     Raises:
-        BadConfiguration: the file cannot be read.
-        Refused, Unreachable: the service said so, or nothing; the file can be used again.
+        BadConfiguration: it cannot be read.
     """
     changes = undo.read(lambda change: change.get("what") in _RESTORERS, made_by="an audit")
-    for change in reversed(changes):
-        yield change["subject"], _RESTORERS[change["what"]](service, change)
+    return changes[::-1]
+
+
+def restore(service: Service, change: Change) -> Outcome:
+    """Put one thing up again.
+
+    Raises:
+        Refused, Unreachable: the service said so, or nothing; it can be tried again.
+    """
+    return _RESTORERS[change["what"]](service, change)
 
 
 # --- Consumers ------------------------------------------------------------------------------------
@@ -87,7 +99,7 @@ def _release(
     return Outcome.DONE
 
 
-def _restore_allocations(service: Service, change: Mapping[str, Any]) -> Outcome:
+def _restore_allocations(service: Service, change: Change) -> Outcome:
     consumer, before = change["subject"], change["before"]
     now = service.get(named_path("/allocations", consumer), version=VERSION)
     if _amounts(now["allocations"]) == _amounts(before["allocations"]):
@@ -106,6 +118,9 @@ def _put_allocations(
     held: Mapping[str, Any],
     generation: int | None,
 ) -> None:
+    kind = body["consumer_type"]
+    # COMPAT spec/rest-api.md 10: that there is no type is shown as one, which cannot be written.
+    has_type = kind != UNTYPED
     service.put(
         named_path("/allocations", consumer),
         {
@@ -114,10 +129,10 @@ def _put_allocations(
             },
             "project_id": body["project_id"],
             "user_id": body["user_id"],
-            "consumer_type": body["consumer_type"],
             "consumer_generation": generation,
+            **({"consumer_type": kind} if has_type else {}),
         },
-        version=VERSION,
+        version=VERSION if has_type else UNTYPED_VERSION,
     )
 
 
@@ -129,21 +144,42 @@ def _amounts(held: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _delete_tree(service: Service, finding: Finding, undo: UndoFile) -> Outcome:
+    """Delete a tree, children first; all of it or nothing, as far as others let it."""
+    listed = service.list_providers(in_tree=finding.subject)
+    if not listed:
+        return Outcome.NOTHING_TO_DO
+    is_as_found = {provider["uuid"] for provider in listed} == {*finding.providers}
+    # The service would refuse only the one that is held of, with its children gone by then.
+    if not is_as_found or any(_is_held_of(service, uuid) for uuid in finding.providers):
+        return Outcome.CHANGED_SINCE
+    deleted: list[Change] = []
     for uuid in reversed(finding.providers):
         try:
             seen = _whole_provider(service, uuid)
-        except NotThere:
-            continue
-        undo.append({"what": _PROVIDER, "subject": uuid, "before": seen})
-        try:
+            change = {"what": _PROVIDER, "subject": uuid, "before": seen}
+            undo.append(change)
             service.delete(provider_path(uuid))
         except NotThere:
             continue
         except Refused as error:
-            if error.status == 409:
-                return Outcome.CHANGED_SINCE
-            raise
+            is_whole = _put_up_again(service, reversed(deleted))
+            if is_whole and error.status != _CONFLICT:
+                raise
+            return Outcome.CHANGED_SINCE if is_whole else Outcome.PARTLY_DONE
+        deleted.append(change)
     return Outcome.DONE
+
+
+def _is_held_of(service: Service, uuid: str) -> bool:
+    return bool(service.get(provider_path(uuid, "allocations"))["allocations"])
+
+
+def _put_up_again(service: Service, changes: Iterable[Change]) -> bool:
+    """Put up what was just deleted, parents first; whether all of it stands again."""
+    try:
+        return all(_restore_provider(service, change) is Outcome.DONE for change in changes)
+    except Refused:
+        return False
 
 
 def _whole_provider(service: Service, uuid: str) -> dict[str, Any]:
@@ -155,7 +191,7 @@ def _whole_provider(service: Service, uuid: str) -> dict[str, Any]:
     }
 
 
-def _restore_provider(service: Service, change: Mapping[str, Any]) -> Outcome:
+def _restore_provider(service: Service, change: Change) -> Outcome:
     uuid, before = change["subject"], change["before"]
     try:
         now = _whole_provider(service, uuid)

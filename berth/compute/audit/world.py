@@ -18,6 +18,12 @@ from berth.compute.service import Service, named_path, provider_path, with_all_b
 #: The first microversion that says of what type consumers are.
 VERSION: Final = "1.38"
 
+#: The last one that knows of no types, and leaves alone the one that a consumer has.
+UNTYPED_VERSION: Final = "1.37"
+
+#: How the type of consumers that were written without one is shown: nova's, all of them.
+UNTYPED: Final = "unknown"
+
 #: Consumers by uuid, as the service shows them.
 Consumers = Mapping[str, Mapping[str, Any]]
 
