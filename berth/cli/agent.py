@@ -31,6 +31,7 @@ from berth.compute.agent_config import (
     AgentConfig,
 )
 from berth.compute.agent_report import AgentReport
+from berth.compute.known_usages import KnownUsages
 from berth.compute.report_client import ReportClient
 from berth.compute.state_lock import StateLock
 from berth.compute.tracker import Node, Tracker
@@ -188,7 +189,7 @@ def _orders(
     client = ReportClient(transport, note=undo.note, pause=alarm.pause)
     # Counted on where a configuration is read again.
     client.service.requests = requests
-    driver = found.make_driver(client.get_usages)
+    driver = found.make_driver(KnownUsages(client, time.monotonic).used)
     lock.hold(found.state_dir)
     return Orders(
         Tracker(client, driver, attempts_max=_ATTEMPTS_MAX, pause=alarm.pause, rng=Random()),

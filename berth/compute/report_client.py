@@ -213,6 +213,14 @@ class ReportClient(ConsumerClient):
         """
         return copy.deepcopy(self._reader.tree_with(uuid))
 
+    def last_known_generation(self, uuid: str) -> int | None:
+        """A provider's generation as it was last read or written; nothing is asked.
+
+        Raises:
+            ValueError: it was not read yet.
+        """
+        return self._reader.tree_with(uuid).data(uuid).generation
+
     def clear_provider_cache(self) -> None:
         """Forget all that was read."""
         self._reader.forget()
