@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from berth.compute.drivers.libvirt.host_facts import devices_of
+from berth.compute.drivers.libvirt.options import read_options
 from berth.compute.errors import HostUnreadable
 from tests.compute.libvirt_hosts import RECORDED, domain_xml, gpu_xml, mdev_xml
 from tests.compute.stage import consumer_uuid
@@ -119,6 +121,7 @@ def test_what_libvirt_fails_to_tell_is_not_taken_for_gone(
         (connection.domains[1], "XMLDesc", host.guests),
         (connection.domains[1], "isActive", host.guests),
         (connection.mdev, "XMLDesc", host.devices),
+        (connection.mdev, "isActive", host.devices),
     ]
     for whom, name, question in asked:
         with pytest.MonkeyPatch.context() as patch:
@@ -174,3 +177,16 @@ def test_libvirts_own_words_of_an_unknown_cpu_are_forgiven() -> None:
     ):
         question = partial(lambda cpu, asked: _of_guests(lambda: asked.baselineCPU([cpu], 0)), cpu)
         assert host._ask(question) is None
+
+
+def test_a_mediated_device_that_is_only_defined_is_not_counted(
+    host: LibvirtHost, connection: Connection
+) -> None:
+    """It takes nothing up, so that all that could be made still can be; libvirt lists it too."""
+    defined = [mdev_xml(provider_uuid(f"mdev{n}"), "pci_0000_84_00_0") for n in range(4)]
+    connection.devices += [Named(text, is_active=0) for text in defined]
+    options = read_options({"mdev": [{"type": "nvidia-35"}]})
+    (gpu,), _ = devices_of(host.devices(), {}, options)
+    assert gpu.counts == {"VGPU": 4}
+    connection.mdev.isActive = failing(libvirt.VIR_ERR_NO_SUPPORT)
+    assert len(host.devices().mdevs) == 1, "a libvirt that does not tell lists none but these"

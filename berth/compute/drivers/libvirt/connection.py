@@ -154,11 +154,19 @@ def _devices(connection: Any) -> NodeDevices:
             match one:
                 case MdevParent():
                     parents.append(one)
-                case Mdev():
+                case Mdev() if _is_made(device):
                     mdevs.append(one)
                 case Function():
                     functions.append(one)
     return NodeDevices(parents, mdevs, functions)
+
+
+def _is_made(device: Any) -> bool:
+    """Whether a mediated device is there, and not only defined: then it takes nothing up.
+
+    A libvirt that does not tell (before 7.8) is taken at its list.
+    """
+    return _where_there(device.isActive) in (None, 1)
 
 
 def _listed(text: str) -> list[MdevParent | Mdev | Function]:
