@@ -94,6 +94,10 @@ class Stage:
             },
         )
 
+    def release(self, consumer: str) -> None:
+        """Delete all that a consumer holds; no provider's generation moves."""
+        self._send("DELETE", f"/allocations/{consumer_uuid(consumer)}")
+
     def trait(self, provider: str, name: str) -> None:
         """Give a provider one trait more, as an operator would."""
         if name not in standard_traits():
@@ -101,6 +105,11 @@ class Stage:
         path = f"/resource_providers/{self.uuid_of(provider)}/traits"
         body = self._get(path)
         self._send("PUT", path, {**body, "traits": [*body["traits"], name]})
+
+    def reserve(self, provider: str, resource_class: str, amount: int) -> None:
+        """Keep back so much of what a provider has, as an operator would."""
+        path = f"/resource_providers/{self.uuid_of(provider)}/inventories/{resource_class}"
+        self._send("PUT", path, {**self._get(path), "reserved": amount})
 
     def remove(self, provider: str) -> None:
         """Delete a provider, as somebody else would."""

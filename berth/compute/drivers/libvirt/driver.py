@@ -30,7 +30,13 @@ from berth.compute.drivers.libvirt.host_facts import (
 )
 from berth.compute.drivers.libvirt.machine import Host, Machine
 from berth.compute.drivers.libvirt.options import Options
-from berth.compute.drivers.libvirt.passthrough import Assigned, assigned_to, heal, truth_of
+from berth.compute.drivers.libvirt.passthrough import (
+    Assigned,
+    Refused,
+    assigned_to,
+    heal,
+    truth_of,
+)
 from berth.compute.drivers.libvirt.xml_documents import Guest, Mdev
 from berth.compute.errors import HealingNeeded, ReshapeNeeded
 from berth.compute.plan import Allocations
@@ -63,10 +69,13 @@ class LibvirtDriver:
         self._waiting: set[tuple[str, str]] = set()
         #: By provider, what the last move keeps free for them.
         self._kept_free: dict[str, int] = {}
-        #: By root, the functions that consumers have, with which the allocations were asked for.
-        self._asked: dict[str, Assigned] = {}
-        #: By root, those with which nothing was missing, and the providers' generations then.
+        #: By root, the functions that consumers have, with which the allocations were asked for,
+        #: and what was said then.
+        self._asked: dict[str, tuple[Assigned, Mapping[str, Counter[str]]]] = {}
+        #: By root, those with which nothing could be added, and the providers' generations then.
         self._checked: dict[str, tuple[Assigned, Mapping[str, int | None]]] = {}
+        #: By root, those that could not be added.
+        self._refused: dict[str, tuple[Refused, ...]] = {}
         #: On which NUMA node each CPU was in the last pass.
         self._node_of: Mapping[int, int] = {}
         #: Tells what is used of a provider, by resource class; None: known only at a reshape.
@@ -130,7 +139,8 @@ class LibvirtDriver:
             self._keep_free(provider_tree, root, gpus)
             if allocations is not None:
                 self._heal(provider_tree, root, allocations)
-        self._notices.tell([*shaper.notices, *self._homeless(root, gpus)])
+        refused = [one.sentence for one in self._refused.get(root.uuid, ())]
+        self._notices.tell([*shaper.notices, *self._homeless(root, gpus), *refused])
 
     def _disk_gib(self, tree: ProviderTree, root: ProviderData) -> int:
         disk = self._options.disk
@@ -164,7 +174,7 @@ class LibvirtDriver:
 
         That they do not is known as long as neither the guests have changed nor any generation in
         the tree, since it was last looked at: who takes a part of what a consumer holds writes the
-        rest anew.
+        rest anew. Who deletes all of it moves no generation, and makes room for what was refused.
 
         Raises:
             ReshapeNeeded, HealingNeeded: for that.
@@ -172,24 +182,41 @@ class LibvirtDriver:
         guests = self._host.guests() if given else []
         assigned = assigned_to(guests, given, self._options.migrations)
         is_checked = self._checked.get(root.uuid) == (assigned, _generations(tree, root))
-        self._asked[root.uuid] = {} if is_checked else assigned
-        truth = truth_of(self._asked[root.uuid])
+        if is_checked and not self._has_new_room(root):
+            assigned = {}
+        else:
+            # A pass that falls before its end leaves it to the next to look.
+            self._checked.pop(root.uuid, None)
+            self._refused.pop(root.uuid, None)
+        truth = truth_of(assigned)
+        self._asked[root.uuid] = assigned, truth
         if why_moving:
             raise ReshapeNeeded(why_moving, truth=truth)
         if truth:
             raise HealingNeeded(truth)
 
+    def _has_new_room(self, root: ProviderData) -> bool:
+        """Whether somebody has let go of functions of which some were refused."""
+        return self.used is not None and any(
+            self.used(one.provider).get(one.resource_class, 0) < one.held
+            for one in self._refused.get(root.uuid, ())
+        )
+
     def _heal(self, tree: ProviderTree, root: ProviderData, allocations: Allocations) -> None:
         """Add to the allocations what consumers have, as it was when they were asked for."""
-        assigned = self._asked.pop(root.uuid, {})
+        assigned, truth = self._asked.pop(root.uuid, ({}, {}))
+        if not assigned:
+            return
         addresses = {address for has in assigned.values() for address, _ in has}
         uuids = {
             address: tree.data(name).uuid
             for address in addresses
             if tree.exists(name := _pci_provider(root, address))
         }
-        own = tree.get_provider_uuids(root.uuid)
-        if assigned and not heal(allocations, assigned, uuids, own=own):
+        own = {uuid: tree.data(uuid) for uuid in tree.get_provider_uuids(root.uuid)}
+        healing = heal(allocations, assigned, uuids, truth, own=own)
+        self._refused[root.uuid] = healing.refused
+        if not healing.has_added:
             self._checked[root.uuid] = (assigned, _generations(tree, root))
 
     # --- vGPUs ------------------------------------------------------------------------------------
