@@ -92,7 +92,11 @@ def heal(
     """
     held = {consumer: amounts_of(allocations[consumer]) for consumer in sorted(allocations)}
     has = {
-        consumer: {(uuids[at], name): count for (at, name), count in of_one.items() if at in uuids}
+        consumer: {
+            (provider, name): count
+            for (address, name), count in of_one.items()
+            if (provider := uuids.get(address, "")) in own and name in own[provider].inventory
+        }
         for consumer, of_one in assigned.items()
     }
     has_added = False
