@@ -294,7 +294,7 @@ def test_vgpus_of_a_drained_host_move(
             "85_00_0  VGPU=4(max:4)", "85_00_0  VGPU=4(max:4,reserved:3)"
         )
     )
-    assert "4 VGPU that were reserved on cn1 or its GPUs are held, and not" in caplog.text
+    assert "4 VGPU that were reserved of the host or its GPUs are held, and not" in caplog.text
 
 
 def test_who_turns_up_on_a_drained_gpu_moves_there(
@@ -308,7 +308,7 @@ def test_who_turns_up_on_a_drained_gpu_moves_there(
     assert f"i3: cn1 VCPU=2, {GPU_85} VGPU=1" in stage.picture()
     assert f"{GPU_85}  VGPU=4(reserved:3,max:4)" in stage.picture()
     assert f"{GPU_84}  VGPU=4(max:4)" in stage.picture()
-    assert "1 VGPU that were reserved on cn1 or its GPUs are held, and not" in caplog.text
+    assert "1 VGPU that were reserved of the host or its GPUs are held, and not" in caplog.text
 
 
 def test_an_operator_says_where_an_untold_guest_is(stage: Stage) -> None:

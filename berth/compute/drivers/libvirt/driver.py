@@ -21,7 +21,7 @@ from berth.compute.drivers.hosts.notices import Notices
 from berth.compute.drivers.hosts.options import Placement
 from berth.compute.drivers.hosts.pci import Function, functions_given
 from berth.compute.drivers.hosts.shaping import Shaper, counts_disk
-from berth.compute.drivers.libvirt.gpus import GPU, Teller, Untold, gpus_of
+from berth.compute.drivers.libvirt.gpus import GPU, Placing, Teller, Untold, gpus_of
 from berth.compute.drivers.libvirt.host_facts import (
     devices_of,
     facts_of,
@@ -295,29 +295,41 @@ class LibvirtDriver:
             self._left[root, name] = sum(one.amount for one in placing.untold)
             self._leave_on_root(tree, root, name, self._left[root, name])
             self.untold += placing.untold
-            gaining = {device for parts in placing.parts.values() for device in parts}
-            moved = [
-                MovedTo(
-                    tree.data(child),
-                    sum(held_of(allocations, child, name).values()),
-                    placing.kept_free.get(device, 0),
-                    device in gaining,
-                )
-                for device, child in children.items()
-            ]
-            shares = self._kept_free.move(moved, name, reserved)
-            carried |= shares
-            if lost := reserved - sum(shares.values()):
-                LOG.warning(
-                    "%d %s that were reserved on %s or its GPUs are held, and not reserved any "
-                    "more; reserve them when they are given back",
-                    lost,
-                    name,
-                    node,
-                )
+            carried |= self._carry(tree, allocations, name, children, placing, reserved)
         for one in self.untold:
             LOG.warning("%s", one)
         return carried
+
+    def _carry(
+        self,
+        tree: ProviderTree,
+        allocations: Allocations,
+        name: str,
+        children: Mapping[str, str],
+        placing: Placing,
+        reserved: int,
+    ) -> dict[str, int]:
+        """Share by the GPUs what an operator had reserved of a class on the root."""
+        gaining = {device for parts in placing.parts.values() for device in parts}
+        moved = [
+            MovedTo(
+                tree.data(child),
+                sum(held_of(allocations, child, name).values()),
+                placing.kept_free.get(device, 0),
+                device in gaining,
+            )
+            for device, child in children.items()
+        ]
+        shares = self._kept_free.move(moved, name, reserved)
+        if lost := reserved - sum(shares.values()):
+            LOG.warning(
+                "%d %s that were reserved of the host or its GPUs are held, and not reserved any "
+                "more; reserve them when they are given back: %s",
+                lost,
+                name,
+                ", ".join(one.data.name for one in moved),
+            )
+        return shares
 
     @staticmethod
     def _leave_on_root(tree: ProviderTree, root: str, name: str, amount: int) -> None:

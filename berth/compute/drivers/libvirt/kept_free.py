@@ -76,19 +76,18 @@ class KeptFree:
         What was reserved on the root is shared by what is free of them. Where consumers have turned
         up on a GPU that is drained, they hold what was reserved: else they could not be moved.
         """
-        free = []
+        room, changes = [], {}
         for gpu in gpus:
             self._wanted[gpu.data.uuid] = gpu.kept_free
             others = self._reserved_by_others(gpu.data, resource_class)
             total = gpu.data.inventory[resource_class]["total"]
-            free.append(total - gpu.held - gpu.kept_free - others)
-        room = [max(0, amount) for amount in free]
-        shared = min(reserved, sum(room))
-        shares = share_out(shared, room) if shared else [0] * len(gpus)
-        return {
-            gpu.data.uuid: share + (min(0, amount) if gpu.has_gained else 0)
-            for gpu, amount, share in zip(gpus, free, shares, strict=True)
-        }
+            free = total - gpu.held - gpu.kept_free - others
+            room.append(max(0, free))
+            changes[gpu.data.uuid] = max(min(0, free), -others) if gpu.has_gained else 0
+        if shared := min(reserved, sum(room)):
+            for uuid, share in zip(changes, share_out(shared, room), strict=True):
+                changes[uuid] += share
+        return changes
 
     def write(
         self,
@@ -102,11 +101,11 @@ class KeptFree:
         """Reserve what is to be kept free of a GPU.
 
         Args:
-            most: that may be kept free.
+            most: that is to be kept free of this GPU and those after it.
             carried: how much more or less an operator keeps back of it.
 
         Returns:
-            What is kept free, unless all is reserved anyway.
+            How much of `most` is kept free of this one.
         """
         record = gpu.inventory[resource_class]
         reserved = record.get("reserved", 0)
