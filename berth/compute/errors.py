@@ -25,7 +25,8 @@ class ReshapeNeeded(ComputeError):
     Args:
         why: for those who read the log.
         truth: consumers that have more of the host than the service knows of, and all that they
-            have of those resource classes. Their allocations may grow to it, and no others.
+            have of those resource classes. Their allocations grow to it, and no others. Once the
+            driver has the allocations it may take out of it what there is no room for.
     """
 
     def __init__(self, *why: str, truth: Truth | None = None) -> None:

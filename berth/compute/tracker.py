@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from random import Random
 from typing import Final, Protocol, TypedDict
@@ -206,18 +206,20 @@ class Tracker:
                     raise
             LOG.info("What is held of %s is read, to be changed with its tree", node.name)
             allocations = self._client.get_allocations_for_provider_tree(None, node.uuid)
-            update["truth"] = self._holders_of(needed.truth, allocations)
-            update["may_shrink"] = isinstance(needed, RestoreNeeded)
+            holders = frozenset(allocations)
             self._driver.update_provider_tree(tree, node.name, allocations)
             update["allocations"] = allocations
+            # What of it does not fit, the driver knows since it has the allocations.
+            update["truth"] = self._holders_of(needed.truth, holders)
+            update["may_shrink"] = isinstance(needed, RestoreNeeded)
         return update
 
-    def _holders_of(self, truth: Truth, allocations: Allocations) -> Truth:
+    def _holders_of(self, truth: Truth, holders: Set[str]) -> Truth:
         """Of the consumers that have more than they hold, those that hold something.
 
         Of the others nobody knows whose they are: they are lost, or just about to move.
         """
-        homeless = truth.keys() - allocations.keys()
+        homeless = truth.keys() - holders
         for consumer in sorted(homeless - self._told):
             LOG.warning(
                 "Consumer %s has %s and holds nothing of this tree; nothing is added for it",
@@ -225,7 +227,7 @@ class Tracker:
                 ", ".join(f"{amount} {name}" for name, amount in sorted(truth[consumer].items())),
             )
         self._told |= homeless
-        return {consumer: truth[consumer] for consumer in truth if consumer in allocations}
+        return {consumer: truth[consumer] for consumer in truth if consumer in holders}
 
     def _pause_after(self, attempt: int) -> float:
         """Twice as long after each attempt, and somewhere in the upper half of that."""

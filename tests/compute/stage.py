@@ -100,6 +100,10 @@ class Stage:
             version=VERSION if kind else WITHOUT_TYPES,
         )
 
+    def release(self, consumer: str) -> None:
+        """Delete all that a consumer holds; no provider's generation moves."""
+        self._send("DELETE", f"/allocations/{consumer_uuid(consumer)}")
+
     def trait(self, provider: str, name: str) -> None:
         """Give a provider one trait more, as an operator would."""
         if name not in standard_traits():
@@ -115,6 +119,11 @@ class Stage:
         self._send(
             "PUT", path, {**body, "inventories": body["inventories"] | {resource_class: fields}}
         )
+
+    def reserve(self, provider: str, resource_class: str, amount: int) -> None:
+        """Keep back so much of what a provider has, as an operator would."""
+        path = f"/resource_providers/{self.uuid_of(provider)}/inventories/{resource_class}"
+        self._send("PUT", path, {**self._get(path), "reserved": amount})
 
     def remove(self, provider: str) -> None:
         """Delete a provider, as somebody else would."""

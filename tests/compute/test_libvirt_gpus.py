@@ -10,6 +10,8 @@ import pytest
 from berth.compute import ReshapeFailed, ReshapeNeeded
 from berth.compute.drivers.libvirt.driver import LibvirtDriver
 from berth.compute.drivers.libvirt.options import read_options
+from berth.compute.report_client import ReportClient
+from tests.compute.hosts import node
 from tests.compute.libvirt_hosts import (
     RecordedHost,
     domain_xml,
@@ -39,12 +41,18 @@ GPUS = """
       cn1_pci_0000_85_00_0  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
 """
 
+GPU_84, GPU_85 = "cn1_pci_0000_84_00_0", "cn1_pci_0000_85_00_0"
+
+I3_TOLD = f"i3: cn1 VCPU=2, {GPU_85} VGPU=1"
+TOLD = f"""
+    i1: cn1 VCPU=2, {GPU_84} VGPU=1
+    i2: cn1 VCPU=2, {GPU_84} VGPU=2
+    {I3_TOLD}
+"""
 AFTER = f"""
     {ROOT}
     {GPUS.strip(chr(10))}
-    i1: cn1 VCPU=2, cn1_pci_0000_84_00_0 VGPU=1
-    i2: cn1 VCPU=2, cn1_pci_0000_84_00_0 VGPU=2
-    i3: cn1 VCPU=2, cn1_pci_0000_85_00_0 VGPU=1
+    {TOLD.strip()}
 """
 
 ALL = {"i1": "84", "i2": "84 84", "i3": "85"}
@@ -196,6 +204,111 @@ def test_what_was_kept_for_one_that_has_gone_is_given_out_again(stage: Stage) ->
         """
     )
     assert not periodic(stage, host)
+
+
+def test_a_gpu_that_an_operator_drains_stays_drained(stage: Stage) -> None:
+    """What is reserved is an operator's, in any pass and after a start."""
+    host = driver(gpu_host({}))
+    start(stage, host)
+    stage.reserve(GPU_84, "VGPU", 4)
+    assert not periodic(stage, host)
+    assert not start(stage, driver(gpu_host({})))
+    assert f"{GPU_84}  VGPU=4(reserved:4,max:4)" in stage.picture()
+
+
+def test_what_is_kept_for_the_untold_comes_on_top_of_what_an_operator_reserves(
+    stage: Stage,
+) -> None:
+    """And goes again without it, also where the driver was made anew meanwhile."""
+    stage.show(BEFORE)
+    untold = gpu_host(ALL, stopped="i3")
+    host = driver(untold)
+    start(stage, host)
+    for reserved, then in [(0, 1), (2, 3), (4, 4), (3, 4), (1, 2)]:
+        stage.reserve(GPU_84, "VGPU", reserved)
+        periodic(stage, host)
+        assert f"{GPU_84}  VGPU=4(reserved:{then},max:4)" in stage.picture()
+        assert not periodic(stage, host)
+    assert not start(stage, driver(untold))
+    start(stage, driver(gpu_host(ALL)))
+    assert stage.picture() == world_after(TOLD, kept="1"), "an operator's 1 of the 2"
+
+
+def test_a_gpu_that_is_drained_stays_so_when_the_untold_have_gone(stage: Stage) -> None:
+    """In the pass that notices, and at a start: all of it is an operator's then."""
+    for has_gone_before_a_start in (False, True):
+        stage.show(BEFORE)
+        host = driver(gpu_host(ALL, stopped="i3"))
+        host.used = stage.used
+        start(stage, host)
+        stage.reserve(GPU_84, "VGPU", 4)
+        stage.hold("i3", "cn1 VCPU=2")
+        if has_gone_before_a_start:
+            start(stage, driver(gpu_host(ALL, stopped="i3")))
+        else:
+            periodic(stage, host)
+        assert stage.picture() == world_after(TOLD.replace(I3_TOLD, "i3: cn1 VCPU=2"), kept="4")
+        stage.clear()
+
+
+def test_a_release_that_the_service_did_not_take_is_made_again(stage: Stage) -> None:
+    """What was not taken away is not taken for an operator's."""
+    stage.show(BEFORE)
+    host = driver(gpu_host(ALL, stopped="i3"))
+    host.used = stage.used
+    start(stage, host)
+    stage.hold("i3", "cn1 VCPU=2")
+    tree = ReportClient(stage.transport).get_provider_tree_and_ensure_root(None, node().uuid, "cn1")
+    host.update_provider_tree(tree, "cn1")
+    periodic(stage, host)
+    assert "reserved" not in stage.picture()
+
+
+def test_what_an_operator_reserves_of_the_root_moves_along(stage: Stage) -> None:
+    """Shared by the GPUs; what was left for the untold is not counted again."""
+    stage.show(BEFORE.replace("VGPU=8", "VGPU=8(reserved:2)"))
+    for _ in range(2):
+        start(stage, driver(gpu_host(ALL, stopped="i3")))
+        assert f"{GPU_84}  VGPU=4(reserved:1,max:4)" in stage.picture()
+        assert f"{GPU_85}  VGPU=4(reserved:2,max:4)" in stage.picture()
+        assert "VGPU=1(reserved:1,max:1)" in stage.picture()
+    start(stage, driver(gpu_host(ALL)))
+    assert f"{GPU_84}  VGPU=4(max:4)" in stage.picture()
+    assert f"{GPU_85}  VGPU=4(reserved:2,max:4)" in stage.picture()
+
+
+@pytest.mark.parametrize("falls", [False, True])
+def test_vgpus_of_a_drained_host_move(
+    stage: Stage, caplog: pytest.LogCaptureFixture, falls: bool
+) -> None:
+    """All that is free stays reserved; that the rest is not is said. Also where a pass fell."""
+    stage.show(BEFORE)
+    stage.reserve("cn1", "VGPU", 8)
+    host = driver(gpu_host(ALL))
+    if falls:
+        with pytest.raises(ReshapeNeeded):
+            periodic(stage, host)
+    start(stage, host)
+    assert stage.picture() == drawn(
+        AFTER.replace("84_00_0  VGPU=4(max:4)", "84_00_0  VGPU=4(max:4,reserved:1)").replace(
+            "85_00_0  VGPU=4(max:4)", "85_00_0  VGPU=4(max:4,reserved:3)"
+        )
+    )
+    assert "4 VGPU that were reserved of the host or its GPUs are held, and not" in caplog.text
+
+
+def test_who_turns_up_on_a_drained_gpu_moves_there(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is there, and its agent must be able to start; nobody else gets any."""
+    stage.show(BEFORE)
+    start(stage, driver(gpu_host(ALL, stopped="i3")))
+    stage.reserve(GPU_85, "VGPU", 4)
+    start(stage, driver(gpu_host(ALL)))
+    assert f"i3: cn1 VCPU=2, {GPU_85} VGPU=1" in stage.picture()
+    assert f"{GPU_85}  VGPU=4(reserved:3,max:4)" in stage.picture()
+    assert f"{GPU_84}  VGPU=4(max:4)" in stage.picture()
+    assert "1 VGPU that were reserved of the host or its GPUs are held, and not" in caplog.text
 
 
 def test_an_operator_says_where_an_untold_guest_is(stage: Stage) -> None:

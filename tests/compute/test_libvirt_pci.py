@@ -98,6 +98,93 @@ def test_what_is_lost_or_new_is_healed_later(stage: Stage) -> None:
     assert f"i1: cn1 VCPU=1, cn1_{CARD} {VF}=1" in stage.picture()
 
 
+def test_a_function_that_somebody_else_holds_is_told(stage: Stage) -> None:
+    """One whose guest is gone: the host is reported, now and at a start; then there is room.
+
+    Until then a pass costs one question, for who may have let go.
+    """
+    stage.show(BEFORE + "    i2: cn1 VCPU=1\n    gone: cn1 VCPU=1\n")
+    recorded = host(i1="1")
+    libvirt = driver(recorded)
+    heal(stage, libvirt)
+    stage.hold("gone", f"cn1 VCPU=1, cn1_{CARD} {VF}=1")
+    recorded.domains.append((domain_xml(consumer_uuid("i2"), functions=vf(2)), True))
+    before = stage.picture()
+    assert not start(stage, driver(recorded))
+
+    client = ReportClient(stage.transport)
+    libvirt.used = client.get_usages
+    reporter = tracker(client, libvirt)
+    for _ in range(2):
+        client.service.requests.clear()
+        assert not reporter.report(node(), startup=False)
+        assert libvirt.notices == (
+            f"the guest of consumer {consumer_uuid('i2')} has 1 more {VF} of cn1_{CARD} than it "
+            f"holds, and no more fit: 2 can be held, and "
+            f"consumer {consumer_uuid('gone')} holds 1, consumer {consumer_uuid('i1')} holds 1; "
+            f"take from {consumer_uuid('gone')} what its guest does not have",
+        )
+    assert client.service.requests.total() == 2
+    assert stage.picture() == before
+
+    stage.release("gone")
+    assert reporter.report(node(), startup=False).is_reshape
+    assert f"i2: cn1 VCPU=1, cn1_{CARD} {VF}=1" in stage.picture()
+    assert not libvirt.notices
+
+
+@pytest.mark.parametrize("report", [start, periodic])
+def test_a_function_that_is_reserved_is_told(stage: Stage, report: Any) -> None:
+    """An operator drains the card; of a guest that has two functions, one is added."""
+    stage.show(
+        f"""
+        {ROOT}
+          cn1_{CARD}  {VF}=2(reserved:1,max:2)  CUSTOM_OWNER_BERTH
+        i1: cn1 VCPU=1
+        """
+    )
+    libvirt = driver(host(i1="12"))
+    report(stage, libvirt)
+    assert f"i1: cn1 VCPU=1, cn1_{CARD} {VF}=1" in stage.picture()
+    assert "has 1 more" in libvirt.notices[0]
+    assert "1 can be held" in libvirt.notices[0]
+    assert "reserve less than 1 of it" in libvirt.notices[0]
+    stage.reserve(f"cn1_{CARD}", VF, 0)
+    report(stage, libvirt)
+    assert stage.picture() == drawn(AFTER)
+
+
+def test_what_cannot_be_written_anew_is_told(stage: Stage) -> None:
+    """A consumer that holds less than one may since an operator has said so."""
+    stage.show(BEFORE)
+    stage.stock("cn1", "VCPU", total=8, max_unit=8, min_unit=2)
+    libvirt = driver(host(i1="1"))
+    heal(stage, libvirt)
+    assert "i1: cn1 VCPU=1\n" in f"{stage.picture()}\n"
+    (told,) = libvirt.notices
+    assert f"guest of consumer {consumer_uuid('i1')} has 1 more {VF} of cn1_{CARD}" in told
+    assert "holds 1 VCPU of cn1, where one may hold from 2 to 8 in steps of 1" in told
+
+
+def test_who_asked_in_vain_asks_again(stage: Stage) -> None:
+    """There is room by now, and the service did not answer when it was to be given."""
+    stage.show(BEFORE + "    i2: cn1 VCPU=1\n    gone: cn1 VCPU=1\n")
+    recorded = host(i1="1")
+    libvirt = driver(recorded)
+    libvirt.used = stage.used
+    heal(stage, libvirt)
+    stage.hold("gone", f"cn1 VCPU=1, cn1_{CARD} {VF}=1")
+    recorded.domains.append((domain_xml(consumer_uuid("i2"), functions=vf(2)), True))
+    heal(stage, libvirt)
+    stage.release("gone")
+    tree = ReportClient(stage.transport).get_provider_tree_and_ensure_root(None, node().uuid, "cn1")
+    for _ in range(2):
+        with pytest.raises(HealingNeeded):
+            libvirt.update_provider_tree(tree, "cn1")
+    periodic(stage, libvirt)
+    assert f"i2: cn1 VCPU=1, cn1_{CARD} {VF}=1" in stage.picture()
+
+
 def test_a_migration_holds_what_its_instances_guest_has(stage: Stage) -> None:
     """And a guest that holds nothing is healed as soon as it holds something of the host."""
     stage.show(BEFORE.replace("i1: ", "m1: "))

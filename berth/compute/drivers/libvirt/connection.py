@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -35,6 +36,20 @@ LOG = logging.getLogger(__name__)
 Told = TypeVar("Told")
 
 _GIB: Final = 1024**3
+
+#: What libvirt says of what has gone, or of what it cannot tell of any host of this kind.
+_ABSENT: Final = frozenset(
+    {
+        libvirt.VIR_ERR_NO_DOMAIN,
+        libvirt.VIR_ERR_NO_NODE_DEVICE,
+        libvirt.VIR_ERR_NO_SUPPORT,
+        libvirt.VIR_ERR_OPERATION_UNSUPPORTED,
+    }
+)
+#: What it says besides on a host without an emulator, or with a CPU that it does not know.
+_NOT_FOR_GUESTS: Final = frozenset(
+    {libvirt.VIR_ERR_CONFIG_UNSUPPORTED, libvirt.VIR_ERR_INVALID_ARG}
+)
 
 
 def make_driver(options: Mapping[str, object]) -> LibvirtDriver:
@@ -81,7 +96,9 @@ class LibvirtHost:
         """Close the connection; the next question opens another."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            _quietly(connection.close)
+            # One that has broken may refuse even that.
+            with suppress(libvirt.libvirtError):
+                connection.close()
 
     def _ask(self, question: Callable[[Any], Told]) -> Told:
         try:
@@ -100,7 +117,7 @@ class LibvirtHost:
 def _machine(connection: Any) -> Machine:
     capabilities = read_capabilities(connection.getCapabilities())
     _, online, _ = connection.getCPUMap()
-    of_guests = _quietly(connection.getDomainCapabilities)
+    of_guests = _of_guests(connection.getDomainCapabilities)
     return Machine(
         capabilities,
         connection.getInfo()[1],
@@ -120,7 +137,7 @@ def _cpu_features(
     if cpu is None:
         return frozenset()
     # Features that are part of the model are named only when asked for.
-    whole = _quietly(
+    whole = _of_guests(
         lambda: connection.baselineCPU([cpu], libvirt.VIR_CONNECT_BASELINE_CPU_EXPAND_FEATURES)
     )
     return read_cpu_features(whole or cpu)
@@ -133,15 +150,23 @@ def _devices(connection: Any) -> NodeDevices:
         | libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_MDEV
         | libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV
     ):
-        for one in _read(_listed, _quietly(device.XMLDesc)) or ():
+        for one in _read(_listed, _where_there(device.XMLDesc)) or ():
             match one:
                 case MdevParent():
                     parents.append(one)
-                case Mdev():
+                case Mdev() if _is_made(device):
                     mdevs.append(one)
                 case Function():
                     functions.append(one)
     return NodeDevices(parents, mdevs, functions)
+
+
+def _is_made(device: Any) -> bool:
+    """Whether a mediated device is there, and not only defined: then it takes nothing up.
+
+    A libvirt that does not tell (before 7.8) is taken at its list.
+    """
+    return _where_there(device.isActive) in (None, 1)
 
 
 def _listed(text: str) -> list[MdevParent | Mdev | Function]:
@@ -151,8 +176,8 @@ def _listed(text: str) -> list[MdevParent | Mdev | Function]:
 def _guests(connection: Any) -> list[Guest]:
     guests = []
     for domain in connection.listAllDomains():
-        read = partial(read_guest, is_running=bool(_quietly(domain.isActive)))
-        if (guest := _read(read, _quietly(domain.XMLDesc))) is not None:
+        read = partial(read_guest, is_running=bool(_where_there(domain.isActive)))
+        if (guest := _read(read, _where_there(domain.XMLDesc))) is not None:
             guests.append(guest)
     return guests
 
@@ -166,10 +191,32 @@ def _read(reader: Callable[[str], Told], text: str | None) -> Told | None:
         return None
 
 
-def _quietly(question: Callable[[], Told]) -> Told | None:
-    """An answer, or None where libvirt has none: of something that has gone, or not supported."""
+def _where_there(question: Callable[[], Told]) -> Told | None:
+    """An answer, or None where libvirt has none: of what has gone, or what it cannot tell here.
+
+    Whatever else goes wrong says nothing of the host: a connection that breaks, or an answer that
+    is late, must not look like a device that is not there.
+    """
     try:
         return question()
     except libvirt.libvirtError as error:
-        LOG.debug("libvirt does not answer: %s", error)
+        if error.get_error_code() not in _ABSENT:
+            raise
+        LOG.debug("libvirt does not tell: %s", error)
+        return None
+
+
+def _of_guests(question: Callable[[], Told]) -> Told | None:
+    """An answer on what guests get, or None where libvirt can give none on this host.
+
+    Of a CPU that it does not know it says so with an internal error; but whatever its knowledge of
+    CPUs complains of is worked out without asking anybody, and says the same the next time.
+    """
+    try:
+        return _where_there(question)
+    except libvirt.libvirtError as error:
+        is_of_cpus = error.get_error_domain() == libvirt.VIR_FROM_CPU
+        if not is_of_cpus and error.get_error_code() not in _NOT_FOR_GUESTS:
+            raise
+        LOG.debug("libvirt does not tell: %s", error)
         return None

@@ -21,16 +21,23 @@ from berth.compute.drivers.hosts.notices import Notices
 from berth.compute.drivers.hosts.options import Placement
 from berth.compute.drivers.hosts.pci import Function, functions_given
 from berth.compute.drivers.hosts.shaping import Shaper, counts_disk
-from berth.compute.drivers.libvirt.gpus import GPU, Teller, Untold, gpus_of
+from berth.compute.drivers.libvirt.gpus import GPU, Placing, Teller, Untold, gpus_of
 from berth.compute.drivers.libvirt.host_facts import (
     devices_of,
     facts_of,
     node_of_cpus,
     shares_of,
 )
+from berth.compute.drivers.libvirt.kept_free import KeptFree, MovedTo, left_before
 from berth.compute.drivers.libvirt.machine import Host, Machine
 from berth.compute.drivers.libvirt.options import Options
-from berth.compute.drivers.libvirt.passthrough import Assigned, assigned_to, heal, truth_of
+from berth.compute.drivers.libvirt.passthrough import (
+    Assigned,
+    Refused,
+    assigned_to,
+    heal,
+    truth_of,
+)
 from berth.compute.drivers.libvirt.xml_documents import Guest, Mdev
 from berth.compute.errors import HealingNeeded, ReshapeNeeded
 from berth.compute.plan import Allocations
@@ -61,12 +68,14 @@ class LibvirtDriver:
         self._left: dict[tuple[str, str], int] = {}
         #: By root and resource class, those for which a move was asked for that did not come.
         self._waiting: set[tuple[str, str]] = set()
-        #: By provider, what the last move keeps free for them.
-        self._kept_free: dict[str, int] = {}
-        #: By root, the functions that consumers have, with which the allocations were asked for.
-        self._asked: dict[str, Assigned] = {}
-        #: By root, those with which nothing was missing, and the providers' generations then.
+        self._kept_free = KeptFree()
+        #: By root, the functions that consumers have, with which the allocations were asked for,
+        #: and what was said then.
+        self._asked: dict[str, tuple[Assigned, Mapping[str, Counter[str]]]] = {}
+        #: By root, those with which nothing could be added, and the providers' generations then.
         self._checked: dict[str, tuple[Assigned, Mapping[str, int | None]]] = {}
+        #: By root, those that could not be added.
+        self._refused: dict[str, tuple[Refused, ...]] = {}
         #: On which NUMA node each CPU was in the last pass.
         self._node_of: Mapping[int, int] = {}
         #: Tells what is used of a provider, by resource class; None: known only at a reshape.
@@ -114,7 +123,8 @@ class LibvirtDriver:
                 movable={rule.resource_class for rule in self._options.mdev},
             )
             gpus = [gpu for gpu in gpus_of(cut) if shaper.reports(f"{root.name}_{gpu.device}")]
-            moving = self._vgpus_to_move(root, gpus, is_asking=allocations is None)
+            left = left_before(provider_tree, root)
+            moving = self._vgpus_to_move(root, gpus, left, is_asking=allocations is None)
             if allocations is None:
                 given = {
                     address: (provider, name)
@@ -122,15 +132,20 @@ class LibvirtDriver:
                     if shaper.reports(_pci_provider(root, provider))
                 }
                 self._ask(provider_tree, root, shaper.why_moving() or moving, given)
+            self._recall(provider_tree, root, gpus, left)
             shaper.shape(allocations)
+            carried: dict[str, int] = {}
             if allocations is not None and moving:
-                self._move_vgpus(provider_tree, root.uuid, gpus, found.mdevs, allocations)
+                carried = self._move_vgpus(
+                    provider_tree, root.uuid, gpus, found.mdevs, allocations, left
+                )
             else:
                 self._release(provider_tree, root)
-            self._keep_free(provider_tree, root, gpus)
+            self._keep_free(provider_tree, root, gpus, carried)
             if allocations is not None:
                 self._heal(provider_tree, root, allocations)
-        self._notices.tell([*shaper.notices, *self._homeless(root, gpus)])
+        refused = [one.sentence for one in self._refused.get(root.uuid, ())]
+        self._notices.tell([*shaper.notices, *self._homeless(root, gpus), *refused])
 
     def _disk_gib(self, tree: ProviderTree, root: ProviderData) -> int:
         disk = self._options.disk
@@ -164,7 +179,7 @@ class LibvirtDriver:
 
         That they do not is known as long as neither the guests have changed nor any generation in
         the tree, since it was last looked at: who takes a part of what a consumer holds writes the
-        rest anew.
+        rest anew. Who deletes all of it moves no generation, and makes room for what was refused.
 
         Raises:
             ReshapeNeeded, HealingNeeded: for that.
@@ -172,37 +187,60 @@ class LibvirtDriver:
         guests = self._host.guests() if given else []
         assigned = assigned_to(guests, given, self._options.migrations)
         is_checked = self._checked.get(root.uuid) == (assigned, _generations(tree, root))
-        self._asked[root.uuid] = {} if is_checked else assigned
-        truth = truth_of(self._asked[root.uuid])
+        if is_checked and not self._has_new_room(root):
+            assigned = {}
+        else:
+            # A pass that falls before its end leaves it to the next to look.
+            self._checked.pop(root.uuid, None)
+            self._refused.pop(root.uuid, None)
+        truth = truth_of(assigned)
+        self._asked[root.uuid] = assigned, truth
         if why_moving:
             raise ReshapeNeeded(why_moving, truth=truth)
         if truth:
             raise HealingNeeded(truth)
 
+    def _has_new_room(self, root: ProviderData) -> bool:
+        """Whether somebody has let go of functions of which some were refused."""
+        return self.used is not None and any(
+            self.used(one.provider).get(one.resource_class, 0) < one.held
+            for one in self._refused.get(root.uuid, ())
+        )
+
     def _heal(self, tree: ProviderTree, root: ProviderData, allocations: Allocations) -> None:
         """Add to the allocations what consumers have, as it was when they were asked for."""
-        assigned = self._asked.pop(root.uuid, {})
+        assigned, truth = self._asked.pop(root.uuid, ({}, {}))
+        if not assigned:
+            return
         addresses = {address for has in assigned.values() for address, _ in has}
         uuids = {
             address: tree.data(name).uuid
             for address in addresses
             if tree.exists(name := _pci_provider(root, address))
         }
-        own = tree.get_provider_uuids(root.uuid)
-        if assigned and not heal(allocations, assigned, uuids, own=own):
+        own = {uuid: tree.data(uuid) for uuid in tree.get_provider_uuids(root.uuid)}
+        healing = heal(allocations, assigned, uuids, truth, own=own)
+        self._refused[root.uuid] = healing.refused
+        if not healing.has_added:
             self._checked[root.uuid] = (assigned, _generations(tree, root))
 
     # --- vGPUs ------------------------------------------------------------------------------------
 
-    def _vgpus_to_move(self, root: ProviderData, gpus: Sequence[GPU], *, is_asking: bool) -> str:
+    def _vgpus_to_move(
+        self,
+        root: ProviderData,
+        gpus: Sequence[GPU],
+        left: Mapping[str, int],
+        *,
+        is_asking: bool,
+    ) -> str:
         """That the root has vGPUs, other than those that the last move had to leave there."""
         for name in sorted({gpu.resource_class for gpu in gpus} & root.inventory.keys()):
             record, key = root.inventory[name], (root.uuid, name)
-            is_left = record["total"] == record.get("reserved")
-            if is_left and is_asking and key in self._waiting:
+            if name in left and is_asking and key in self._waiting:
                 # A driver that was made anew while the agent runs: the next start may tell more.
                 self._left.setdefault(key, record["total"])
-            if not is_left or record["total"] > self._left.get(key, 0):
+            if name not in left or record["total"] > self._left.get(key, 0):
                 self._waiting.add(key)
                 return f"To be moved: {name} from {root.name} to its GPUs"
         return ""
@@ -214,19 +252,27 @@ class LibvirtDriver:
         gpus: Sequence[GPU],
         mdevs: Sequence[Mdev],
         allocations: Allocations,
-    ) -> None:
+        left: Mapping[str, int],
+    ) -> dict[str, int]:
         """Move vGPUs from the root to their GPUs, and what consumers hold of them.
 
         What is left on the root is as much as the untold ones hold, and all of it reserved.
+
+        Args:
+            left: what an earlier move left there.
+
+        Returns:
+            By GPU's provider, how much more or less an operator keeps back of it.
         """
-        self.untold, self._left, self._kept_free, self._waiting = (), {}, {}, set()
+        self.untold, self._left, self._waiting = (), {}, set()
+        carried: dict[str, int] = {}
         node = tree.data(root).name
         moving: dict[str, list[GPU]] = {}
         for gpu in gpus:
             if gpu.resource_class in tree.data(root).inventory:
                 moving.setdefault(gpu.resource_class, []).append(gpu)
         if not moving:
-            return
+            return carried
         teller = Teller(
             self._host.guests(),
             mdevs,
@@ -245,13 +291,45 @@ class LibvirtDriver:
             for consumer, parts in placing.parts.items():
                 to = {children[device]: part for device, part in parts.items()}
                 transfer(allocations, consumer, name, source=root, parts=to)
+            reserved = tree.data(root).inventory[name].get("reserved", 0) - left.get(name, 0)
             self._left[root, name] = sum(one.amount for one in placing.untold)
             self._leave_on_root(tree, root, name, self._left[root, name])
             self.untold += placing.untold
-            for device, child in children.items():
-                self._kept_free[child] = placing.kept_free.get(device, 0)
+            carried |= self._carry(tree, allocations, name, children, placing, reserved)
         for one in self.untold:
             LOG.warning("%s", one)
+        return carried
+
+    def _carry(
+        self,
+        tree: ProviderTree,
+        allocations: Allocations,
+        name: str,
+        children: Mapping[str, str],
+        placing: Placing,
+        reserved: int,
+    ) -> dict[str, int]:
+        """Share by the GPUs what an operator had reserved of a class on the root."""
+        gaining = {device for parts in placing.parts.values() for device in parts}
+        moved = [
+            MovedTo(
+                tree.data(child),
+                sum(held_of(allocations, child, name).values()),
+                placing.kept_free.get(device, 0),
+                device in gaining,
+            )
+            for device, child in children.items()
+        ]
+        shares = self._kept_free.move(moved, name, reserved)
+        if lost := reserved - sum(shares.values()):
+            LOG.warning(
+                "%d %s that were reserved of the host or its GPUs are held, and not reserved any "
+                "more; reserve them when they are given back: %s",
+                lost,
+                name,
+                ", ".join(one.data.name for one in moved),
+            )
+        return shares
 
     @staticmethod
     def _leave_on_root(tree: ProviderTree, root: str, name: str, amount: int) -> None:
@@ -268,18 +346,39 @@ class LibvirtDriver:
                 if held < root.inventory[name]["total"]:
                     self._leave_on_root(tree, root.uuid, name, held)
 
-    def _keep_free(self, tree: ProviderTree, root: ProviderData, gpus: Sequence[GPU]) -> None:
+    def _recall(
+        self,
+        tree: ProviderTree,
+        root: ProviderData,
+        gpus: Sequence[GPU],
+        left: Mapping[str, int],
+    ) -> None:
+        """Tell what is the driver's of what is reserved of the GPUs, also if it was made anew."""
+        for name in {gpu.resource_class for gpu in gpus}:
+            there = [
+                tree.data(child)
+                for gpu in gpus
+                if gpu.resource_class == name and tree.exists(child := f"{root.name}_{gpu.device}")
+            ]
+            self._kept_free.recall(there, name, left.get(name, 0))
+
+    def _keep_free(
+        self,
+        tree: ProviderTree,
+        root: ProviderData,
+        gpus: Sequence[GPU],
+        carried: Mapping[str, int],
+    ) -> None:
         """Reserve of the GPUs what is kept for the untold, as long as the root has theirs."""
         on_root = tree.data(root.uuid).inventory
         untold = {name: on_root.get(name, {}).get("total", 0) for _, name in self._left}
         for gpu in gpus:
-            child = tree.data(f"{root.name}_{gpu.device}")
             name = gpu.resource_class
-            before = child.inventory[name].get("reserved", 0)
-            kept = min(self._kept_free.get(child.uuid, before), gpu.total, untold.get(name, 0))
+            child = tree.data(f"{root.name}_{gpu.device}")
+            most = min(gpu.total, untold.get(name, 0))
+            change = carried.get(child.uuid, 0)
+            kept = self._kept_free.write(tree, child, name, most=most, carried=change)
             untold[name] = untold.get(name, 0) - kept
-            record = {**child.inventory[name], "reserved": kept}
-            tree.update_inventory(child.uuid, {**child.inventory, name: record})
 
     def _homeless(self, root: ProviderData, gpus: Sequence[GPU]) -> Iterator[str]:
         """What the root has, and no GPU is there to take over."""
