@@ -9,7 +9,7 @@ made here, a line each.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 from uuid import UUID, uuid5
@@ -43,18 +43,23 @@ class RecordedHost:
     #: CPUs that are there and do not run.
     resting: frozenset[int] = frozenset()
     encryption: Mapping[str, int] = field(default_factory=dict)
+    #: By CPU that libvirt does not tell of, the NUMA node on which the kernel has it.
+    resting_on: Mapping[int, int] = field(default_factory=dict)
 
     def machine(self) -> Machine:
         """What the capabilities say."""
         read = read_capabilities((RECORDED / f"{self.capabilities}.xml").read_text())
         cpus = frozenset(cpu for cell in read.cells for cpu in cell.cpus)
+        told = cpus - self.resting_on.keys()
+        cells = tuple(replace(cell, cpus=cell.cpus & told) for cell in read.cells)
         return Machine(
-            read,
+            replace(read, cells=cells),
             sum(cell.memory_kib for cell in read.cells) // 1024,
             cpus,
             cpus - self.resting,
             read_cpu_features(read.cpu) if read.cpu else frozenset(),
             self.encryption,
+            self.resting_on,
         )
 
     def devices(self) -> NodeDevices:

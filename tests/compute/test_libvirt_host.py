@@ -211,6 +211,15 @@ def test_a_host_without_numa_nodes_is_flat(stage: Stage) -> None:
         start(stage, driver(RecordedHost("no-cells"), model="numa"))
 
 
+def test_a_cpu_that_libvirt_does_not_tell_of_is_where_the_kernel_has_it(stage: Stage) -> None:
+    """A power manager has parked the dedicated CPUs of both nodes before the agent was started."""
+    parked = dict.fromkeys(range(2, 16), 0) | dict.fromkeys(range(16, 32), 1)
+    host = RecordedHost("two-sockets", resting=frozenset(parked), resting_on=parked)
+    start(stage, driver(host, model="numa", cpu_shared="0-1", cpu_dedicated="2-31"))
+    assert " PCPU=14(" in stocks(stage, "cn1_NUMA0")
+    assert " PCPU=16(" in stocks(stage, "cn1_NUMA1")
+
+
 def test_dedicated_cpus_must_be_there(stage: Stage) -> None:
     """Each that is not is named; one that only rests counts."""
     resting = RecordedHost(resting=frozenset({7}))

@@ -29,6 +29,8 @@ from berth.compute.drivers.libvirt.xml_documents import (
     read_host_model,
     read_node_device,
 )
+from berth.compute.drivers.linux.files import HostFiles
+from berth.compute.drivers.linux.topology import linked_nodes
 from berth.compute.errors import HostUnreadable
 
 LOG = logging.getLogger(__name__)
@@ -118,13 +120,16 @@ def _machine(connection: Any) -> Machine:
     capabilities = read_capabilities(connection.getCapabilities())
     _, online, _ = connection.getCPUMap()
     of_guests = _of_guests(connection.getDomainCapabilities)
+    present = frozenset(range(len(online)))
+    untold = present.difference(*(cell.cpus for cell in capabilities.cells))
     return Machine(
         capabilities,
         connection.getInfo()[1],
-        frozenset(range(len(online))),
+        present,
         frozenset(cpu for cpu, is_online in enumerate(online) if is_online),
         _cpu_features(connection, capabilities, of_guests),
         {} if of_guests is None else read_encryption_slots(of_guests),
+        linked_nodes(HostFiles(Path("/")), untold),
     )
 
 

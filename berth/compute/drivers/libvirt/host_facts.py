@@ -24,12 +24,12 @@ def node_of_cpus(machine: Machine, remembered: Mapping[int, int]) -> dict[int, i
     """On which NUMA node each CPU is.
 
     Args:
-        remembered: where CPUs were when they last ran; libvirt does not tell of one that rests.
+        remembered: where CPUs were when they last ran; libvirt may not tell of one that rests.
     """
     cells = machine.capabilities.cells
     told = {cpu: cell.id for cell in cells for cpu in cell.cpus}
     nodes = [cell.id for cell in cells] or [0]
-    return nodes_of(machine.present_cpus, {**remembered, **told}, nodes)
+    return nodes_of(machine.present_cpus, {**machine.resting_on, **remembered, **told}, nodes)
 
 
 def facts_of(

@@ -26,6 +26,8 @@ class Machine:
     cpu_features: frozenset[str]
     #: By kind (`sev`, `sev_es`), how many guests' memory can be encrypted.
     encryption_slots: Mapping[str, int] = field(default_factory=dict)
+    #: On which NUMA node CPUs are of which the capabilities do not tell, since they rest.
+    resting_on: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ Source: spec/compute-side.md 5.1.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from berth.compute.drivers.hosts.cpus import nodes_of
@@ -56,11 +56,7 @@ def read_topology(files: HostFiles, *, remembered: Mapping[int, int]) -> Topolog
         for node in nodes
         for cpu in files.id_list(f"{_NODE}/node{node}/cpulist") or frozenset()
     }
-    linked = {
-        cpu: node
-        for cpu in present - told.keys()
-        for node, _ in files.numbered(f"{_CPU}/cpu{cpu}", "node")
-    }
+    linked = linked_nodes(files, present - told.keys())
     return Topology(
         present=present,
         online=online,
@@ -70,6 +66,11 @@ def read_topology(files: HostFiles, *, remembered: Mapping[int, int]) -> Topolog
         # Kernels before 6.1 do not tell it in procfs; then it is that of the running kernel.
         machine=files.text("proc/sys/kernel/arch") or os.uname().machine,
     )
+
+
+def linked_nodes(files: HostFiles, cpus: Iterable[int]) -> dict[int, int]:
+    """On which NUMA node CPUs are, as far as the kernel tells of each whether it runs or not."""
+    return {cpu: node for cpu in cpus for node, _ in files.numbered(f"{_CPU}/cpu{cpu}", "node")}
 
 
 def _has_threads(files: HostFiles) -> bool:
