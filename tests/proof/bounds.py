@@ -43,10 +43,10 @@ class Bounds:
         """Less on the engines whose proofs take longer."""
         is_cluster, is_file = engine == "galera", engine == "sqlite"
         return cls(
-            seconds=_number("SECONDS", 15 if is_file else 10),
+            seconds=_number("SECONDS", 12 if is_file else 7),
             clients=int(_number("CLIENTS", 24 if not is_cluster else 12)),
             workers=int(_number("WORKERS", 4 if not is_cluster else 1)),
-            rounds=int(_number("ROUNDS", 100 if is_file else 6 if is_cluster else 12)),
+            rounds=int(_number("ROUNDS", 100 if is_file else 5 if is_cluster else 8)),
             kill_each_s=0.35 if is_file else 2.0,
             seed=_seed(),
         )

@@ -39,7 +39,7 @@ SERVICE_EVERY = 12
 SILENCE_S_MAX = 60
 
 #: Kills after which everything that clients may do has been done, and some answers were lost.
-ENOUGH = 50
+ENOUGH_KILLS = 50
 
 
 def test_workers_end_with_their_parent(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_half_done(
     silence = longest_silence(load.operations)
     print(f"{lost} writes without an answer, none acknowledged for {silence:.2f} s at most")
     assert silence < SILENCE_S_MAX
-    if bounds.rounds >= ENOUGH:
+    if bounds.rounds >= ENOUGH_KILLS:
         assert lost, "no kill has struck a write under way"
         assert not never_happened(load.operations)
     checked = run_berth(ground.home, "db", "check", "--config-file", str(ground.conf))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.proof.conftest import Ground
 
 #: Operations after which everything that clients may do has been done.
-ENOUGH: Final = 6000
+ENOUGH_OPERATIONS: Final = 6000
 
 
 def test_nothing_is_lost_or_doubled_by_several_workers(ground: Ground, bounds: Bounds) -> None:
@@ -60,7 +60,7 @@ def test_nothing_is_lost_or_doubled_by_several_workers(ground: Ground, bounds: B
     history.keep(ground.home / "history.pickle")
     print(summary(load.operations))
     assert not load.surprises, "\n".join([f"seed {bounds.seed}", *load.surprises[:5]])
-    assert not never_happened(load.operations) or len(load.operations) < ENOUGH
+    assert not never_happened(load.operations) or len(load.operations) < ENOUGH_OPERATIONS
     assert took_part(audit.commits_by_writer(ground.database_url)) == bounds.workers * len(services)
     wrong = audit.database_faults(ground.database_url, history)
     assert not wrong, "\n".join([f"seed {bounds.seed}", *wrong[:5]])
