@@ -18,8 +18,9 @@ explained in several ways, each is tried.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Final, NamedTuple, Protocol, TypeVar
@@ -37,7 +38,7 @@ from tests.proof.history import (
     Why,
     short,
 )
-from tests.proof.linearise import Event, Found, Stuck, linearise, orders
+from tests.proof.linearise import Event, Found, Stuck, Undecided, linearise, orders
 from tests.proof.rules import (
     ConsumerNotWritten,
     ConsumerSeen,
@@ -58,13 +59,13 @@ S = TypeVar("S", ConsumerState, ProviderState)
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A rule that was broken: whose, and the story."""
+    """A rule that was broken: whose, and the story, which takes long to tell."""
 
     about: str
-    story: str
+    tell: Callable[[], str]
 
     def __str__(self) -> str:
-        return self.story
+        return self.tell()
 
 
 @dataclass(slots=True)
@@ -93,7 +94,8 @@ class Verdict:
 
 def check(history: History) -> Verdict:
     """Judge a whole history."""
-    first = _Check(history, {})
+    known = _Known(history)
+    first = _Check(known, {})
     verdict = first.run()
     if verdict.is_clean:
         return verdict
@@ -101,19 +103,25 @@ def check(history: History) -> Verdict:
         consumer: found for consumer, found in first.possible_orders().items() if len(found) > 1
     }
     if prod(len(found) for found in ways.values()) > _WAYS_MAX:
-        return _step_by_step(history, first, verdict, ways)
+        return _step_by_step(known, first, verdict, ways)
     for chosen in product(*ways.values()):
-        other = _Check(history, dict(zip(ways, chosen, strict=True))).run()
-        if other.is_clean:
-            return other
+        given = dict(zip(ways, chosen, strict=True))
+        if _Check(known, given).run(only=verdict.unexplained).is_clean:
+            other = _Check(known, given).run()
+            if other.is_clean:
+                return other
     return verdict
 
 
 def _step_by_step(
-    history: History, first: _Check, verdict: Verdict, ways: Mapping[str, Sequence[_Way]]
+    known: _Known, first: _Check, verdict: Verdict, ways: Mapping[str, Sequence[_Way]]
 ) -> Verdict:
     """Where there are too many ways to try each with each: one change after the other, as long as
-    each leaves less unexplained."""
+    each leaves less unexplained.
+
+    A history of 15,000 operations takes a second to judge, and there may be hundreds of ways: what
+    was not explained is judged first, alone.
+    """
     chosen: dict[str, _Way] = {}
     while not verdict.is_clean:
         left = verdict.unexplained
@@ -124,7 +132,9 @@ def _step_by_step(
             if chosen.get(consumer) is not way
         )
         for tried in tries:
-            other = _Check(history, tried).run()
+            if len(_Check(known, tried).run(only=left).unexplained) >= len(left):
+                continue
+            other = _Check(known, tried).run()
             if len(other.unexplained) < len(left):
                 chosen, verdict = tried, other
                 break
@@ -158,16 +168,34 @@ class _Part(NamedTuple):
 #: An order of what happened to a consumer.
 _Way = Found[ConsumerState, _Part]
 
+#: What came of looking for one.
+_Outcome = _Way | Stuck[ConsumerState, _Part] | Undecided
+
 #: What consumers held before and after an operation, by consumer.
 _Change = dict[str, tuple[Held, Held]]
+
+
+class _Known:
+    """What is the same in all judgements of a history."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        #: By consumer and provider: the operations that have to do with it.
+        self.of_consumer = _by_consumer(history)
+        self.of_provider = _by_provider(history, self.of_consumer)
+        #: The orders of consumers, by when those without an answer are known to have happened.
+        self.orders: dict[tuple[str, tuple[int | None, ...]], _Outcome] = {}
 
 
 class _Check:
     """One judgement, in which the order of some consumers' writes is `given`."""
 
-    def __init__(self, history: History, given: Mapping[str, Found[ConsumerState, _Part]]) -> None:
-        self.history = history
+    def __init__(self, known: _Known, given: Mapping[str, _Way]) -> None:
+        self.known = known
+        self.history = known.history
         self.given = given
+        #: The providers to be judged; None: all.
+        self.only: Set[str] | None = None
         self.verdict = Verdict()
         #: Operations of unknown outcome that are known to have happened, and since when at latest.
         self.happened: dict[int, int] = {}
@@ -178,9 +206,11 @@ class _Check:
         #: By consumer: (generation, held, since at earliest, until at latest) one after the other.
         self.past: dict[str, list[tuple[int | None, Held, int, int]]] = {}
 
-    def run(self) -> Verdict:
-        for consumer, operations in self._by_consumer().items():
-            self._check_consumer(consumer, operations)
+    def run(self, *, only: Set[str] | None = None) -> Verdict:
+        """Judge all consumers, and all providers unless only some are named."""
+        self.only = only
+        for consumer in self.known.of_consumer:
+            self._check_consumer(consumer)
         self._check_whole()
         self._check_races()
         for provider, events in self._provider_events().items():
@@ -203,7 +233,7 @@ class _Check:
         """By consumer: each order in which its writes may have been."""
         return {
             consumer: orders(_events_of(consumer, ones, {}), ConsumerState(), most=_WAYS_MAX + 1)
-            for consumer, ones in self._by_consumer().items()
+            for consumer, ones in self.known.of_consumer.items()
         }
 
     def meets(self, consumer: str) -> Set[str]:
@@ -211,7 +241,7 @@ class _Check:
         changed them together with a consumer."""
         return {
             met
-            for one in self._by_consumer()[consumer]
+            for one in self.known.of_consumer[consumer]
             if one.outcome is Outcome.UNKNOWN
             for write in one.consumers
             for met in (write.consumer, *(provider for provider, _, _ in write.held))
@@ -219,23 +249,20 @@ class _Check:
 
     # --- Consumers ---
 
-    def _by_consumer(self) -> dict[str, list[Operation]]:
-        found: dict[str, dict[int, Operation]] = defaultdict(dict)
-        for one in self.history.operations:
-            for write in one.consumers:
-                found[write.consumer][id(one)] = one
-            for sight in one.sights:
-                if isinstance(sight, ConsumerSight):
-                    found[sight.consumer][id(one)] = one
-        return {consumer: list(ones.values()) for consumer, ones in found.items()}
-
-    def _check_consumer(self, consumer: str, operations: Sequence[Operation]) -> None:
+    def _check_consumer(self, consumer: str) -> None:
         order = self.given.get(consumer)
         if order is None:
-            events = _events_of(consumer, operations, self.happened)
-            order = self._order(consumer, events, ConsumerState())
+            order = self._found(consumer, self._order_of_consumer(consumer))
         if order is not None:
             self._learn(consumer, order)
+
+    def _order_of_consumer(self, consumer: str) -> _Outcome:
+        operations = self.known.of_consumer[consumer]
+        key = consumer, tuple(self.happened.get(id(one)) for one in operations)
+        if key not in self.known.orders:
+            events = _events_of(consumer, operations, self.happened)
+            self.known.orders[key] = linearise(events, ConsumerState())
+        return self.known.orders[key]
 
     def _learn(self, consumer: str, order: Found[ConsumerState, _Part]) -> None:
         """Remember what each write of a consumer found and left, and which unknown ones are."""
@@ -261,7 +288,6 @@ class _Check:
 
     def _check_whole(self) -> None:
         """What happened to one consumer of an operation happened to all of them."""
-        by_consumer = self._by_consumer()
         again = {
             write.consumer
             for one in self.history.operations
@@ -271,15 +297,16 @@ class _Check:
         }
         for one in self.history.operations:
             if self.earliest.get(id(one), 0) > self.happened.get(id(one), NEVER):
-                story = (
-                    f"This was seen by one of its consumers too early:\n{self.history.story([one])}"
+                self._add_fault(
+                    one.consumers[0].consumer,
+                    "This was seen by one of its consumers too early:",
+                    one,
                 )
-                self.verdict.faults.append(Fault(one.consumers[0].consumer, story))
         for consumer in sorted(again):
             if consumer in self.given:
-                self.verdict.faults.append(Fault(consumer, "this is not possible for others"))
+                self._add_fault(consumer, "this is not possible for others")
             else:
-                self._check_consumer(consumer, by_consumer[consumer])
+                self._check_consumer(consumer)
 
     def _check_races(self) -> None:
         """Who lost a race for a consumer ran it against somebody."""
@@ -288,27 +315,34 @@ class _Check:
             for one in self.history.operations
             if one.refusal is not None and one.refusal.why is Why.CONSUMER_RACE
         ]
-        by_consumer = self._by_consumer() if lost else {}
         for one in lost:
             consumers = {write.consumer for write in one.consumers}
-            others = {id(other): other for name in consumers for other in by_consumer[name]}
+            others = {
+                id(other): other for name in consumers for other in self.known.of_consumer[name]
+            }
             if not any(_is_rival(other, one, consumers) for other in others.values()):
-                story = self.history.story(others.values())
-                self.verdict.faults.append(
-                    Fault(
-                        min(consumers),
-                        f"There is no order in which this lost a race, as nobody else wrote its "
-                        f"consumers meanwhile:\n{self.history.story([one])}\namong\n{story}",
-                    )
+                self._add_fault(
+                    min(consumers),
+                    "There is no order in which this (the first) lost a race, as nobody else wrote "
+                    "its consumers meanwhile:",
+                    one,
+                    *others.values(),
                 )
 
     # --- Providers ---
 
+    def _is_judged(self, provider: str) -> bool:
+        return self.only is None or provider in self.only
+
     def _provider_events(self) -> dict[str, list[Event[ProviderState, _Part]]]:
         events: dict[str, list[Event[ProviderState, _Part]]] = defaultdict(list)
-        for one in self.history.operations:
+        operations: Iterable[Operation] = self.history.operations
+        if self.only is not None:
+            some = {id(one) for name in self.only for one in self.known.of_provider.get(name, ())}
+            operations = (one for one in operations if id(one) in some)
+        for one in operations:
             for sight in one.sights:
-                if isinstance(sight, ProviderSight):
+                if isinstance(sight, ProviderSight) and self._is_judged(sight.provider):
                     rule = ProviderSeen(sight)
                     events[sight.provider].append(_event(one, rule, changes=False))
             if not one.writes:
@@ -322,7 +356,7 @@ class _Check:
     def _add_refusal(
         self, one: Operation, events: dict[str, list[Event[ProviderState, _Part]]]
     ) -> None:
-        if one.refusal is None or one.refusal.of is None:
+        if one.refusal is None or one.refusal.of is None or not self._is_judged(one.refusal.of):
             return
         change = self._expected_change(one)
         if change is None:
@@ -342,7 +376,7 @@ class _Check:
             return  # the order of its consumers leaves it out: here it has not happened
         change = self.changes[id(one)]
         for provider, effect in _effects(one, change).items():
-            if not effect.is_nothing:
+            if self._is_judged(provider) and not effect.is_nothing:
                 rule = ProviderWritten(effect)
                 events[provider].append(_event(one, rule, end=until, optional=optional))
 
@@ -369,14 +403,24 @@ class _Check:
     def _order(
         self, about: str, events: Sequence[Event[S, _Part]], first: S
     ) -> Found[S, _Part] | None:
-        outcome = linearise(events, first)
+        return self._found(about, linearise(events, first))
+
+    def _found(
+        self, about: str, outcome: Found[S, _Part] | Stuck[S, _Part] | Undecided
+    ) -> Found[S, _Part] | None:
         if isinstance(outcome, Found):
             return outcome
         if isinstance(outcome, Stuck):
-            self.verdict.faults.append(Fault(about, self._story(about, outcome)))
+            self.verdict.faults.append(Fault(about, partial(self._story, about, outcome)))
         else:
             self.verdict.undecided.append(about)
         return None
+
+    def _add_fault(self, about: str, words: str, *operations: Operation) -> None:
+        def tell() -> str:
+            return "\n".join([words, self.history.story(operations)] if operations else [words])
+
+        self.verdict.faults.append(Fault(about, tell))
 
     def _story(self, about: str, stuck: Stuck[S, _Part]) -> str:
         before = _distinct(event.what.operation for event in stuck.order)
@@ -391,6 +435,42 @@ class _Check:
             f"There is no order in which {what} {short(about)} could have done this "
             f"(times in ms from the begin):\n{self.history.story(before)}\n" + "\n".join(reasons)
         )
+
+
+def _by_consumer(history: History) -> dict[str, list[Operation]]:
+    found: dict[str, dict[int, Operation]] = defaultdict(dict)
+    for one in history.operations:
+        for write in one.consumers:
+            found[write.consumer][id(one)] = one
+        for sight in one.sights:
+            if isinstance(sight, ConsumerSight):
+                found[sight.consumer][id(one)] = one
+    return {consumer: list(ones.values()) for consumer, ones in found.items()}
+
+
+def _by_provider(
+    history: History, of_consumer: Mapping[str, Sequence[Operation]]
+) -> dict[str, list[Operation]]:
+    """Those that saw a provider, wrote it, or may have changed what is held of it: with whatever
+    their consumers ever held."""
+    ever = {
+        consumer: {
+            provider
+            for one in ones
+            for write in one.consumers
+            if write.consumer == consumer
+            for provider, _, _ in write.held
+        }
+        for consumer, ones in of_consumer.items()
+    }
+    found: dict[str, list[Operation]] = defaultdict(list)
+    for one in history.operations:
+        touched = {sight.provider for sight in one.sights if isinstance(sight, ProviderSight)}
+        touched |= {write.provider for write in one.providers}
+        touched.update(*(ever[write.consumer] for write in one.consumers))
+        for provider in touched:
+            found[provider].append(one)
+    return found
 
 
 def _is_rival(other: Operation, one: Operation, consumers: Set[str]) -> bool:
