@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from berth.compute import BadProviderTree, ReshapeNeeded
+from berth.compute.errors import NameTaken
 from berth.compute.plan import Allocations
 from berth.compute.provider_tree import ProviderTree
 from berth.compute.report_client import ReportClient
@@ -361,8 +362,8 @@ def test_what_is_let_through_is_taken(
     try:
         start(client, Nonsense(edit, moves))
         event("let through")
-    except BadProviderTree as refused:
-        event(refused.faults[0][:60])
+    except (BadProviderTree, NameTaken) as refused:
+        event(str(refused)[:60])
         assert set(client.service.requests) == {"GET"}
         assert stage.picture() == drawn(WORLD)
     finally:
