@@ -15,6 +15,7 @@ import fastjsonschema
 import jsonschema
 
 from berth.api.errors import Refused
+from berth.api.first_fault import Explainer
 from berth.model.ids import parse_uuid_dashed, parse_uuid_lax
 
 JSONSchema = Mapping[str, Any]
@@ -39,33 +40,34 @@ class Schema:
 
     @cached_property
     def _passes(self) -> Callable[[object], object]:
-        passes: Callable[[object], object] = fastjsonschema.compile(
-            dict(self.definition), formats={"uuid": _IS_UUID[self._subject]}, use_default=False
-        )
-        return passes
+        return self._compiled(self.definition)
 
     @cached_property
-    def _explainer(self) -> jsonschema.Draft7Validator:
+    def _explainer(self) -> Explainer:
         checker = jsonschema.FormatChecker(formats=())
         checker.checks("uuid")(_IS_UUID[self._subject])
-        return jsonschema.Draft7Validator(self.definition, format_checker=checker)
+        return Explainer(self.definition, checker=checker, compiled=self._judge_of)
 
     def _explain(self, value: object) -> str:
-        try:
-            fault = next(self._explainer.iter_errors(value))
-            place = _subscripts(list(fault.relative_path))
-            schema_path = list(fault.relative_schema_path)
-            text = (
-                f"{fault.message}. Failed validating {schema_path[-1]!r} in "
-                f"schema{_subscripts(schema_path[:-1])}"
-            )
-        except RecursionError:
-            return "it is nested too deeply."
-        return (f"{text}, on instance{place}." if place else f"{text}.").replace(r"\\Z", "$")
+        return self._explainer.explain(value).replace(r"\\Z", "$")
 
+    def _judge_of(self, part: JSONSchema) -> Callable[[object], bool]:
+        passes = self._compiled(part)
 
-def _subscripts(path: list[str | int]) -> str:
-    return "".join(f"[{step!r}]" for step in path)
+        def judge(value: object) -> bool:
+            try:
+                passes(value)
+            except fastjsonschema.JsonSchemaValueException:
+                return False
+            return True
+
+        return judge
+
+    def _compiled(self, definition: JSONSchema) -> Callable[[object], object]:
+        passes: Callable[[object], object] = fastjsonschema.compile(
+            dict(definition), formats={"uuid": _IS_UUID[self._subject]}, use_default=False
+        )
+        return passes
 
 
 def _uuid_checker(parse: Callable[[str], str | None]) -> Callable[[object], bool]:
