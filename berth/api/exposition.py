@@ -13,23 +13,27 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
-from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.multiprocess import mark_process_dead
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 import berth
 from berth.api.instruments import Instruments, shared_folder
 from berth.api.readiness import NotReady, Readiness
+from berth.api.shared_counts import SharedCounts
 from berth.index.snapshot import Snapshot
 from berth.index.totals import totals_of
+
+#: Seconds for which what was told is told again. Nobody needs a token for it on the same host, and
+#: it is answered before the admission.
+TOLD_S: Final = 1.0
 
 #: The kernel tells the start of a process by hundredths of a second.
 _CLOCK_S: Final = 1.0
@@ -40,28 +44,52 @@ class Exposition(Collector):
 
     Args:
         classes_max: resource classes that are told of one by one.
+        clock: monotonic seconds.
     """
 
-    def __init__(self, instruments: Instruments, readiness: Readiness, *, classes_max: int) -> None:
+    def __init__(
+        self,
+        instruments: Instruments,
+        readiness: Readiness,
+        *,
+        classes_max: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._instruments = instruments
         self._readiness = readiness
         self._classes_max = classes_max
-        #: One at a time: it is work for the processor.
+        self._folder = shared_folder()
+        self._shared = None if self._folder is None else SharedCounts(self._folder)
+        self._clock = clock
+        #: One at a time: it is work for the processor. Guards the rest.
         self._lock = threading.Lock()
+        #: By content type: what was told, and when. There are as many as forms of Prometheus's.
+        self._told: dict[str, tuple[float, bytes]] = {}
 
     def render(self, accept: str | None) -> tuple[str, bytes]:
-        """The content type and the body, in the form of Prometheus's that is preferred."""
+        """The content type and the body, in the form of Prometheus's that is preferred.
+
+        Where processes share what they count, all who ask within `TOLD_S` get the same.
+        """
         encode, content_type = choose_encoder(accept or "")
         with self._lock:
-            return content_type, encode(self)
+            if self._shared is None:
+                return content_type, encode(self)
+            now = self._clock()
+            told_at, body = self._told.get(content_type, (-math.inf, b""))
+            if now - told_at >= TOLD_S:
+                body = encode(self)
+                self._told[content_type] = (now, body)
+            return content_type, body
 
     def collect(self) -> Iterator[Metric]:
         """Everything there is to tell."""
-        folder = shared_folder()
         # First: it forgets those who have died, whose levels do not count any more.
-        yield from _processes(folder)
+        yield from _processes(self._folder)
         self._instruments.searches.tell()
-        yield from _counted(self._instruments.registry, folder)
+        yield from _without_births(
+            self._instruments.registry.collect() if self._shared is None else self._shared.collect()
+        )
         yield from self._fleet()
         build = GaugeMetricFamily(
             "berth_build_info", "What serves.", labels=("version", "python_version")
@@ -83,26 +111,11 @@ class Exposition(Collector):
             yield from _sums(snapshot, self._classes_max)
 
 
-def _counted(registry: CollectorRegistry, folder: str | None) -> Iterator[Metric]:
-    for metric in registry.collect() if folder is None else _shared(folder):
+def _without_births(metrics: Iterable[Metric]) -> Iterator[Metric]:
+    for metric in metrics:
         # When a counter was made is of no use, and not known where processes share it.
         metric.samples = [one for one in metric.samples if not one.name.endswith("_created")]
         yield metric
-
-
-def _shared(folder: str) -> Iterable[Metric]:
-    """What all processes of a folder have counted.
-
-    A process that only begins to count, or was killed as it did, has a file with nothing in it,
-    which the library takes for a broken one.
-    """
-    begun = []
-    for path in Path(folder).glob("*.db"):
-        with suppress(FileNotFoundError):  # levels of one that has died
-            if path.stat().st_size:
-                begun.append(str(path))
-    metrics: Iterable[Metric] = MultiProcessCollector.merge(begun)  # type: ignore[no-untyped-call]
-    return metrics
 
 
 def _sums(snapshot: Snapshot, classes_max: int) -> Iterator[Metric]:
