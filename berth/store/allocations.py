@@ -154,8 +154,8 @@ def replace_allocations(db: Database, writes: Sequence[ConsumerWrite], *, attemp
 
     Raises:
         ConsumerGenerationConflict, UnknownProviderInAllocation, UnknownClassInAllocation,
-        NoInventory, UnitViolation, CapacityExceeded: in this order; the last two after the first
-            for all allocations.
+        NoInventory, UnitViolation, CapacityExceeded: after these, for the first amount that has
+            such a fault.
         ConsumerRace: another request wrote one of the consumers at the same time.
         LostRace: other requests changed the providers each time.
     """

@@ -144,7 +144,7 @@ def apply_claim(tx: Tx, claim: Claim) -> None:
     inventories stand still.
 
     Raises:
-        NoInventory, UnitViolation, CapacityExceeded: in this order.
+        NoInventory, UnitViolation, CapacityExceeded: for the first amount that has such a fault.
         ConsumerRace, LostRace: somebody else was faster.
     """
     try:
@@ -159,13 +159,13 @@ def _apply(tx: Tx, claim: Claim) -> None:
     rooms = _read_rooms(
         tx, {one.key.provider for one in wanted}.union(one.key.provider for one in claim.held)
     )
-    _check_inventories(wanted, rooms)
+    freed = _sums(claim.held)
+    _check_inventories(wanted, rooms, freed)
     change: Counter[Key] = Counter()
     for one in wanted:
         change[one.key] += one.amount
-    for old in claim.held:
-        change[old.key] -= old.used
-    _change_usages(tx, change, rooms, wanted)
+    change.subtract(freed)
+    _change_usages(tx, change, rooms, wanted, freed)
     _release(tx, claim.held, claim.consumers)
     _insert_allocations(tx, wanted)
     write_consumers(tx, claim.writes, claim.consumers)
@@ -199,10 +199,9 @@ def give_back(
     Raises:
         ConsumerRace, LostRace: somebody else was faster.
     """
-    change: Counter[Key] = Counter()
-    for old in held:
-        change[old.key] -= old.used
-    _change_usages(tx, change, _read_rooms(tx, {old.key.provider for old in held}), [])
+    freed = _sums(held)
+    change = {key: -used for key, used in freed.items()}
+    _change_usages(tx, change, _read_rooms(tx, {key.provider for key in freed}), [], freed)
     _release(tx, held, consumers)
 
 
@@ -253,6 +252,14 @@ _CHANGE_USAGE: Final = (
 )
 
 
+def _sums(held: Iterable[Held]) -> Counter[Key]:
+    """How much is held of each inventory."""
+    sums: Counter[Key] = Counter()
+    for one in held:
+        sums[one.key] += one.used
+    return sums
+
+
 def _wanted(claim: Claim) -> list[_Wanted]:
     return [
         _Wanted(
@@ -276,39 +283,58 @@ def _read_rooms(tx: Tx, providers: Collection[ProviderId]) -> dict[Key, _Room]:
     }
 
 
-def _check_inventories(wanted: Sequence[_Wanted], rooms: Mapping[Key, _Room]) -> None:
+def _check_inventories(
+    wanted: Sequence[_Wanted], rooms: Mapping[Key, _Room], freed: Mapping[Key, int]
+) -> None:
     """Refuse what no amount of free room could make right.
 
-    Providers that have nothing at all of what is asked come first (spec/rest-api.md 10.6).
+    A provider without inventory of any class of the request comes first (spec/rest-api.md 10.6). Of
+    the other faults the first one is raised, which may be that an amount exceeds the capacity.
     """
-    asked: dict[ProviderUUID, list[_Wanted]] = {}
-    for one in wanted:
-        asked.setdefault(one.provider, []).append(one)
-    for provider, ones in asked.items():
-        if not any(one.key in rooms for one in ones):
-            raise NoInventory(provider, list(dict.fromkeys(one.resource_class for one in ones)))
-    for one in wanted:
-        if one.key not in rooms:
-            raise NoInventory(one.provider, [one.resource_class])
-        inventory = rooms[one.key].inventory
-        if not inventory.allows_unit(one.amount):
-            raise UnitViolation(
-                one.provider,
-                one.resource_class,
-                asked=one.amount,
-                min_unit=inventory.min_unit,
-                max_unit=inventory.max_unit,
-                step_size=inventory.step_size,
-            )
+    classes = {one.key.resource_class: one.resource_class for one in wanted}
+    bare = {one.key.provider: one.provider for one in wanted}
+    for key in rooms:
+        if key.resource_class in classes:
+            bare.pop(key.provider, None)
+    for provider in bare.values():
+        raise NoInventory(provider, list(classes.values()))
+    for place, one in enumerate(wanted):
+        fault = _fault_of(one, rooms)
+        if fault is not None:
+            _refuse_excess(wanted[:place], rooms, freed)
+            raise fault
+
+
+def _fault_of(one: _Wanted, rooms: Mapping[Key, _Room]) -> NoInventory | UnitViolation | None:
+    if one.key not in rooms:
+        return NoInventory(one.provider, [one.resource_class])
+    inventory = rooms[one.key].inventory
+    if inventory.allows_unit(one.amount):
+        return None
+    return UnitViolation(
+        one.provider,
+        one.resource_class,
+        asked=one.amount,
+        min_unit=inventory.min_unit,
+        max_unit=inventory.max_unit,
+        step_size=inventory.step_size,
+    )
 
 
 def _change_usages(
-    tx: Tx, change: Mapping[Key, int], rooms: Mapping[Key, _Room], wanted: Sequence[_Wanted]
+    tx: Tx,
+    change: Mapping[Key, int],
+    rooms: Mapping[Key, _Room],
+    wanted: Sequence[_Wanted],
+    freed: Mapping[Key, int],
 ) -> None:
     """Add to the sums of usage, or refuse as a whole.
 
     RACE tests/store/test_claim_races.py: the row counts decide; what was read before only names
     the rows that exist (old data may hold allocations of no inventory).
+    RACE tests/proof/test_workers.py, MariaDB: which sums have been changed cannot be told from what
+    they are; others release what they hold without waiting for the provider. So the sums that have
+    not been changed are the ones to judge by.
 
     Raises:
         CapacityExceeded: one of them has not so much free.
@@ -327,36 +353,38 @@ def _change_usages(
     )
     unchanged = {key for key, count in zip(changing, counts, strict=True) if not count}
     if unchanged:
-        _refuse_excess(tx, change, unchanged, wanted)
+        now = _read_rooms(tx, {one.key.provider for one in wanted})
+        still = {key: room for key, room in now.items() if key in unchanged}
+        _refuse_excess(wanted, still, freed)
         raise LostRace("an inventory")
 
 
 def _refuse_excess(
-    tx: Tx, change: Mapping[Key, int], unchanged: Collection[Key], wanted: Sequence[_Wanted]
+    wanted: Iterable[_Wanted], rooms: Mapping[Key, _Room], freed: Mapping[Key, int]
 ) -> None:
-    """Say which of the wanted allocations did not fit: its sum has not been changed, and cannot be.
+    """Refuse the first of some wanted allocations, in the order of the request, that does not fit.
 
-    RACE tests/proof/test_workers.py, MariaDB: which sums have been changed cannot be told from what
-    they are; others release what they hold without waiting for the provider.
+    Args:
+        wanted: the allocations.
+        rooms: the inventories to judge by.
+        freed: what the consumers give back of each inventory.
 
     Raises:
-        CapacityExceeded: for the first one, in the order of the request.
+        CapacityExceeded: with what the request asks for up to there.
     """
-    now = _read_rooms(tx, {one.key.provider for one in wanted})
     asked: Counter[Key] = Counter()
     for one in wanted:
         asked[one.key] += one.amount
-    for one in wanted:
-        room, delta = now.get(one.key), change[one.key]
-        if room is None or one.key not in unchanged:
+        room = rooms.get(one.key)
+        if room is None:
             continue
-        if not room.inventory.has_capacity_for(room.used + delta):
-            used_by_others = room.used + delta - asked[one.key]
+        used = room.used - freed.get(one.key, 0)
+        if not room.inventory.has_capacity_for(used + asked[one.key]):
             raise CapacityExceeded(
                 one.provider,
                 one.resource_class,
                 asked=asked[one.key],
-                free=max(room.inventory.capacity - used_by_others, 0),
+                free=max(room.inventory.capacity - used, 0),
             )
 
 
