@@ -178,19 +178,18 @@ def _decode_root_required(values: list[str], microversion: int) -> filters.Trait
     if len(values) > 1:
         raise Refused(
             400,
-            f"{QUERY}: Query parameter 'root_required' may be specified only once.",
+            "Query parameter 'root_required' may be specified only once.",
             code=QUERY_DUPLICATE_KEY,
         )
     for value in values:
         if value.startswith("in:"):
             raise filters.any_traits_refused(value)
     condition = filters.parse_traits(values, microversion)
-    conflicts = _conflicts(condition)
-    if conflicts:
+    if conflicts := frozenset().union(*_conflicts(condition)):
         raise Refused(
             400,
-            f"{QUERY}: Conflicting required and forbidden traits found in root_required: "
-            f"{', '.join(conflicts)}",
+            "Conflicting required and forbidden traits found in root_required: "
+            f"{', '.join(sorted(conflicts))}",
             code=QUERY_BAD_VALUE,
         )
     return condition
@@ -203,8 +202,8 @@ def _decode_same_subtree(values: list[str]) -> tuple[frozenset[str], ...]:
         if "" in suffixes:
             raise Refused(
                 400,
-                f"{QUERY}: Empty string (unsuffixed group) can not be specified in "
-                f"`same_subtree` query param",
+                # COMPAT: with the blank at the end.
+                "Empty string (unsuffixed group) can not be specified in `same_subtree` ",
                 code=QUERY_BAD_VALUE,
             )
         subtrees.append(suffixes)
@@ -223,11 +222,13 @@ def _decode_groups(pairs: Pairs, microversion: int) -> list[_Draft]:
             suffix = key.removeprefix(parameter)
             draft = drafts.setdefault(suffix, _Draft(suffix))
             draft.keys.append(key)
-            _decode_into(draft, parameter, given, microversion)
+            _decode_into(draft, key, parameter, given, microversion)
     return list(drafts.values())
 
 
-def _decode_into(draft: _Draft, parameter: str, values: list[str], microversion: int) -> None:
+def _decode_into(
+    draft: _Draft, key: str, parameter: str, values: list[str], microversion: int
+) -> None:
     if parameter == "resources":
         for value in values:
             draft.resources = filters.parse_resources(value)
@@ -235,7 +236,7 @@ def _decode_into(draft: _Draft, parameter: str, values: list[str], microversion:
         counting = values if microversion >= filters.ANY_TRAITS_SINCE else values[-1:]
         draft.traits = filters.parse_traits(counting, microversion)
     elif parameter == "member_of":
-        draft.memberships = filters.parse_member_of(values, microversion)
+        draft.memberships = filters.parse_member_of(values, microversion, key=key)
     else:
         for value in values:
             draft.in_tree = _parse_in_tree(value)
@@ -257,20 +258,23 @@ def _check_all_have_resources(drafts: list[_Draft]) -> None:
     if traits:
         raise Refused(
             400,
-            "All traits parameters must be associated with resources. Got the following "
+            # COMPAT: with two blanks.
+            "All traits parameters must be associated with resources.  Found the following "
             f"orphaned traits keys: {traits}",
         )
     memberships = _keys_of(orphans, "member_of")
     if memberships:
         raise Refused(
             400,
-            "All member_of parameters must be associated with resources. Got the following "
+            "All member_of parameters must be associated with resources. Found the following "
             f"orphaned member_of keys: {memberships}",
         )
     if orphans:
         raise Refused(400, "All request groups must specify resources.")
     if not drafts:
-        raise Refused(400, "At least one request group (`resources` or `resources{N}`) is needed.")
+        raise Refused(
+            400, "At least one request group (`resources` or `resources{$S}`) is required."
+        )
 
 
 def _keys_of(drafts: Iterable[_Draft], parameter: str) -> str:
@@ -296,21 +300,22 @@ def _check_resourceless_are_named(
             f"param: bad group(s) - {[draft.suffix for draft in unnamed]}.",
             code=QUERY_BAD_VALUE,
         )
-    unreal = sorted(named - {draft.suffix for draft in drafts})
+    suffixes = sorted({draft.suffix for draft in drafts})
+    unreal = sorted(named.difference(suffixes))
     if unreal:
         raise Refused(
             400,
-            f"Real suffixes should be specified in `same_subtree`: {', '.join(unreal)} is of no "
-            f"group in this request.",
+            f"Real suffixes should be specified in `same_subtree`: {unreal} not found in "
+            f"{suffixes}.",
             code=QUERY_BAD_VALUE,
         )
 
 
 def _check_no_conflicts(drafts: list[_Draft]) -> None:
     found = [
-        f"required{draft.suffix}: ({', '.join(conflicts)})"
+        f"required{draft.suffix}: ({', '.join(sorted(conflicts))})"
         for draft in drafts
-        if (conflicts := _conflicts(draft.traits))
+        for conflicts in _conflicts(draft.traits)
     ]
     if found:
         raise Refused(
@@ -320,10 +325,9 @@ def _check_no_conflicts(drafts: list[_Draft]) -> None:
         )
 
 
-def _conflicts(condition: filters.TraitCondition) -> list[str]:
-    """The traits of required sets that are forbidden as a whole."""
-    hopeless = [wanted for wanted in condition.required if wanted <= condition.forbidden]
-    return sorted(frozenset().union(*hopeless))
+def _conflicts(condition: filters.TraitCondition) -> list[frozenset[str]]:
+    """The required sets of traits that are forbidden as a whole."""
+    return [wanted for wanted in condition.required if wanted <= condition.forbidden]
 
 
 def _decode_limit(value: str) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import Any, NoReturn, cast
 from wsgiref.types import WSGIApplication
 
 import falcon
@@ -28,19 +28,17 @@ from berth.api.policy import Policy
 from berth.api.readiness import Readiness
 from berth.api.receiving import receive
 from berth.api.rendering import STATUS_LINES
-from berth.api.request import Request, Response, Services
+from berth.api.request import ROUTE, Request, Response, Services
 from berth.api.request_log import log_requests
 from berth.api.router import Router
 from berth.api.routes import ROUTES
+from berth.api.suggestions import did_you_mean
 from berth.api.traffic import count_requests
 from berth.candidates.request import SearchSettings
 from berth.config import Settings
 from berth.index import Index
 from berth.model.errors import BerthError, Conflict, Unavailable
 from berth.store.database import Database
-
-if TYPE_CHECKING:
-    from berth.api.instruments import RequestInstruments
 
 VERSION_HEADER = "openstack-api-version"
 
@@ -129,7 +127,7 @@ def _core(services: Services, policy: Policy) -> falcon.App[Request, Response]:
     # Falcon takes None, whatever its annotation: no type on an answer without a body.
     app.resp_options.default_media_type = None  # type: ignore[assignment]
     app.add_error_handler(Refused, _answer_refused)
-    app.add_error_handler(BerthError, partial(_answer_error, services.instruments.requests))
+    app.add_error_handler(BerthError, partial(_answer_error, services))
     app.add_error_handler(falcon.HTTPError, _answer_falcon_error)
     app.add_error_handler(Exception, _raise_on)
     return app
@@ -148,13 +146,15 @@ def _answer_refused(
 
 
 def _answer_error(
-    instruments: RequestInstruments,
+    services: Services,
     request: Request,
     response: Response,
     error: BerthError,
     parameters: dict[str, Any],
 ) -> None:
-    refused = errors.refusal_of(error)
+    place = f"{request.method} {request.env.get(ROUTE)}"
+    refused = errors.refusal_of(error, place, more=did_you_mean(error, services.database))
+    instruments = services.instruments.requests
     if isinstance(error, Conflict):
         instruments.conflicts(refused.code).inc()
     elif isinstance(error, Unavailable):
@@ -166,8 +166,9 @@ def _answer_falcon_error(
     request: Request, response: Response, error: falcon.HTTPError, parameters: dict[str, Any]
 ) -> None:
     """Falcon itself refuses what no route matches."""
-    message = error.description or f"Nothing is at {request.path}"
-    _answer_refused(request, response, Refused(error.status_code, message), parameters)
+    hint = "" if error.description else f"Nothing is at {request.path}."
+    refused = Refused(error.status_code, error.description or "", hint=hint)
+    _answer_refused(request, response, refused, parameters)
 
 
 def _raise_on(

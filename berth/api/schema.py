@@ -7,12 +7,15 @@ Patterns end in `\Z`, since Python's `$` would let a final newline pass; message
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from itertools import islice
+from reprlib import Repr
+from typing import Any, Final
 
 import fastjsonschema
 import jsonschema
+from jsonschema.exceptions import best_match
 
 from berth.api.errors import Refused
 from berth.model.ids import parse_uuid_dashed, parse_uuid_lax
@@ -21,6 +24,14 @@ JSONSchema = Mapping[str, Any]
 
 BODY = "JSON does not validate"
 QUERY = "Invalid query string parameters"
+
+#: Of so many faults in one value the one to tell is chosen.
+FAULTS_COMPARED_MAX: Final = 1000
+
+#: Writes the begin of a value: whole ones may have many megabytes.
+_DUMP: Final = Repr()
+_DUMP.maxdict = _DUMP.maxlist = 8
+_DUMP.maxstring = 300
 
 
 class Schema:
@@ -52,19 +63,22 @@ class Schema:
 
     def _explain(self, value: object) -> str:
         try:
-            fault = next(self._explainer.iter_errors(value))
-            place = _subscripts(list(fault.relative_path))
-            schema_path = list(fault.relative_schema_path)
+            fault = best_match(islice(self._explainer.iter_errors(value), FAULTS_COMPARED_MAX))
+            assert fault is not None, "the two readers agree"
             text = (
-                f"{fault.message}. Failed validating {schema_path[-1]!r} in "
-                f"schema{_subscripts(schema_path[:-1])}"
+                f"{fault.message}\n\n"
+                f"Failed validating {fault.validator!r} in "
+                f"schema{_subscripts(list(fault.relative_schema_path)[:-1])}:\n"
+                f"    {_DUMP.repr(fault.schema)}\n\n"
+                f"On instance{_subscripts(fault.relative_path)}:\n"
+                f"    {_DUMP.repr(fault.instance)}"
             )
         except RecursionError:
             return "it is nested too deeply."
-        return (f"{text}, on instance{place}." if place else f"{text}.").replace(r"\\Z", "$")
+        return text.replace(r"\\Z", "$")
 
 
-def _subscripts(path: list[str | int]) -> str:
+def _subscripts(path: Iterable[str | int]) -> str:
     return "".join(f"[{step!r}]" for step in path)
 
 

@@ -266,7 +266,7 @@ def delete_inventory(db: Database, uuid: ProviderUUID, class_name: str) -> None:
     """
 
     def unit(tx: Tx) -> None:
-        provider = get_provider_row(tx, uuid, to_delete=True)
+        provider = get_provider_row(tx, uuid)
         class_id = class_ids(tx, [class_name]).get(class_name)
         if class_id is None:
             raise InventoryNotFound(uuid, class_name, to_delete=True, class_exists=False)
@@ -289,7 +289,7 @@ def delete_inventories(db: Database, uuid: ProviderUUID) -> None:
     """
 
     def unit(tx: Tx) -> None:
-        provider = get_provider_row(tx, uuid, to_delete=True)
+        provider = get_provider_row(tx, uuid)
         bump_generation(tx, provider)
         _remove_or_refuse(tx, uuid, stored_keys(tx, [provider.id]))
 

@@ -408,7 +408,7 @@ def _insert_provider(tx: Tx, uuid: ProviderUUID, name: str, parent: Provider | N
 def _rename(tx: Tx, before: Provider, name: str) -> None:
     others = select(_rp.id).where(_rp.name == name, _rp.id != before.id)
     if tx.connection.execute(others).first() is not None:
-        raise DuplicateProviderName(name)
+        raise DuplicateProviderName(name, creating=False)
     try:
         renamed = tx.connection.execute(
             update(resource_providers)

@@ -24,7 +24,7 @@ def noauth2(application: WSGIApplication) -> WSGIApplication:
             return application(environ, start_response)
         token = environ.get("HTTP_X_AUTH_TOKEN")
         if token is None:
-            refused = Refused(401, "Send a token as X-Auth-Token: user, or user:project.")
+            refused = Refused(401, "", hint="Send a token as X-Auth-Token: user, or user:project.")
             return unauthorized(refused, environ, start_response)
         user, _, project = token.partition(":")
         environ["HTTP_X_USER_ID"] = user
