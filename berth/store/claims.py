@@ -32,7 +32,7 @@ from berth.model.ids import ClassId, ConsumerUUID, ProviderId, ProviderUUID
 from berth.model.inventory import Inventory
 from berth.store.consumers import StoredConsumer, read_consumers, write_consumers
 from berth.store.expressions import stored_ratio
-from berth.store.inventories import Key
+from berth.store.inventories import Key, class_names
 from berth.store.lookups import ProviderRow, chunks, class_ids, missing, providers_by_uuid
 from berth.store.prepared import insert_of
 from berth.store.tables import allocations, berth_usages, inventories
@@ -70,9 +70,13 @@ class Claim:
         Those that get new allocations, and those that held the old ones of a consumer being
         emptied. COMPAT spec/rest-api.md 1.15: not those that a consumer merely moves away from.
         """
-        emptied = {write.uuid for write in self.writes if not write.allocations}
         named = {provider.id for provider in self.providers.values()}
-        return named.union(one.key.provider for one in self.held if one.consumer in emptied)
+        return named.union(one.key.provider for one in self.let_go())
+
+    def let_go(self) -> list[Held]:
+        """What consumers hold that shall hold nothing any more."""
+        emptied = {write.uuid for write in self.writes if not write.allocations}
+        return [one for one in self.held if one.consumer in emptied]
 
 
 class _Wanted(NamedTuple):
@@ -160,6 +164,7 @@ def _apply(tx: Tx, claim: Claim) -> None:
         tx, {one.key.provider for one in wanted}.union(one.key.provider for one in claim.held)
     )
     freed = _sums(claim.held)
+    _check_not_bare(tx, wanted, claim.let_go(), rooms)
     _check_inventories(wanted, rooms, freed)
     change: Counter[Key] = Counter()
     for one in wanted:
@@ -283,21 +288,37 @@ def _read_rooms(tx: Tx, providers: Collection[ProviderId]) -> dict[Key, _Room]:
     }
 
 
+def _check_not_bare(
+    tx: Tx, wanted: Sequence[_Wanted], let_go: Iterable[Held], rooms: Mapping[Key, _Room]
+) -> None:
+    """Refuse a provider without inventory of any class that the whole request is about.
+
+    COMPAT spec/rest-api.md 10.6: before anything else, and with the names of all these classes,
+    those among them that a consumer lets go.
+
+    Raises:
+        NoInventory: there is such a provider.
+    """
+    classes = {one.key.resource_class: one.resource_class for one in wanted}
+    gone = {one.key.resource_class for one in let_go} - classes.keys()
+    bare = {one.key.provider: one.provider for one in wanted}
+    for key in rooms:
+        if key.resource_class in classes or key.resource_class in gone:
+            bare.pop(key.provider, None)
+    for provider in bare.values():
+        raise NoInventory(provider, [*classes.values(), *class_names(tx, gone)])
+
+
 def _check_inventories(
     wanted: Sequence[_Wanted], rooms: Mapping[Key, _Room], freed: Mapping[Key, int]
 ) -> None:
     """Refuse what no amount of free room could make right.
 
-    A provider without inventory of any class of the request comes first (spec/rest-api.md 10.6). Of
-    the other faults the first one is raised, which may be that an amount exceeds the capacity.
+    Of several faults the first one is raised, which may be that an amount exceeds the capacity.
+
+    Raises:
+        NoInventory, UnitViolation, CapacityExceeded: for the first amount that has such a fault.
     """
-    classes = {one.key.resource_class: one.resource_class for one in wanted}
-    bare = {one.key.provider: one.provider for one in wanted}
-    for key in rooms:
-        if key.resource_class in classes:
-            bare.pop(key.provider, None)
-    for provider in bare.values():
-        raise NoInventory(provider, list(classes.values()))
     for place, one in enumerate(wanted):
         fault = _fault_of(one, rooms)
         if fault is not None:

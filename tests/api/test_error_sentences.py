@@ -238,6 +238,33 @@ def test_a_claim_is_told_the_first_fault_and_then_the_numbers(api: Client) -> No
         assert answer.detail.startswith(f"{CONFLICT}\n\n {message}"), answer.detail
 
 
+def test_what_a_request_lets_go_is_named_too(api: Client) -> None:
+    """A provider without inventory of any class that the whole request is about."""
+    host, bare = provider(api, {"DISK_GB": 9}), provider(api)
+    holder, new = consumer(api, {host: {"DISK_GB": 1}}), new_uuid()
+    body = {
+        new: claim_body("1.39", {bare: {"VCPU": 1}}),
+        holder: claim_body("1.39", {}, consumer_generation=1),
+    }
+    message = (
+        f"Unable to allocate inventory: Inventory for 'VCPU, DISK_GB' on resource provider "
+        f"'{bare}' invalid."
+    )
+    assert_says(api.post("/allocations", json=body), CONFLICT, message)
+
+
+def test_a_generation_is_shown_as_it_was_sent(api: Client) -> None:
+    """1.0 is the number 1, and is not shown as such."""
+    host = provider(api, {"VCPU": 4})
+    body = claim_body("1.39", {host: {"VCPU": 1}}, consumer_generation=7.0)
+    message = "consumer generation conflict - expected null but got 7.0"
+    assert_says(api.put(f"/allocations/{new_uuid()}", json=body), CONFLICT, message)
+    kept = {"inventories": {}, "resource_provider_generation": 7.0}
+    answer = api.post("/reshaper", json={"inventories": {host: kept}, "allocations": {}})
+    message = f"resource provider generation conflict for provider {host}: actual: 1, given: 7.0"
+    assert_says(answer, CONFLICT, message)
+
+
 def test_an_unknown_class_is_told_in_its_place(api: Client) -> None:
     """By one consumer, by many, and by a reshape."""
     host, uuid, name = provider(api, {"VCPU": 4}), new_uuid(), new_custom_name()
