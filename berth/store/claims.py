@@ -163,14 +163,14 @@ def _apply(tx: Tx, claim: Claim) -> None:
     rooms = _read_rooms(
         tx, {one.key.provider for one in wanted}.union(one.key.provider for one in claim.held)
     )
-    freed = _sums(claim.held)
-    _check_not_bare(tx, wanted, claim.let_go(), rooms)
-    _check_inventories(wanted, rooms, freed)
     change: Counter[Key] = Counter()
     for one in wanted:
         change[one.key] += one.amount
-    change.subtract(freed)
-    _change_usages(tx, change, rooms, wanted, freed)
+    for old in claim.held:
+        change[old.key] -= old.used
+    _check_not_bare(tx, wanted, claim.let_go(), rooms)
+    _check_inventories(wanted, rooms, change)
+    _change_usages(tx, change, rooms, wanted)
     _release(tx, claim.held, claim.consumers)
     _insert_allocations(tx, wanted)
     write_consumers(tx, claim.writes, claim.consumers)
@@ -204,9 +204,10 @@ def give_back(
     Raises:
         ConsumerRace, LostRace: somebody else was faster.
     """
-    freed = _sums(held)
-    change = {key: -used for key, used in freed.items()}
-    _change_usages(tx, change, _read_rooms(tx, {key.provider for key in freed}), [], freed)
+    change: Counter[Key] = Counter()
+    for old in held:
+        change[old.key] -= old.used
+    _change_usages(tx, change, _read_rooms(tx, {old.key.provider for old in held}), [])
     _release(tx, held, consumers)
 
 
@@ -257,14 +258,6 @@ _CHANGE_USAGE: Final = (
 )
 
 
-def _sums(held: Iterable[Held]) -> Counter[Key]:
-    """How much is held of each inventory."""
-    sums: Counter[Key] = Counter()
-    for one in held:
-        sums[one.key] += one.used
-    return sums
-
-
 def _wanted(claim: Claim) -> list[_Wanted]:
     return [
         _Wanted(
@@ -310,7 +303,7 @@ def _check_not_bare(
 
 
 def _check_inventories(
-    wanted: Sequence[_Wanted], rooms: Mapping[Key, _Room], freed: Mapping[Key, int]
+    wanted: Sequence[_Wanted], rooms: Mapping[Key, _Room], change: Mapping[Key, int]
 ) -> None:
     """Refuse what no amount of free room could make right.
 
@@ -322,7 +315,7 @@ def _check_inventories(
     for place, one in enumerate(wanted):
         fault = _fault_of(one, rooms)
         if fault is not None:
-            _refuse_excess(wanted[:place], rooms, freed)
+            _refuse_excess(wanted, rooms, change, only_first=place)
             raise fault
 
 
@@ -343,11 +336,7 @@ def _fault_of(one: _Wanted, rooms: Mapping[Key, _Room]) -> NoInventory | UnitVio
 
 
 def _change_usages(
-    tx: Tx,
-    change: Mapping[Key, int],
-    rooms: Mapping[Key, _Room],
-    wanted: Sequence[_Wanted],
-    freed: Mapping[Key, int],
+    tx: Tx, change: Mapping[Key, int], rooms: Mapping[Key, _Room], wanted: Sequence[_Wanted]
 ) -> None:
     """Add to the sums of usage, or refuse as a whole.
 
@@ -376,37 +365,42 @@ def _change_usages(
     if unchanged:
         now = _read_rooms(tx, {one.key.provider for one in wanted})
         still = {key: room for key, room in now.items() if key in unchanged}
-        _refuse_excess(wanted, still, freed)
+        _refuse_excess(wanted, still, change, only_first=len(wanted))
         raise LostRace("an inventory")
 
 
 def _refuse_excess(
-    wanted: Iterable[_Wanted], rooms: Mapping[Key, _Room], freed: Mapping[Key, int]
+    wanted: Sequence[_Wanted],
+    rooms: Mapping[Key, _Room],
+    change: Mapping[Key, int],
+    *,
+    only_first: int,
 ) -> None:
-    """Refuse the first of some wanted allocations, in the order of the request, that does not fit.
+    """Say which of the wanted allocations does not fit.
 
     Args:
-        wanted: the allocations.
-        rooms: the inventories to judge by.
-        freed: what the consumers give back of each inventory.
+        wanted: all of the request.
+        rooms: the inventories to judge by, without what the request adds.
+        change: by how much the request changes what is used of each.
+        only_first: so many of the wanted ones are judged.
 
     Raises:
-        CapacityExceeded: with what the request asks for up to there.
+        CapacityExceeded: for the first one, in the order of the request.
     """
     asked: Counter[Key] = Counter()
     for one in wanted:
         asked[one.key] += one.amount
-        room = rooms.get(one.key)
-        if room is None:
+    for one in wanted[:only_first]:
+        room, delta = rooms.get(one.key), change[one.key]
+        if room is None or delta <= 0 or room.inventory.has_capacity_for(room.used + delta):
             continue
-        used = room.used - freed.get(one.key, 0)
-        if not room.inventory.has_capacity_for(used + asked[one.key]):
-            raise CapacityExceeded(
-                one.provider,
-                one.resource_class,
-                asked=asked[one.key],
-                free=max(room.inventory.capacity - used, 0),
-            )
+        used_by_others = room.used + delta - asked[one.key]
+        raise CapacityExceeded(
+            one.provider,
+            one.resource_class,
+            asked=asked[one.key],
+            free=max(room.inventory.capacity - used_by_others, 0),
+        )
 
 
 # --- Allocations ---------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from tests.api.worlds import (
     new_name,
     new_uuid,
     provider,
+    put_inventories,
     put_traits,
 )
 from tests.client import Client, Response
@@ -236,6 +237,19 @@ def test_a_claim_is_told_the_first_fault_and_then_the_numbers(api: Client) -> No
     ):
         answer = api.put(f"/allocations/{new_uuid()}", json=claim_body("1.39", claims))
         assert answer.detail.startswith(f"{CONFLICT}\n\n {message}"), answer.detail
+
+
+def test_a_claim_that_takes_no_more_is_not_told_of_the_capacity(api: Client) -> None:
+    """An inventory that shrank below its use; the fault is the amount after it."""
+    host = provider(api, {"VCPU": 4})
+    holder = consumer(api, {host: {"VCPU": 4}})
+    put_inventories(api, host, {"VCPU": {"total": 1}, "DISK_GB": {"total": 9, "step_size": 3}})
+    body = claim_body("1.39", {host: {"VCPU": 4, "DISK_GB": 1}}, consumer_generation=1)
+    message = (
+        f"Unable to allocate inventory: Unable to create allocation for 'DISK_GB' on resource "
+        f"provider '{host}'. The requested amount would violate inventory constraints."
+    )
+    assert_says(api.put(f"/allocations/{holder}", json=body), CONFLICT, message)
 
 
 def test_what_a_request_lets_go_is_named_too(api: Client) -> None:
