@@ -163,9 +163,7 @@ def _apply(tx: Tx, claim: Claim) -> None:
     rooms = _read_rooms(
         tx, {one.key.provider for one in wanted}.union(one.key.provider for one in claim.held)
     )
-    change: Counter[Key] = Counter()
-    for one in wanted:
-        change[one.key] += one.amount
+    change = _asked(wanted)
     for old in claim.held:
         change[old.key] -= old.used
     _check_not_bare(tx, wanted, claim.let_go(), rooms)
@@ -376,7 +374,7 @@ def _refuse_excess(
     *,
     only_first: int,
 ) -> None:
-    """Say which of the wanted allocations does not fit.
+    """Say which of the wanted allocations does not fit, adding them up in the order of the request.
 
     Args:
         wanted: all of the request.
@@ -385,22 +383,32 @@ def _refuse_excess(
         only_first: so many of the wanted ones are judged.
 
     Raises:
-        CapacityExceeded: for the first one, in the order of the request.
+        CapacityExceeded: for the first one, with what is asked for up to there.
     """
+    # What the consumers give back of each, as a negative number.
+    given_back = Counter(change)
+    given_back.subtract(_asked(wanted))
+    asked: Counter[Key] = Counter()
+    for one in wanted[:only_first]:
+        asked[one.key] += one.amount
+        room, back = rooms.get(one.key), given_back[one.key]
+        if room is None or asked[one.key] + back <= 0:
+            continue
+        if not room.inventory.has_capacity_for(room.used + back + asked[one.key]):
+            raise CapacityExceeded(
+                one.provider,
+                one.resource_class,
+                asked=asked[one.key],
+                free=max(room.inventory.capacity - room.used - back, 0),
+            )
+
+
+def _asked(wanted: Iterable[_Wanted]) -> Counter[Key]:
+    """How much of each inventory is asked for."""
     asked: Counter[Key] = Counter()
     for one in wanted:
         asked[one.key] += one.amount
-    for one in wanted[:only_first]:
-        room, delta = rooms.get(one.key), change[one.key]
-        if room is None or delta <= 0 or room.inventory.has_capacity_for(room.used + delta):
-            continue
-        used_by_others = room.used + delta - asked[one.key]
-        raise CapacityExceeded(
-            one.provider,
-            one.resource_class,
-            asked=asked[one.key],
-            free=max(room.inventory.capacity - used_by_others, 0),
-        )
+    return asked
 
 
 # --- Allocations ---------------------------------------------------------------------------------

@@ -239,6 +239,20 @@ def test_a_claim_is_told_the_first_fault_and_then_the_numbers(api: Client) -> No
         assert answer.detail.startswith(f"{CONFLICT}\n\n {message}"), answer.detail
 
 
+def test_amounts_are_added_up_in_the_order_of_the_request(api: Client) -> None:
+    """What a later consumer makes too much is told after what is too much before it."""
+    host = provider(api, {"VCPU": 4, "DISK_GB": 9})
+    body = {
+        new_uuid(): claim_body("1.39", {host: {"VCPU": 3, "DISK_GB": 10}}),
+        new_uuid(): claim_body("1.39", {host: {"VCPU": 3}}),
+    }
+    message = (
+        f"Unable to allocate inventory: Unable to create allocation for 'DISK_GB' on resource "
+        f"provider '{host}'. The requested amount would exceed the capacity."
+    )
+    assert_says(api.post("/allocations", json=body), CONFLICT, message)
+
+
 def test_a_claim_that_takes_no_more_is_not_told_of_the_capacity(api: Client) -> None:
     """An inventory that shrank below its use; the fault is the amount after it."""
     host = provider(api, {"VCPU": 4})
