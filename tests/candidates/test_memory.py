@@ -203,7 +203,8 @@ def test_a_class_made_again_is_another(asking: Asking) -> None:
 
 @pytest.mark.parametrize("sign", ["", "!"])
 def test_who_joins_an_aggregate_is_found_in_it(asking: Asking, sign: str) -> None:
-    """By those too who asked when nobody was in it, or others were."""
+    """By those too who asked when nobody was in it, or others were; in a set of aggregates too that
+    nobody was in before."""
     api = asking(f"resources=VCPU:1&member_of={sign}{aggregate_uuid('A')}")
     api.host("other", VCPU=8)
     both = {"host", "other"}
@@ -211,6 +212,7 @@ def test_who_joins_an_aggregate_is_found_in_it(asking: Asking, sign: str) -> Non
     def inside(names: set[str]) -> set[str]:
         return names if not sign else both - names
 
+    api.put("aggregates", [aggregate_uuid("B")], uuid=provider_uuid("other"))
     assert api.hosts() == inside(set())
     api.put("aggregates", [aggregate_uuid("A")])
     assert api.hosts() == inside({"host"})
