@@ -22,7 +22,7 @@ from berth.model.sentinels import UNSET
 from berth.store.aggregates import replace_aggregates
 from berth.store.database import Database
 from berth.store.resource_classes import rename_resource_class
-from tests.candidates.engine import ask_with, form_at, request_of
+from tests.candidates.engine import ask_with, form_at, request_of, snapshot_of
 from tests.client import NOTHING, Client
 from tests.queries import parse_query
 from tests.world_in_store import build_in_store
@@ -231,6 +231,34 @@ def test_readers_of_two_moments_do_not_mislead_each_other(database: Database) ->
     request = request_of(parse_query("resources=VCPU:1&member_of=<agg:A>", 39))
     found = [HOST.encode() in ask_with(each, request, form_at(39)) for each in (before, now) * 2]
     assert found == [False, True] * 2
+
+
+def test_a_tree_that_was_named_is_found_where_it_stands_now(asking: Asking) -> None:
+    """When a host goes, another takes its row."""
+    api = asking(f"resources=VCPU:1&in_tree={provider_uuid('other')}")
+    api.host("other", VCPU=8)
+    assert api.hosts() == {"other"}
+    api.send("DELETE", f"/resource_providers/{HOST}")
+    assert api.hosts() == {"other"}
+    api.send("DELETE", f"/resource_providers/{provider_uuid('other')}")
+    assert api.hosts() == set()
+
+
+def test_one_request_has_an_answer_of_its_own_in_each_form(prepared: Path) -> None:
+    """What was found out for one microversion is not taken for what another asks."""
+    query = parse_query("resources=VCPU:1,DISK_GB:1", 39)
+    minors = (10, 12, 17, 27, 29, 34, 29, 12)
+    tree = world("""
+        host    VCPU=4
+          disk  DISK_GB=4
+        both    VCPU=4  DISK_GB=4  PCPU=1
+    """)
+    with snapshot_of(tree, prepared) as snapshot:
+        request = request_of(query)
+        again = [ask_with(snapshot, request, form_at(minor)) for minor in minors]
+        first = [ask_with(snapshot, request_of(query), form_at(minor)) for minor in minors]
+    assert again == first
+    assert len(set(first)) == len(set(minors))
 
 
 def test_a_summary_follows_its_inventory(asking: Asking) -> None:

@@ -115,6 +115,7 @@ class World:
                 self._swap_class,
                 self._swap_class,
                 self._rename_class,
+                self._forget_names,
             )
         )()
 
@@ -219,6 +220,13 @@ class World:
         if known:
             name = {"name": self._rng.choice(CLASSES)}
             self._ask("PUT", f"/resource_classes/{self._rng.choice(known)}", name, _RENAMES)
+
+    def _forget_names(self) -> None:
+        """Traits and classes that nobody has go, and nothing comes in their place."""
+        for trait in self._traits():
+            self._ask("DELETE", f"/traits/{trait}")
+        for name in self._classes():
+            self._ask("DELETE", f"/resource_classes/{name}")
 
     def _create(self, uuid: str, name: str, parent: str | None) -> None:
         body: dict[str, Any] = {"name": name, "uuid": uuid}
