@@ -50,6 +50,6 @@ class Bounds:
             workers=int(_number("WORKERS", 4 if not is_cluster else 1)),
             rounds=int(_number("ROUNDS", 60 if is_file else 5 if is_cluster else 8)),
             kill_each_s=0.35 if is_file else 2.0,
-            worlds=int(_number("WORLDS", 8 if is_file else 2)),
+            worlds=int(_number("WORLDS", 6 if is_file else 2)),
             seed=_seed(),
         )
