@@ -220,6 +220,29 @@ def test_who_joins_an_aggregate_is_found_in_it(asking: Asking, sign: str) -> Non
     assert api.hosts() == inside({"host", "other"})
 
 
+def test_a_pool_that_comes_into_an_aggregate_serves_its_trees(asking: Asking) -> None:
+    """As the pool that was there before did, and beside it."""
+    api = asking("resources=VCPU:1,DISK_GB:1")
+    api.put("aggregates", [aggregate_uuid("A")])
+
+    def pools() -> set[str]:
+        return set(api.ask()["provider_summaries"]) - {HOST}
+
+    def join(name: str) -> str:
+        api.host(name, DISK_GB=8)
+        uuid = provider_uuid(name)
+        api.put("traits", ["MISC_SHARES_VIA_AGGREGATE"], uuid=uuid)
+        api.put("aggregates", [aggregate_uuid("A")], uuid=uuid)
+        return uuid
+
+    first = join("first")
+    assert pools() == {first}
+    second = join("second")
+    assert pools() == {first, second}
+    api.send("DELETE", f"/resource_providers/{first}")
+    assert pools() == {second}
+
+
 def test_readers_of_two_moments_do_not_mislead_each_other(database: Database) -> None:
     """A request that a reader of the past has asked first finds what is there now."""
     build_in_store(world("host VCPU=8"), database)
