@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What differs between two answers to one request, as a client would see it.
 
-Compared: the status, the error's code and title, JSON whatever the order of its lists, and the
-headers that mean something. What berth says in an error must begin with all that the original says
-there, but for dumps of schemas, of instances and of SQL, and the order of what has none. Dates,
-request ids and generated uuids are compared by presence only.
+Compared: the status, the error's code and title, JSON whatever the order of its lists but that of
+the traits in summaries, and the headers that mean something. What berth says in an error must begin
+with all that the original says there, but for dumps of schemas, of instances and of SQL, and the
+order of what has none. Dates, request ids and generated uuids are compared by presence only.
 """
 
 from __future__ import annotations
@@ -258,7 +258,22 @@ def _canonical_body(step: Step, answer: Answer, known_uuids: Set[str]) -> str:
         return f"{len(content['allocation_requests'])} candidates"
     if isinstance(content, dict) and "message" in content:
         content["message"] = "(compared by itself)"
+    if isinstance(content, dict) and "provider_summaries" in content:
+        for summary in content["provider_summaries"].values():
+            if "traits" in summary:
+                summary["traits"] = _in_order(summary["traits"])
     return _canonical(content, known_uuids)
+
+
+def _in_order(traits: list[str]) -> dict[str, Json]:
+    """Traits with their order, which is that of their ids.
+
+    The original gives the standard ones their ids in an order that differs each time that it makes
+    a database: where they stand counts, and not which of them stands where.
+    """
+    custom = [name if name.startswith("CUSTOM_") else "(standard)" for name in traits]
+    standard = [name for name in traits if not name.startswith("CUSTOM_")]
+    return {"in order": " ".join(custom), "standard": standard}
 
 
 def _canonical(content: Json, known_uuids: Set[str]) -> str:

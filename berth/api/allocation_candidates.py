@@ -136,6 +136,8 @@ def decode(query_string: str, microversion: int) -> CandidatesRequest:
     )
 
 
+#: `decode`, with the last requests kept: the text and the microversion decide it, and no database
+#: does. It gives the same object again, by which `berth.candidates.plan` knows its plan.
 _decode_kept = lru_cache(maxsize=1024)(decode)
 
 

@@ -45,6 +45,7 @@ class ByMicroversion(Generic[T]):
 @lru_cache(maxsize=64)
 def negotiate(header: str | None) -> int:
     """The microversion that an `OpenStack-API-Version` header asks for; 0 when it asks for none.
+    Kept, since the header alone decides it.
 
     Raises:
         Refused: 400 for a malformed version, 406 for one that is not served.

@@ -386,7 +386,8 @@ class Policy:
         self._state = _state_of(_policy_paths(conf))
         self._rules = _load(conf)
         self._looked_at = time.monotonic()
-        #: (rule, roles) -> whether it lets them in, where nothing else counts.
+        #: (rule, roles) -> whether it lets them in, where nothing else counts. Depends on the rules
+        #: in force, and begins empty again with each set of rules that is read.
         self._kept: dict[tuple[str, tuple[str, ...]], bool] = {}
 
     def check(

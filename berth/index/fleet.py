@@ -18,6 +18,7 @@ import os_traits
 from berth.index.aggregate_sets import AggregateSets
 from berth.index.block import ROWS_MAX, Block, Tree
 from berth.index.bulk import BlockBuilder
+from berth.index.memory import Memory, TextSize
 from berth.index.paged_map import PagedMap
 from berth.index.records import InventoryRecord, NodeRecord
 from berth.index.shape import Shape, ShapeRegistry
@@ -38,9 +39,11 @@ class Fleet:
         self, *, class_ids: Mapping[str, ClassId], trait_ids: Mapping[str, TraitId]
     ) -> None:
         self.names = Names.of(class_ids, trait_ids)
-        #: aggregate uuid -> id, of every aggregate that some provider was ever seen in; and the
-        #: ids.
-        self._aggregate_ids: dict[str, AggregateId] = {}
+        #: What readers keep as long as `names` is the same object.
+        self._memory = Memory(TextSize())
+        #: aggregate uuid -> id, of every aggregate that some provider was ever seen in: readers
+        #: have it, so it is never changed but replaced; and the ids.
+        self._aggregate_ids: Mapping[str, AggregateId] = {}
         self._known_aggregates: set[AggregateId] = set()
         self._uuids = UuidMap()
         self._shapes = ShapeRegistry()
@@ -68,18 +71,28 @@ class Fleet:
             aggregate_ids=self._aggregate_ids,
             aggregate_sets=self._sets,
             sharing=self._sharing,
+            memory=self._memory,
         )
 
-    def add_names(self, class_ids: Mapping[str, ClassId], trait_ids: Mapping[str, TraitId]) -> bool:
-        """Take over the present names; False, and nothing done, when one was renamed.
+    def set_names(self, class_ids: Mapping[str, ClassId], trait_ids: Mapping[str, TraitId]) -> None:
+        """Take over what classes and traits are called now.
 
-        Rendered texts hold names, so after a renaming the fleet has to be loaded anew.
+        An engine may give the id of a deleted one to the next: ids say nothing about names. So what
+        was remembered under the old names ends, with the texts of the trees that have an id whose
+        name is another one now, or gone.
         """
-        new = Names.of(class_ids, trait_ids)
-        if any(new.class_names.get(k, name) != name for k, name in self.names.class_names.items()):
-            return False
-        self.names = new
-        return True
+        before, new = self.names, Names.of(class_ids, trait_ids)
+        if new == before:
+            return
+        self.names, self._memory = new, Memory(self._memory.texts)
+        classes = _renamed(before.class_names, new.class_names)
+        traits = _renamed(before.trait_names, new.trait_names)
+        for slot, block in enumerate(self._blocks):
+            if block is not None and not (
+                traits.isdisjoint(block.shape.traits)
+                and classes.isdisjoint(block.shape.nodes_of_class)
+            ):
+                self._blocks[slot] = block.without_texts()
 
     def unknown_aggregates(self, aggregates: Iterable[AggregateId]) -> set[AggregateId]:
         """Those of some aggregates whose uuids the fleet has not been told."""
@@ -87,8 +100,9 @@ class Fleet:
 
     def add_aggregates(self, ids: Mapping[str, AggregateId]) -> None:
         """Tell the uuids of some aggregates: uuid -> id."""
-        self._aggregate_ids.update(ids)
-        self._known_aggregates.update(ids.values())
+        if ids:
+            self._aggregate_ids = {**self._aggregate_ids, **ids}
+            self._known_aggregates.update(ids.values())
 
     def roots_of(self, providers: Iterable[ProviderId]) -> set[ProviderId]:
         """The roots, as the index has them, of those of some providers that it has."""
@@ -267,6 +281,11 @@ class Fleet:
             self.names.trait_ids.get(SHARING_TRAIT),
             frozenset().union(*(classes for _, classes in self._sharing_by.values())),
         )
+
+
+def _renamed(before: Mapping[N, str], now: Mapping[N, str]) -> set[N]:
+    """The ids that have another name now, or none."""
+    return {number for number, name in before.items() if now.get(number) != name}
 
 
 def _trees(rows: FleetRows, shapes: ShapeRegistry, sets: AggregateSets) -> Iterator[Tree]:

@@ -149,16 +149,15 @@ class Index:
             if not moved and self._snapshot is not None:
                 return self._snapshot
             changes = index_feed.journal_since(tx, moved)
-            if changes.names and not self._fleet.add_names(
-                class_ids=(names := index_feed.names(tx)).classes, trait_ids=names.traits
-            ):
-                return self._reloaded(tx, heads)
             self._apply(self._fleet, tx, changes)
         self.counts.refreshes += 1
         return self._taken(self._fleet, heads)
 
     def _apply(self, fleet: Fleet, tx: Tx, changes: index_feed.Changes) -> None:
         try:
+            if changes.names:
+                names = index_feed.names(tx)
+                fleet.set_names(class_ids=names.classes, trait_ids=names.traits)
             if changes.wholly:
                 self._replace_trees(fleet, tx, changes.wholly)
             if changes.usage_only:

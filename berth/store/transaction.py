@@ -68,4 +68,5 @@ class Tx:
 
 @lru_cache(maxsize=64)
 def _insert_missing(dialect: Dialect, table: Table, columns: tuple[str, ...]) -> Insert:
+    """The statement, kept: it is of an engine and a table's definition, and of no database."""
     return dialect.insert_missing(table).values({name: bindparam(name) for name in columns})

@@ -159,6 +159,26 @@ def test_berth_says_what_the_original_says_and_then_more(
     assert differing_parts(error(ours), error(theirs), status=400) == ["detail"] * differs
 
 
+@pytest.mark.parametrize(
+    ("theirs", "is_different"),
+    [
+        (["HW_B", "HW_A", "CUSTOM_Z", "CUSTOM_A"], False),
+        (["HW_A", "HW_B", "CUSTOM_A", "CUSTOM_Z"], True),
+        (["HW_A", "CUSTOM_Z", "HW_B", "CUSTOM_A"], True),
+        (["HW_A", "HW_C", "CUSTOM_Z", "CUSTOM_A"], True),
+    ],
+)
+def test_the_order_of_traits_in_summaries_counts(theirs: list[str], is_different: bool) -> None:
+    """But which standard trait comes before which: their ids differ from one original database to
+    the next."""
+    ours = ["HW_A", "HW_B", "CUSTOM_Z", "CUSTOM_A"]
+    bodies = [
+        {"allocation_requests": [], "provider_summaries": {uid("rp"): {"traits": traits}}}
+        for traits in (ours, theirs)
+    ]
+    assert bool(differing_parts(*bodies, named=uid("rp"))) == is_different
+
+
 def test_candidates_are_the_same_in_both_forms() -> None:
     """The list before 1.12 and the object since."""
     provider = uid("p")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, note, seed, settings
 
-from berth.candidates import candidate_texts
+from berth.candidates import candidate_texts, ways
 from berth.index import Index
 from berth.model.errors import UnknownResourceClass
 from berth.store.database import Database
@@ -39,7 +39,8 @@ WAYS_TO_WRITE = ((1000, 1), (0, 1), (0, 1000))
 @given(worlds_with_questions())
 def test_the_search_finds_what_brute_force_finds(prepared: Path, asked: Asked) -> None:
     """No candidate lost, none invented, none twice; and every number of the summaries. However few
-    or many there are: each answer is written in every way."""
+    or many there are: each answer is written in every way, and found in both: by trying all
+    combinations, and by walking."""
     fleet, questions = asked
     tell(fleet)
     with snapshot_of(fleet, prepared) as snapshot:
@@ -51,6 +52,9 @@ def test_the_search_finds_what_brute_force_finds(prepared: Path, asked: Asked) -
                     patched.setattr(candidate_texts, "FEW_MAX", few_max)
                     patched.setattr(candidate_texts, "LARGE_BATCH_MIN", large_min)
                     assert ask(snapshot, fleet, question.query, question.minor) == due
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(ways, "WAYS_MAX", 0)
+                assert ask(snapshot, fleet, question.query, question.minor) == due
 
 
 @seed(SEED)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from berth.index import block, fleet
 from berth.index.block import Block
+from berth.index.check import derived_faults
 from berth.index.fleet import Fleet
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ClassId, ProviderId
 from berth.store.index_feed import FleetRows
-from tests.index.derived import derived_faults
 
 VCPU, DISK = ClassId(0), ClassId(2)
 CLASSES = {"VCPU": VCPU, "DISK_GB": DISK}
