@@ -101,6 +101,7 @@ class Refused(Exception):
         status: int,
         message: str,
         *,
+        hint: str = "",
         code: str = UNDEFINED_CODE,
         headers: Mapping[str, str] = _NO_HEADERS,
         facts: Mapping[str, str] = _NO_HEADERS,
@@ -108,6 +109,8 @@ class Refused(Exception):
         super().__init__(message)
         self.status = status
         self.message = message
+        #: What berth adds to the message, in sentences of its own.
+        self.hint = hint
         self.code = code
         #: Response headers that belong to the answer, such as `Allow`.
         self.headers = headers
@@ -130,7 +133,7 @@ def answer_for(error: model.BerthError) -> tuple[int, str]:
 def render(refused: Refused, environ: WSGIEnvironment) -> tuple[str, bytes]:
     """The content type and body of an error, in the form that the request prefers."""
     title = PHRASES[refused.status]
-    detail = f"{SENTENCES[refused.status]}\n\n{_one_line(refused.message)}"
+    detail = f"{SENTENCES[refused.status]}\n\n{_one_line(f'{refused.message} {refused.hint}')}"
     media_type = media_types.error_media_type(environ.get("HTTP_ACCEPT"))
     if media_type == media_types.JSON:
         return media_type, _as_json(refused, title, detail, environ)
