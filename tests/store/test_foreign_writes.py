@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -104,39 +105,34 @@ def test_what_berths_own_writes_leave_is_never_taken_for_anothers(
     for number in (1, 2, 3):
         add_provider(db, number, VCPU=8, DISK_GB=8)
     custom = Inventory(4)
-    for turn, act in enumerate(
-        (
-            lambda on: claim(on, holding(1, {1: {"VCPU": 1}, 2: {"DISK_GB": 1}})),
-            lambda on: claim(on, holding(1, {1: {"VCPU": 1}, 2: {"DISK_GB": 1}}, seen=1)),
-            lambda on: claim(on, holding(1, {2: {"DISK_GB": 2}}, seen=2)),
-            lambda on: replace_provider_traits(
-                on, provider(1), ["HW_CPU_X86_VMX"], generation(on, 1)
-            ),
-            lambda on: replace_aggregates(on, provider(1), [aggregate(1)], generation(on, 1)),
-            lambda on: restock(on, 1, VCPU=8, MEMORY_MB=64),
-            lambda on: claim(on, holding(2, {1: {"MEMORY_MB": 1}})),
-            lambda on: delete_inventory(on, provider(1), "VCPU"),
-            lambda on: reshape(
-                on,
-                [
-                    ReshapedInventories(
-                        provider(1), generation(on, 1), {"VCPU": custom, "MEMORY_MB": custom}
-                    ),
-                    ReshapedInventories(provider(3), generation(on, 3), {}),
-                ],
-                [holding(2, {1: {"VCPU": 1}, 2: {"VCPU": 1}}, seen=1)],
-            ),
-            lambda on: restock(on, 3, VCPU=1),
-            lambda on: delete_allocations(on, consumer(1)),
-            lambda on: claim(on, holding(2, {}, seen=2)),
-            lambda on: replace_inventories(on, provider(2), generation(on, 2), {}),
-            lambda on: replace_provider_traits(
-                on, provider(2), ["HW_CPU_X86_VMX"], generation(on, 2)
-            ),
-            lambda on: restock(on, 2, VCPU=1),
-            lambda on: delete_provider(on, provider(3)),
-        )
-    ):
+    acts: Sequence[Callable[[Database], object]] = (
+        lambda on: claim(on, holding(1, {1: {"VCPU": 1}, 2: {"DISK_GB": 1}})),
+        lambda on: claim(on, holding(1, {1: {"VCPU": 1}, 2: {"DISK_GB": 1}}, seen=1)),
+        lambda on: claim(on, holding(1, {2: {"DISK_GB": 2}}, seen=2)),
+        lambda on: replace_provider_traits(on, provider(1), ["HW_CPU_X86_VMX"], generation(on, 1)),
+        lambda on: replace_aggregates(on, provider(1), [aggregate(1)], generation(on, 1)),
+        lambda on: restock(on, 1, VCPU=8, MEMORY_MB=64),
+        lambda on: claim(on, holding(2, {1: {"MEMORY_MB": 1}})),
+        lambda on: delete_inventory(on, provider(1), "VCPU"),
+        lambda on: reshape(
+            on,
+            [
+                ReshapedInventories(
+                    provider(1), generation(on, 1), {"VCPU": custom, "MEMORY_MB": custom}
+                ),
+                ReshapedInventories(provider(3), generation(on, 3), {}),
+            ],
+            [holding(2, {1: {"VCPU": 1}, 2: {"VCPU": 1}}, seen=1)],
+        ),
+        lambda on: restock(on, 3, VCPU=1),
+        lambda on: delete_allocations(on, consumer(1)),
+        lambda on: claim(on, holding(2, {}, seen=2)),
+        lambda on: replace_inventories(on, provider(2), generation(on, 2), {}),
+        lambda on: replace_provider_traits(on, provider(2), ["HW_CPU_X86_VMX"], generation(on, 2)),
+        lambda on: restock(on, 2, VCPU=1),
+        lambda on: delete_provider(on, provider(3)),
+    )
+    for turn, act in enumerate(acts):
         act((db, other)[turn % 2])
         assert schema.check(db) == [], turn
     other.observer = db.observer

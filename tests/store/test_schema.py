@@ -400,12 +400,12 @@ def test_an_upgrade_is_refused_while_another_program_writes(db: Database, what: 
     for table, column in (("allocations", "created_at"), ("resource_providers", "created_at"),
                           ("resource_providers", "updated_at")):  # fmt: skip
         dated(db, table, "1 = 1", column, 3600)
-    statement, *row = FOREIGN_SIGNS[what]
+    statement, table, where, column = FOREIGN_SIGNS[what]
     change(db, statement)
-    dated(db, *row, 10)
+    dated(db, table, where, column, 10)
     with pytest.raises(schema.StillWritten, match="another program wrote to the database 1"):
         schema.refuse_while_others_write(db)
-    dated(db, *row, 61)
+    dated(db, table, where, column, 61)
     schema.refuse_while_others_write(db)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks for allocations and providers that nobody stands behind any more, and takes them down.
+"""Finds orphaned allocations and providers without a host, and removes them.
 
 The service does not know which guests live and which hosts stand; it is told, by lists, and judges
 only what a list is about. What is not known to be wrong is left alone.
