@@ -207,6 +207,10 @@ class DatabaseInstruments:
         # There before the first of them: what appears with a 1 has not grown, to who looks.
         for reason in ("busy", "lost_race", "lost_connection"):
             self._retries(reason)
+        self._foreign_writes = make.counter(
+            "foreign_writes",
+            "Times that a provider was found to have been written by another program.",
+        )
 
     def committed(self, writes: int) -> None:
         """See `Observer`."""
@@ -215,6 +219,10 @@ class DatabaseInstruments:
     def retried(self, reason: str | None) -> None:
         """See `Observer`."""
         self._retries((reason or OTHER).replace(" ", "_")).inc()
+
+    def found_foreign_write(self) -> None:
+        """See `Observer`."""
+        self._foreign_writes.inc()
 
     def pool_changed(self, connections: int, in_use: int) -> None:
         """See `Observer`."""

@@ -17,15 +17,23 @@ from berth.store import schema
 
 
 @click.command()
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Upgrade even if another program wrote to the database within the last minute.",
+)
 @configured
-def upgrade(source: ConfigurationSource) -> None:
+def upgrade(source: ConfigurationSource, force: bool) -> None:
     """Bring the schema to this release; repeatable, and the data stays.
 
-    A database of the original service is taken over in place, and can be handed back. Stop every
-    service that writes to it first. An upgrade that was broken off goes on where it was.
+    A database of OpenStack Placement is taken over in place, and can be handed back. Stop every
+    service that writes to it first: the upgrade is refused while one does. An upgrade that was
+    broken off goes on where it was.
     """
     settings = read_settings(source.load())
     with _resumable(), opened(settings) as database, reporting() as report:
+        if not force:
+            schema.refuse_while_others_write(database)
         done = schema.upgrade(database, owner=deploy.owner_of(settings), report=report)
         schema.sync_standard_names(database)
     for sentence in done:

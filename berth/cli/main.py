@@ -33,7 +33,7 @@ cli.defer(
     (
         "audit",
         "audit",
-        "Look for allocations and providers that nobody stands behind any more.",
+        "Find orphaned allocations, and providers without a host.",
     ),
     ("config", "config_show", "Look at the configuration."),
     ("db", "db", "Prepare the database, and look after it."),

@@ -67,6 +67,12 @@ def create(
     end = parse_expires(expires, now)
     check_name(user)
     check_name(project or user)
+    if not roles:
+        raise CommandFailed(
+            "a token without a role is refused everything: give it one with --role, as in "
+            "--role admin, --role service or --role reader",
+            ExitCode.USAGE,
+        )
     check_roles(conf, roles)
     identity = Identity(user, project or user, tuple(roles))
     secret = ""

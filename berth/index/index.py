@@ -13,16 +13,18 @@ import os
 import threading
 import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from berth.index.check import faults_of
 from berth.index.fleet import Fleet
 from berth.index.snapshot import Snapshot
-from berth.model.errors import DatabaseUnavailable, IndexUnavailable
+from berth.model.errors import DatabaseUnavailable, IndexUnavailable, LostRace
 from berth.model.ids import ProviderId
 from berth.store import index_feed
 from berth.store.database import Database
+from berth.store.foreign_writes import take_over, written_elsewhere
 from berth.store.index_feed import WriterHead
 from berth.store.transaction import Tx
 
@@ -80,6 +82,8 @@ class Index:
         self._snapshot: Snapshot | None = None
         #: writer -> the last seq whose journal is part of the snapshot.
         self._applied: dict[int, int] = {}
+        #: Providers that refreshes have found to be written by another program.
+        self._foreign: set[ProviderId] = set()
         #: The database's commit stamp before the last refresh.
         self._stamp: tuple[int, int] | None = None
         #: How many times the database has been asked how far its writers are, and the last of
@@ -108,6 +112,8 @@ class Index:
                 stamp = self._db.commit_stamp()
                 if self._snapshot is None or stamp is None or stamp != self._stamp:
                     self._snapshot = self._observed()
+                    if self._foreign:
+                        self._take_over_foreign()
                     self._stamp = stamp
             except DatabaseUnavailable as error:
                 self._failed = self._asked
@@ -135,6 +141,16 @@ class Index:
         wholly = self.counts.loads != loads
         self.observer.refreshed(self.observer.clock() - begun, wholly=wholly)
         return snapshot
+
+    def _take_over_foreign(self) -> None:
+        """Have the providers recounted that another program has written, and read the sums again.
+
+        Where nothing may be written now, a later claim on one of them finds the same.
+        """
+        found, self._foreign = self._foreign, set()
+        with suppress(DatabaseUnavailable, LostRace):
+            take_over(self._db, found)
+            self._snapshot = self._observed()
 
     def _refreshed(self) -> Snapshot:
         with self._db.watch() as tx:
@@ -171,6 +187,7 @@ class Index:
     def _replace_trees(self, fleet: Fleet, tx: Tx, changed: set[ProviderId]) -> None:
         roots = index_feed.roots_of(tx, changed) | fleet.roots_of(changed)
         rows = index_feed.fleet_rows(tx, roots)
+        self._foreign |= written_elsewhere(tx, [number for number, *_ in rows.providers])
         unknown = fleet.unknown_aggregates(aggregate for _, aggregate in rows.aggregates)
         fleet.add_aggregates(index_feed.aggregate_ids(tx, unknown))
         self.counts.trees += len(roots)

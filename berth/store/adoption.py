@@ -23,6 +23,7 @@ from sqlalchemy import Connection, MetaData, Table, func, inspect, select
 from berth.model.errors import SchemaError
 from berth.store.data_migrations import NOBODY_IN_PARTICULAR, Owner, migrate_data
 from berth.store.database import Database
+from berth.store.others_at_work import AT_WORK, seconds_since_foreign_write
 from berth.store.schema_lock import schema_lock
 from berth.store.tables import berth_writer, resource_providers
 from berth.store.transaction import Tx
@@ -54,6 +55,20 @@ _MIGRATIONS: Final = Path(__file__).parent / "migrations"
 
 class StillWritten(SchemaError):
     """Somebody works with what is to be removed."""
+
+
+def refuse_while_others_write(db: Database) -> None:
+    """See that no program but berth has written to a database that is to be upgraded.
+
+    Raises:
+        StillWritten: one has, within the last minute.
+    """
+    if (seconds := seconds_since_foreign_write(db)) is not None:
+        raise StillWritten(
+            f"another program wrote to the database {seconds} seconds ago: stop every member of "
+            f"OpenStack Placement that uses it, and try again {AT_WORK.seconds} seconds after the "
+            f"last write; --force upgrades all the same"
+        )
 
 
 def upgrade(

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from sqlalchemy import BigInteger, and_, bindparam, delete, or_, select, update
+from sqlalchemy import BigInteger, Integer, and_, bindparam, delete, func, or_, select, update
 
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import (
@@ -28,19 +28,21 @@ from berth.model.errors import (
     UnknownClassInAllocation,
     UnknownProviderInAllocation,
 )
-from berth.model.ids import ClassId, ConsumerUUID, ProviderId, ProviderUUID
+from berth.model.ids import ClassId, ConsumerUUID, Generation, ProviderId, ProviderUUID
 from berth.model.inventory import Inventory
 from berth.store.consumers import StoredConsumer, read_consumers, write_consumers
 from berth.store.expressions import stored_ratio
+from berth.store.foreign_writes import ForeignWrite, written_elsewhere
 from berth.store.inventories import Key, class_names
 from berth.store.lookups import ProviderRow, chunks, class_ids, missing, providers_by_uuid
 from berth.store.prepared import insert_of
-from berth.store.tables import allocations, berth_usages, inventories
+from berth.store.tables import allocations, berth_usages, inventories, resource_providers
 from berth.store.transaction import Tx
 
 _held = allocations.c
 _inv = inventories.c
 _usage = berth_usages.c
+_provider = resource_providers.c
 
 
 class Held(NamedTuple):
@@ -90,10 +92,12 @@ class _Wanted(NamedTuple):
 
 
 class _Room(NamedTuple):
-    """An inventory, and what is used of it."""
+    """An inventory, what is used of it, its provider's generation, and the one that its sum has."""
 
     inventory: Inventory
     used: int
+    generation: Generation
+    known: Generation | None
 
 
 def read_providers(tx: Tx, writes: Iterable[ConsumerWrite]) -> dict[ProviderUUID, ProviderRow]:
@@ -141,34 +145,42 @@ def read_held(tx: Tx, uuids: Collection[ConsumerUUID]) -> list[Held]:
     ]
 
 
-def apply_claim(tx: Tx, claim: Claim) -> None:
+def apply_claim(tx: Tx, claim: Claim, steps: Mapping[ProviderId, int]) -> None:
     """Check the claim against the inventories, and write it.
 
     The providers of `claim.bumped()` must have been bumped in this transaction: from then on their
     inventories stand still.
 
+    Args:
+        steps: by how much providers were bumped whose sums have not got the new generation yet.
+
     Raises:
+        ForeignWrite: another program has moved a provider.
         NoInventory, UnitViolation, CapacityExceeded: for the first amount that has such a fault.
         ConsumerRace, LostRace: somebody else was faster.
     """
     try:
-        _apply(tx, claim)
+        _apply(tx, claim, steps)
     except (NoInventory, UnitViolation, CapacityExceeded) as refusal:
         _check_unmoved(tx, claim, refusal)
         raise
 
 
-def _apply(tx: Tx, claim: Claim) -> None:
+def _apply(tx: Tx, claim: Claim, steps: Mapping[ProviderId, int]) -> None:
     wanted = _wanted(claim)
-    rooms = _read_rooms(
-        tx, {one.key.provider for one in wanted}.union(one.key.provider for one in claim.held)
-    )
+    places = {one.key.provider for one in wanted}.union(one.key.provider for one in claim.held)
+    rooms, generations = _read_true_rooms(tx, places, steps)
     change = _asked(wanted)
     for old in claim.held:
         change[old.key] -= old.used
-    _check_not_bare(tx, wanted, claim.let_go(), rooms)
-    _check_inventories(wanted, rooms, change)
-    _change_usages(tx, change, rooms, wanted)
+    try:
+        _check_not_bare(tx, wanted, claim.let_go(), rooms)
+        _check_inventories(wanted, rooms, change)
+    except NoInventory as refusal:
+        _check_known(tx, places - generations.keys(), refusal)
+        raise
+    moved = {provider: generations[provider] for provider in steps if provider in generations}
+    _change_usages(tx, change, rooms, wanted, moved)
     _release(tx, claim.held, claim.consumers)
     _insert_allocations(tx, wanted)
     write_consumers(tx, claim.writes, claim.consumers)
@@ -200,12 +212,14 @@ def give_back(
         consumers: the records of those who hold them, read before; they are the caller's business.
 
     Raises:
+        ForeignWrite: another program has moved a provider.
         ConsumerRace, LostRace: somebody else was faster.
     """
     change: Counter[Key] = Counter()
     for old in held:
         change[old.key] -= old.used
-    _change_usages(tx, change, _read_rooms(tx, {old.key.provider for old in held}), [])
+    rooms, _ = _read_true_rooms(tx, {old.key.provider for old in held}, {})
+    _change_usages(tx, change, rooms, [], {})
     _release(tx, held, consumers)
 
 
@@ -216,6 +230,8 @@ _ROOMS: Final = (
         _inv.resource_provider_id,
         _inv.resource_class_id,
         _usage.used,
+        _usage.generation,
+        _provider.generation,
         _inv.total,
         _inv.reserved,
         _inv.min_unit,
@@ -230,6 +246,7 @@ _ROOMS: Final = (
             _usage.resource_class_id == _inv.resource_class_id,
         ),
     )
+    .join(resource_providers, _provider.id == _inv.resource_provider_id)
     .where(_inv.resource_provider_id.in_(bindparam("providers", expanding=True)))
 )
 
@@ -252,7 +269,10 @@ _CHANGE_USAGE: Final = (
         _usage.resource_class_id == bindparam("resource_class"),
         or_(_DELTA <= 0, _usage.used + _DELTA <= _CAPACITY),
     )
-    .values(used=_usage.used + _DELTA)
+    .values(
+        used=_usage.used + _DELTA,
+        generation=func.coalesce(bindparam("generation", type_=Integer), _usage.generation),
+    )
 )
 
 
@@ -273,10 +293,47 @@ def _wanted(claim: Claim) -> list[_Wanted]:
 
 def _read_rooms(tx: Tx, providers: Collection[ProviderId]) -> dict[Key, _Room]:
     return {
-        Key(provider, resource_class): _Room(Inventory(*fields), used)
+        Key(provider, resource_class): _Room(Inventory(*fields), used, generation, known)
         for chunk in chunks(sorted(providers))
-        for provider, resource_class, used, *fields in tx.rows(_ROOMS, {"providers": chunk})
+        for provider, resource_class, used, known, generation, *fields in tx.rows(
+            _ROOMS, {"providers": chunk}
+        )
     }
+
+
+def _read_true_rooms(
+    tx: Tx, providers: Collection[ProviderId], steps: Mapping[ProviderId, int]
+) -> tuple[dict[Key, _Room], dict[ProviderId, Generation]]:
+    """What some providers have and what is used of it, and their generations.
+
+    Raises:
+        ForeignWrite: another program has moved one of them, and may have written allocations.
+    """
+    rooms = _read_rooms(tx, providers)
+    known: dict[ProviderId, int] = {}
+    generations: dict[ProviderId, Generation] = {}
+    for key, room in rooms.items():
+        generations[key.provider] = room.generation
+        known[key.provider] = max(
+            known.get(key.provider, -1), -1 if room.known is None else room.known
+        )
+    if foreign := [
+        provider
+        for provider, generation in generations.items()
+        if known[provider] + steps.get(provider, 0) != generation
+    ]:
+        raise ForeignWrite(foreign)
+    return rooms, generations
+
+
+def _check_known(tx: Tx, providers: Collection[ProviderId], refusal: NoInventory) -> None:
+    """See that providers of which nothing is known have not got inventories without berth.
+
+    Raises:
+        ForeignWrite: one has.
+    """
+    if foreign := written_elsewhere(tx, providers):
+        raise ForeignWrite(foreign) from refusal
 
 
 def _check_not_bare(
@@ -334,9 +391,16 @@ def _fault_of(one: _Wanted, rooms: Mapping[Key, _Room]) -> NoInventory | UnitVio
 
 
 def _change_usages(
-    tx: Tx, change: Mapping[Key, int], rooms: Mapping[Key, _Room], wanted: Sequence[_Wanted]
+    tx: Tx,
+    change: Mapping[Key, int],
+    rooms: Mapping[Key, _Room],
+    wanted: Sequence[_Wanted],
+    moved: Mapping[ProviderId, Generation],
 ) -> None:
     """Add to the sums of usage, or refuse as a whole.
+
+    Args:
+        moved: providers of which a sum must get the generation, even where none changes.
 
     RACE tests/store/test_claim_races.py: the row counts decide; what was read before only names
     the rows that exist (old data may hold allocations of no inventory).
@@ -349,17 +413,25 @@ def _change_usages(
         LostRace: an inventory went at the same time.
     """
     tx.reused.update(key.provider for key in change)
-    changing = [key for key in sorted(change) if change[key] != 0 and key in rooms]
+    changing = {key for key in change if change[key] != 0 and key in rooms}
+    if missed := moved.keys() - {key.provider for key in changing}:
+        changing.update({key.provider: key for key in rooms if key.provider in missed}.values())
     if not changing:
         return
+    ordered = sorted(changing)
     counts = tx.change_each(
         _CHANGE_USAGE,
         [
-            {"provider": key.provider, "resource_class": key.resource_class, "delta": change[key]}
-            for key in changing
+            {
+                "provider": key.provider,
+                "resource_class": key.resource_class,
+                "delta": change.get(key, 0),
+                "generation": moved.get(key.provider),
+            }
+            for key in ordered
         ],
     )
-    unchanged = {key for key, count in zip(changing, counts, strict=True) if not count}
+    unchanged = {key for key, count in zip(ordered, counts, strict=True) if not count}
     if unchanged:
         now = _read_rooms(tx, {one.key.provider for one in wanted})
         still = {key: room for key, room in now.items() if key in unchanged}

@@ -5,6 +5,8 @@ Retries live here and nowhere else: a unit of work that met a lock, a deadlock o
 change is run again from its first read, after a random pause, a bounded number of times.
 """
 
+from __future__ import annotations
+
 import random
 import time
 from collections import Counter
@@ -44,6 +46,9 @@ _BUSY_S_MAX: Final = 10.0
 
 #: Runs that may lose their connection; what cannot be connected to at all is told at once.
 _LOST_ATTEMPTS: Final = 3
+
+#: Runs that may ask for something else to be committed first: each finds what came after the last.
+_DETOURS: Final = 10
 
 #: Runs of a group of writes that the engine refuses because of others, before they go apart.
 _GROUP_RUNS: Final = 4
@@ -85,6 +90,18 @@ class _OutcomeUnknown(DatabaseUnavailable):
     """A commit may have taken place or not."""
 
 
+class CommitFirst(Exception):
+    """A unit of work cannot go on before something else has been committed; then it is run again.
+
+    Args:
+        what: does that.
+    """
+
+    def __init__(self, what: Callable[[Database], object]) -> None:
+        super().__init__("something else has to be committed first")
+        self.what: Final = what
+
+
 class Observer(Protocol):
     """Is told what a database is used for, by the thread that uses it."""
 
@@ -97,6 +114,9 @@ class Observer(Protocol):
     def pool_changed(self, connections: int, in_use: int) -> None:
         """The pool has so many connections now, and so many of them are in use."""
 
+    def found_foreign_write(self) -> None:
+        """Another program had written a provider: see `foreign_writes`."""
+
 
 class Unobserved:
     """Nobody wants to know."""
@@ -108,6 +128,9 @@ class Unobserved:
         """Nothing."""
 
     def pool_changed(self, connections: int, in_use: int) -> None:
+        """Nothing."""
+
+    def found_foreign_write(self) -> None:
         """Nothing."""
 
 
@@ -188,6 +211,7 @@ class Database:
         runs_left: Counter[str | None] = Counter(
             {_LOST_RACE: max(attempts, 1), _BUSY: _BUSY_ATTEMPTS, _LOST_CONNECTION: _LOST_ATTEMPTS}
         )
+        detours_left = _DETOURS
         deadline = time.monotonic() + _BUSY_S_MAX
         with translated():
             while True:
@@ -196,6 +220,11 @@ class Database:
                 try:
                     result: T = write.outcome()
                     return result
+                except CommitFirst as detour:
+                    detours_left -= 1
+                    if not detours_left or time.monotonic() > deadline:
+                        raise LostRace("a resource provider") from detour
+                    detour.what(self)
                 except (LostRace, exc.DBAPIError) as error:
                     reason = self._reason_to_retry(error)
                     runs_left[reason] -= 1

@@ -130,11 +130,12 @@ _DELETE_UNUSED: Final = delete(berth_usages).where(*_USAGE_OF_KEY, _usage.used =
 
 #: Starts at what is allocated already: nothing, but for data that was wrong before.
 _INSERT_USAGE: Final = insert(berth_usages).from_select(
-    ["resource_provider_id", "resource_class_id", "used"],
+    ["resource_provider_id", "resource_class_id", "used", "generation"],
     select(
         bindparam("provider", type_=_usage.resource_provider_id.type),
         bindparam("resource_class", type_=_usage.resource_class_id.type),
         func.coalesce(func.sum(allocations.c.used), 0),
+        bindparam("generation", type_=_usage.generation.type),
     ).where(
         allocations.c.resource_provider_id == bindparam("provider"),
         allocations.c.resource_class_id == bindparam("resource_class"),
@@ -193,7 +194,7 @@ def create_inventory(
         key = Key(provider.id, class_id)
         if key in stored_keys(tx, [provider.id]):
             raise InventoryExists(uuid, class_name)
-        put_inventories(tx, {key: inventory}, stored=set())
+        put_inventories(tx, {key: inventory}, stored=set(), generations={provider.id: generation})
         return generation
 
     return db.write(unit)
@@ -221,7 +222,7 @@ def replace_inventories(
         stored = stored_keys(tx, [provider.id])
         wanted = {Key(provider.id, ids[name]): value for name, value in inventories.items()}
         _remove_or_refuse(tx, uuid, stored - set(wanted))
-        put_inventories(tx, wanted, stored=stored)
+        put_inventories(tx, wanted, stored=stored, generations={provider.id: generation})
         return generation
 
     return db.write(unit)
@@ -250,7 +251,7 @@ def update_inventory(
         stored = stored_keys(tx, [provider.id])
         if key not in stored:
             raise InventoryNotOnProvider(uuid, class_name)
-        put_inventories(tx, {key: inventory}, stored=stored)
+        put_inventories(tx, {key: inventory}, stored=stored, generations={})
         return generation
 
     return db.write(unit)
@@ -318,10 +319,19 @@ def stored_keys(tx: Tx, providers: Iterable[ProviderId]) -> set[Key]:
     }
 
 
-def put_inventories(tx: Tx, wanted: Mapping[Key, Inventory], *, stored: Collection[Key]) -> None:
+def put_inventories(
+    tx: Tx,
+    wanted: Mapping[Key, Inventory],
+    *,
+    stored: Collection[Key],
+    generations: Mapping[ProviderId, Generation],
+) -> None:
     """Write inventories: update those that are stored, insert the others.
 
     The providers' generations must have been bumped in this transaction.
+
+    Args:
+        generations: what they are now, of each provider that gets another inventory.
 
     Raises:
         LostRace: an inventory or a resource class came or went at the same time.
@@ -337,7 +347,7 @@ def put_inventories(tx: Tx, wanted: Mapping[Key, Inventory], *, stored: Collecti
     added = [key for key in wanted if key not in stored]
     if added:
         _pin_custom_classes(tx, {key.resource_class for key in added})
-        _insert_inventories(tx, added, wanted)
+        _insert_inventories(tx, added, wanted, generations)
 
 
 def remove_unused(tx: Tx, keys: Collection[Key]) -> list[Key]:
@@ -391,7 +401,12 @@ def _pin_custom_classes(tx: Tx, ids: Collection[ClassId]) -> None:
             raise LostRace("a resource class")
 
 
-def _insert_inventories(tx: Tx, added: Sequence[Key], wanted: Mapping[Key, Inventory]) -> None:
+def _insert_inventories(
+    tx: Tx,
+    added: Sequence[Key],
+    wanted: Mapping[Key, Inventory],
+    generations: Mapping[ProviderId, Generation],
+) -> None:
     rows = [
         {
             "resource_provider_id": key.provider,
@@ -403,7 +418,10 @@ def _insert_inventories(tx: Tx, added: Sequence[Key], wanted: Mapping[Key, Inven
     ]
     try:
         tx.change(_INSERT, rows)
-        tx.change(_INSERT_USAGE, [key._asdict() for key in added])
+        tx.change(
+            _INSERT_USAGE,
+            [{**key._asdict(), "generation": generations[key.provider]} for key in added],
+        )
     except IntegrityError as error:
         raise LostRace("an inventory") from error
 

@@ -15,16 +15,19 @@ from berth.index.fleet import Fleet
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import DatabaseUnavailable, IndexUnavailable
 from berth.model.ids import ConsumerUUID, ProviderUUID
+from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET
 from berth.store import index_feed
 from berth.store.allocations import delete_allocations, replace_allocations
 from berth.store.database import Database, trim_journal, utc_now
+from berth.store.inventories import replace_inventories
 from berth.store.opening import DatabaseOptions, open_database
-from berth.store.providers import delete_provider, update_provider
+from berth.store.providers import delete_provider, get_provider, update_provider
 from berth.store.resource_classes import ensure_resource_class, rename_resource_class
 from berth.store.traits import create_trait, delete_trait
 from tests.e2e.serving import PATIENCE, wait_until
 from tests.forking import in_child
+from tests.servers.statements import run
 from tests.store.statements import counted_statements
 from tests.world_in_store import build_in_store
 from tests.worlds import consumer_uuid, provider_uuid, world
@@ -323,3 +326,30 @@ def test_a_claim_that_was_refused_changes_nothing(database: Database) -> None:
         claim(database, "cn2", 9)
     assert used_of(index.snapshot(), "cn2") == used_of(before, "cn2")
     assert index.check() == []
+
+
+def test_a_refresh_takes_over_what_another_program_wrote(database: Database) -> None:
+    """It has left no note, but stands beside something that has: its usage is counted, and the next
+    read has it, without a claim in between."""
+    build_in_store(world(FLEET), database)
+    index = Index(database)
+    index.snapshot()
+    numa1 = f"(SELECT id FROM resource_providers WHERE uuid = '{provider_uuid('numa1')}')"
+    run(
+        database.engine.url.render_as_string(hide_password=False),
+        "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used) "
+        f"VALUES ({numa1}, '{consumer_uuid('foreign')}', 0, 3)",
+        f"UPDATE resource_providers SET generation = generation + 1 "
+        f"WHERE uuid = '{provider_uuid('numa1')}'",
+    )
+    restock(database, provider_uuid("numa0"), VCPU=8)
+    assert used_of(index.snapshot(), "numa1") == {"VCPU": 3}
+    assert index.check() == []
+
+
+def restock(db: Database, uuid: str, **totals: int) -> None:
+    """Give a provider other inventories."""
+    provider = ProviderUUID(uuid)
+    seen = get_provider(db, provider).generation
+    wanted = {name: Inventory(total) for name, total in totals.items()}
+    replace_inventories(db, provider, seen, wanted)

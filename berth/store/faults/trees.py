@@ -17,6 +17,7 @@ from berth.store.lookups import chunks
 from berth.store.tables import resource_providers
 from berth.store.transaction import Tx
 from berth.store.trees import NO_PROVIDER, Trees, WrongRoot, read_trees, wrong_roots
+from berth.store.usage_counts import level_generations
 
 _provider = resource_providers.c
 
@@ -111,6 +112,7 @@ _RESTART: Final = (
 
 def _restart(tx: Tx, keys: Sequence[Key]) -> None:
     tx.connection.execute(_RESTART, [{"provider": key["provider"], "now": tx.now} for key in keys])
+    level_generations(tx, {key["provider"] for key in keys})
     tx.touched.update(key["provider"] for key in keys)
 
 
