@@ -29,7 +29,6 @@ from sqlalchemy import (
 )
 
 from berth.store.database import Database
-from berth.store.lookups import chunks
 from berth.store.tables import allocations, berth_usages, inventories
 from berth.store.transaction import Tx
 
@@ -89,7 +88,7 @@ def recount_usages(db: Database, report: Report = unheard) -> int:
 def put_right(tx: Tx, pairs: Collection[tuple[int, int]]) -> None:
     """Make the sums of some (provider, class) agree with their allocations, as far as nobody
     changes them meanwhile."""
-    for providers in chunks(sorted({provider for provider, _ in pairs})):
+    for providers in tx.chunks(sorted({provider for provider, _ in pairs})):
         stale = _stale(tx, _OF_SOME, {"providers": providers})
         _write(tx, [one for one in stale if (one.provider, one.class_id) in pairs])
 
