@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from berth.index import Index
 from berth.model.errors import (
     CapacityExceeded,
     ConsumerGenerationConflict,
@@ -220,6 +221,14 @@ def test_many_aggregates_come_and_go(db: Database) -> None:
         assert [one.uuid for one in list_providers(db, wanted)] == [provider(1), provider(2)]
     replace_aggregates(db, provider(1), [], UNSET)
     assert get_aggregates(db, provider(1)).spellings == []
+
+
+def test_many_aggregates_that_are_new_to_the_index(db: Database) -> None:
+    """A refresh looks up each that it has not seen."""
+    index = Index(db)
+    index.snapshot()
+    replace_aggregates(db, provider(1), [aggregate(number) for number in FIVE], UNSET)
+    assert set(index.snapshot().aggregate_ids) == {aggregate(number) for number in FIVE}
 
 
 def test_a_large_tree_moves_as_a_whole(db: Database) -> None:
