@@ -15,17 +15,20 @@ from berth.model.errors import (
     CapacityExceeded,
     ConsumerGenerationConflict,
     InventoryInUse,
+    LostRace,
     UnknownProviderInAllocation,
     UnknownTraits,
 )
 from berth.model.filters import ProviderFilters
+from berth.model.ids import ProviderId
 from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET
 from berth.store import schema
 from berth.store.aggregates import get_aggregates, replace_aggregates
 from berth.store.allocations import consumer_allocations, delete_allocations
 from berth.store.database import Database
-from berth.store.inventories import list_inventories
+from berth.store.inventories import Key, list_inventories, put_inventories
+from berth.store.lookups import class_ids
 from berth.store.providers import get_provider, list_providers, update_provider
 from berth.store.reshape import ReshapedInventories, reshape
 from berth.store.resource_classes import delete_resource_class, ensure_resource_class
@@ -160,6 +163,19 @@ def test_many_inventories_go_only_if_none_is_in_use(db: Database, late: int) -> 
         delete_resource_class(db, name)
 
 
+@pytest.mark.parametrize("late", FIVE)
+def test_a_class_that_goes_meanwhile_gets_no_inventory(db: Database, late: int) -> None:
+    """RACE: it was looked up, and is deleted before the inventory is written."""
+    for number in FIVE:
+        ensure_resource_class(db, f"CUSTOM_{number}")
+    with db.read() as tx:
+        ids = class_ids(tx, [f"CUSTOM_{number}" for number in FIVE])
+    delete_resource_class(db, f"CUSTOM_{late}")
+    keys = {Key(ProviderId(1), number): Inventory(1) for number in ids.values()}
+    with pytest.raises(LostRace):
+        db.write(lambda tx: put_inventories(tx, keys, stored=()), attempts=1)
+
+
 def test_a_refusal_names_every_class_in_use(db: Database) -> None:
     """All that are in the way, however many."""
     stock = {f"CUSTOM_{number}": number for number in FIVE}
@@ -208,6 +224,23 @@ def test_many_traits_come_and_go(db: Database) -> None:
         replace_provider_traits(db, provider(1), [*names, "CUSTOM_X"], generation(db, 1))
     replace_provider_traits(db, provider(1), [], generation(db, 1))
     assert get_provider_traits(db, provider(1)).names == []
+
+
+def test_any_of_many_will_do(db: Database) -> None:
+    """Each provider has one of the traits, and is in one of the aggregates."""
+    for number in FIVE:
+        create_trait(db, f"CUSTOM_{number}")
+        replace_provider_traits(db, provider(number), [f"CUSTOM_{number}"], generation(db, number))
+        replace_aggregates(db, provider(number), [aggregate(number)], UNSET)
+    traits = frozenset(f"CUSTOM_{number}" for number in FIVE)
+    aggregates = frozenset(aggregate(number) for number in FIVE)
+    for wanted, found in (
+        (ProviderFilters(required=(traits,)), list(FIVE)),
+        (ProviderFilters(forbidden=traits), []),
+        (ProviderFilters(member_of=(aggregates,)), list(FIVE)),
+        (ProviderFilters(not_member_of=aggregates), []),
+    ):
+        assert [one.uuid for one in list_providers(db, wanted)] == [provider(n) for n in found]
 
 
 def test_many_aggregates_come_and_go(db: Database) -> None:
