@@ -197,7 +197,7 @@ KNOWN: tuple[Known, ...] = (
     ),
     Known(
         "uuid spelling",
-        "berth brings every uuid into the lower-case dashed form, the original compares as sent.",
+        "berth takes every spelling of a uuid for the same thing, the original compares as sent.",
         _is_uuid_spelling,
     ),
     Known(

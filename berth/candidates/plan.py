@@ -18,7 +18,7 @@ from berth.candidates.request import CandidatesRequest, RequestGroup
 from berth.index.aggregate_sets import Mask
 from berth.index.snapshot import Location, Snapshot
 from berth.model.errors import UnknownResourceClass, UnknownTraits
-from berth.model.ids import AggregateId, ClassId, TraitId
+from berth.model.ids import AggregateId, AggregateUUID, ClassId, TraitId
 from berth.model.inventory import MAX_INT
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class _Kept:
     request: CandidatesRequest
     plan: Plan
     sets_count: int
-    aggregate_ids: Mapping[str, AggregateId]
+    aggregate_ids: Mapping[AggregateUUID, AggregateId]
 
 
 class KeptPlans:

@@ -24,7 +24,7 @@ from berth.index.records import InventoryRecord, NodeRecord
 from berth.index.shape import Shape, ShapeRegistry
 from berth.index.snapshot import Location, Names, Sharing, Snapshot, location_of, packed
 from berth.index.uuid_map import UuidMap
-from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
+from berth.model.ids import AggregateId, AggregateUUID, ClassId, ProviderId, TraitId
 from berth.store.index_feed import FleetRows
 
 N = TypeVar("N")
@@ -43,7 +43,7 @@ class Fleet:
         self._memory = Memory(TextSize())
         #: aggregate uuid -> id, of every aggregate that some provider was ever seen in: readers
         #: have it, so it is never changed but replaced; and the ids.
-        self._aggregate_ids: Mapping[str, AggregateId] = {}
+        self._aggregate_ids: Mapping[AggregateUUID, AggregateId] = {}
         self._known_aggregates: set[AggregateId] = set()
         self._uuids = UuidMap()
         self._shapes = ShapeRegistry()
@@ -98,11 +98,19 @@ class Fleet:
         """Those of some aggregates whose uuids the fleet has not been told."""
         return {aggregate for aggregate in aggregates if aggregate not in self._known_aggregates}
 
-    def add_aggregates(self, ids: Mapping[str, AggregateId]) -> None:
-        """Tell the uuids of some aggregates: uuid -> id."""
-        if ids:
-            self._aggregate_ids = {**self._aggregate_ids, **ids}
-            self._known_aggregates.update(ids.values())
+    def add_aggregates(self, rows: Iterable[tuple[AggregateId, AggregateUUID]]) -> None:
+        """Tell for what aggregates some rows stand. Of several rows of one aggregate, which an
+        adopted database may have, the first counts for all of them."""
+        found = list(rows)
+        if not found:
+            return
+        ids = dict(self._aggregate_ids)
+        for number, uuid in found:
+            self._known_aggregates.add(number)
+            first = ids.setdefault(uuid, number)
+            if first != number:
+                self._sets.unite(number, first)
+        self._aggregate_ids = ids
 
     def roots_of(self, providers: Iterable[ProviderId]) -> set[ProviderId]:
         """The roots, as the index has them, of those of some providers that it has."""

@@ -23,6 +23,7 @@ from berth.index.snapshot import Snapshot
 from berth.model.errors import DatabaseUnavailable, IndexUnavailable, LostRace
 from berth.model.ids import ProviderId
 from berth.store import index_feed
+from berth.store.aggregate_spellings import iter_aggregates
 from berth.store.database import Database
 from berth.store.foreign_writes import take_over, written_elsewhere
 from berth.store.index_feed import WriterHead
@@ -189,7 +190,7 @@ class Index:
         rows = index_feed.fleet_rows(tx, roots)
         self._foreign |= written_elsewhere(tx, [number for number, *_ in rows.providers])
         unknown = fleet.unknown_aggregates(aggregate for _, aggregate in rows.aggregates)
-        fleet.add_aggregates(index_feed.aggregate_ids(tx, unknown))
+        fleet.add_aggregates(iter_aggregates(tx, unknown))
         self.counts.trees += len(roots)
         fleet.replace(roots, fleet.trees_from(rows))
 
@@ -230,6 +231,6 @@ def _beyond_horizon(applied: Mapping[int, int], heads: Mapping[int, WriterHead])
 def _loaded(tx: Tx) -> Fleet:
     names = index_feed.names(tx)
     fleet = Fleet(class_ids=names.classes, trait_ids=names.traits)
-    fleet.add_aggregates(index_feed.aggregate_ids(tx, None))
+    fleet.add_aggregates(iter_aggregates(tx, None))
     fleet.load(index_feed.fleet_parts(tx))
     return fleet

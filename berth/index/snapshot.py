@@ -13,7 +13,7 @@ from berth.index.block import Block
 from berth.index.memory import Memory
 from berth.index.paged_map import ABSENT, Ints, PagedMap
 from berth.index.uuid_map import UuidMap
-from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
+from berth.model.ids import AggregateId, AggregateUUID, ClassId, ProviderId, TraitId
 
 _ROW_SHIFT: Final = 16
 _SLOT_SHIFT: Final = 32
@@ -111,7 +111,7 @@ class Snapshot:
     locations: PagedMap
     names: Names
     uuids: UuidMap
-    aggregate_ids: Mapping[str, AggregateId]
+    aggregate_ids: Mapping[AggregateUUID, AggregateId]
     aggregate_sets: AggregateSets
     sharing: Sharing
     memory: Memory

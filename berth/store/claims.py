@@ -34,7 +34,7 @@ from berth.store.consumers import StoredConsumer, read_consumers, write_consumer
 from berth.store.expressions import stored_ratio
 from berth.store.foreign_writes import ForeignWrite, written_elsewhere
 from berth.store.inventories import Key, class_names
-from berth.store.lookups import ProviderRow, chunks, class_ids, missing, providers_by_uuid
+from berth.store.lookups import ProviderRow, class_ids, missing, providers_by_uuid
 from berth.store.prepared import insert_of
 from berth.store.tables import allocations, berth_usages, inventories, resource_providers
 from berth.store.transaction import Tx
@@ -140,7 +140,7 @@ def read_held(tx: Tx, uuids: Collection[ConsumerUUID]) -> list[Held]:
     """What some consumers hold."""
     return [
         Held(consumer, Key(provider, resource_class), used)
-        for chunk in chunks(uuids)
+        for chunk in tx.chunks(uuids)
         for consumer, provider, resource_class, used in tx.rows(_HELD_BY, {"consumers": chunk})
     ]
 
@@ -294,7 +294,7 @@ def _wanted(claim: Claim) -> list[_Wanted]:
 def _read_rooms(tx: Tx, providers: Collection[ProviderId]) -> dict[Key, _Room]:
     return {
         Key(provider, resource_class): _Room(Inventory(*fields), used, generation, known)
-        for chunk in chunks(sorted(providers))
+        for chunk in tx.chunks(sorted(providers))
         for provider, resource_class, used, known, generation, *fields in tx.rows(
             _ROOMS, {"providers": chunk}
         )
@@ -513,7 +513,7 @@ def _release(
     if unrecorded and (made := read_consumers(tx, unrecorded)):
         raise ConsumerRace(list(made))
     holders = list(dict.fromkeys(one.consumer for one in held))
-    deleted = sum(tx.change(_RELEASE, {"consumers": chunk}) for chunk in chunks(holders))
+    deleted = sum(tx.change(_RELEASE, {"consumers": chunk}) for chunk in tx.chunks(holders))
     if deleted != len(held):
         raise ConsumerRace(holders)
 

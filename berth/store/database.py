@@ -151,6 +151,7 @@ class Database:
         clock: Callable[[], datetime],
         rng: random.Random,
         sleep: Callable[[float], None],
+        in_list_max: int,
     ) -> None:
         self.engine: Final = engine
         self.dialect: Final = dialect
@@ -165,6 +166,7 @@ class Database:
         self._clock = clock
         self._rng = rng
         self._sleep = sleep
+        self._in_list_max = in_list_max
         self._statements = Statements(engine.dialect)
         self._writes = GroupCommit(self._settle, mixes_kinds=dialect.is_embedded)
         #: For whoever leads a group commit. Not kept with a connection: those beyond the pool's
@@ -448,7 +450,13 @@ class Database:
         return writer
 
     def _begun(self, run: Runner) -> Tx:
-        return Tx(run, self.dialect, self._statements, now=self._now())
+        return Tx(
+            run,
+            self.dialect,
+            self._statements,
+            now=self._now(),
+            in_list_max=self._in_list_max,
+        )
 
     def _now(self) -> datetime:
         return self.dialect.stored_time(self._clock())

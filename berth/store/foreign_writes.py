@@ -23,7 +23,6 @@ from sqlalchemy import bindparam, func, or_, select
 
 from berth.model.ids import ProviderId
 from berth.store.database import CommitFirst, Database
-from berth.store.lookups import chunks
 from berth.store.tables import (
     berth_usages,
     berth_writer,
@@ -124,14 +123,16 @@ def take_over(db: Database, providers: Collection[int]) -> None:
 def written_elsewhere(tx: Tx, providers: Collection[ProviderId]) -> set[ProviderId]:
     """Those of some providers that are not as berth left them."""
     return {
-        row[0] for some in chunks(sorted(providers)) for row in tx.rows(_MOVED, {"providers": some})
+        row[0]
+        for some in tx.chunks(sorted(providers))
+        for row in tx.rows(_MOVED, {"providers": some})
     }
 
 
 def _taken_over(tx: Tx, providers: Collection[int]) -> list[TakenOver]:
     hold_still(tx, providers)
     moved = [
-        row for some in chunks(sorted(providers)) for row in tx.rows(_MOVED, {"providers": some})
+        row for some in tx.chunks(sorted(providers)) for row in tx.rows(_MOVED, {"providers": some})
     ]
     if not moved:
         return []

@@ -31,7 +31,7 @@ from berth.model.standard import CUSTOM_CLASS_ID_MIN
 from berth.store.database import Database
 from berth.store.expressions import rewritten
 from berth.store.generations import bump_generation, check_seen
-from berth.store.lookups import chunks, class_ids, get_provider_row, missing
+from berth.store.lookups import class_ids, get_provider_row, missing
 from berth.store.prepared import insert_of
 from berth.store.tables import allocations, berth_usages, inventories, resource_classes
 from berth.store.transaction import Tx
@@ -315,7 +315,7 @@ def known_classes(tx: Tx, wanted: Mapping[str, ProviderUUID]) -> dict[str, Class
 def stored_keys(tx: Tx, providers: Iterable[ProviderId]) -> set[Key]:
     """Which inventories some providers have."""
     return {
-        Key(*row) for chunk in chunks(providers) for row in tx.rows(_KEYS, {"providers": chunk})
+        Key(*row) for chunk in tx.chunks(providers) for row in tx.rows(_KEYS, {"providers": chunk})
     }
 
 
@@ -371,7 +371,9 @@ def remove_unused(tx: Tx, keys: Collection[Key]) -> list[Key]:
 
 def class_names(tx: Tx, ids: Collection[ClassId]) -> list[str]:
     """The names of some resource classes, for the words of an error."""
-    return [name for chunk in chunks(ids) for (name,) in tx.rows(_CLASS_NAMES, {"classes": chunk})]
+    return [
+        name for chunk in tx.chunks(ids) for (name,) in tx.rows(_CLASS_NAMES, {"classes": chunk})
+    ]
 
 
 # --- Details -------------------------------------------------------------------------------------
@@ -396,7 +398,7 @@ def _fields(inventory: Inventory, prefix: str = "") -> dict[str, Any]:
 def _pin_custom_classes(tx: Tx, ids: Collection[ClassId]) -> None:
     """Write the classes' rows as they are, so that none goes while it gets its first inventory."""
     custom = sorted(number for number in ids if number >= CUSTOM_CLASS_ID_MIN)
-    for chunk in chunks(custom):
+    for chunk in tx.chunks(custom):
         if tx.change(_PIN_CLASSES, {"classes": chunk}) != len(chunk):
             raise LostRace("a resource class")
 
@@ -435,7 +437,7 @@ def _in_use(tx: Tx, keys: Collection[Key]) -> list[Key]:
     providers = {key.provider for key in keys}
     used = {
         Key(*row)
-        for chunk in chunks(providers)
+        for chunk in tx.chunks(providers)
         for row in tx.rows(_KEYS_IN_USE, {"providers": chunk})
     }
     return sorted(used.intersection(keys))

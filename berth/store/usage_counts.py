@@ -34,7 +34,6 @@ from sqlalchemy import (
 from berth.model.errors import LostRace
 from berth.store.database import Database
 from berth.store.expressions import rewritten
-from berth.store.lookups import chunks
 from berth.store.tables import (
     allocations,
     berth_usages,
@@ -106,7 +105,7 @@ def recount_usages(db: Database, report: Report = unheard) -> int:
 def put_right(tx: Tx, pairs: Collection[tuple[int, int]]) -> None:
     """Make the sums of some (provider, class) agree with their allocations, as far as nobody
     changes them meanwhile."""
-    for providers in chunks(sorted({provider for provider, _ in pairs})):
+    for providers in tx.chunks(sorted({provider for provider, _ in pairs})):
         hold_still(tx, providers)
         stale = _stale(tx, _OF_SOME, {"providers": providers})
         ours = [one for one in stale if (one.provider, one.class_id) in pairs]
@@ -125,7 +124,7 @@ def recount_held_still(tx: Tx, providers: Collection[int]) -> list[Stale]:
         LostRace: too much is being released.
     """
     found: list[Stale] = []
-    for some in chunks(sorted(providers)):
+    for some in tx.chunks(sorted(providers)):
         hold_still(tx, some)
         for _ in range(_PASSES_MAX):
             stale = _stale(tx, _OF_SOME, {"providers": some})
@@ -356,7 +355,8 @@ def _recount_part(db: Database, part: _Part) -> int:
         passes -= 1
     with db.read() as tx:
         moved = [row.id for row in tx.connection.execute(_MOVED_OF_PART, part._asdict())]
-    for some in chunks(moved):
+        chunks = list(tx.chunks(moved))
+    for some in chunks:
         db.write(partial(recount_held_still, providers=some))
     return wrong
 

@@ -131,11 +131,13 @@ class Histories(RuleBasedStateMachine):
     """One database and its ledger."""
 
     fresh: ClassVar[Fresh]
+    in_list_max: ClassVar[int | None] = None
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
-        self.db = opened_at(type(self).fresh(Path(self.folder.name)))
+        url = type(self).fresh(Path(self.folder.name))
+        self.db = opened_at(url, in_list_max=type(self).in_list_max)
         self.ledger = Ledger()
         for number in PROVIDERS:
             add_provider(self.db, number)
@@ -275,13 +277,30 @@ def merged(wish: Wish) -> Amounts:
     return dict(total)
 
 
+class HistoriesInChunks(Histories):
+    """The same, with lists that are cut after every second value."""
+
+    in_list_max = 2
+
+
 def test_random_histories(engine: str, fresh: Fresh) -> None:
     """A few seconds' worth of them."""
-    Histories.fresh = staticmethod(fresh)
+    run_histories(Histories, fresh, examples=25 if engine == "sqlite" else 6)
+
+
+@pytest.mark.engines("sqlite")
+def test_random_histories_in_chunks(fresh: Fresh) -> None:
+    """Consumers, providers and keys are more than one list holds, nearly always."""
+    run_histories(HistoriesInChunks, fresh, examples=15)
+
+
+def run_histories(histories: type[Histories], fresh: Fresh, *, examples: int) -> None:
+    """Play some, each on a database of its own."""
+    histories.fresh = staticmethod(fresh)
     run_state_machine_as_test(
-        Histories,
+        histories,
         settings=settings(
-            max_examples=25 if engine == "sqlite" else 6,
+            max_examples=examples,
             stateful_step_count=12,
             deadline=None,
             print_blob=True,

@@ -172,6 +172,6 @@ def test_aggregates_are_replaced_as_a_set(db: Database) -> None:
     with pytest.raises(ProviderGenerationConflict):
         replace_aggregates(db, P1, [], Generation(1))
     assert replace_aggregates(db, P1, [two], UNSET) == 2
-    assert get_aggregates(db, P1).uuids == [two]
+    assert get_aggregates(db, P1).spellings == [two]
     assert replace_aggregates(db, P1, [], Generation(2)) == generation(db, 1) == 3
-    assert get_aggregates(db, P1).uuids == []
+    assert get_aggregates(db, P1).spellings == []

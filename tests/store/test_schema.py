@@ -165,6 +165,28 @@ def test_a_database_of_the_original_is_adopted(bare: Database, revision: str) ->
 
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
+@pytest.mark.parametrize("berth_revision", BERTH_REVISIONS)
+def test_an_upgrade_counts_sums_that_are_there_already(bare: Database, berth_revision: str) -> None:
+    """Somebody else may have written allocations; also where nothing else is to be done."""
+    schema.upgrade(bare)
+    schema.sync_standard_names(bare)
+    for number in (1, 2, 3):
+        add_provider(bare, number, VCPU=8)
+        claim(bare, holding(number, {number: {"VCPU": number}}))
+    change(
+        bare,
+        f"UPDATE berth_alembic_version SET version_num = '{berth_revision}'",
+        "UPDATE berth_usages SET used = 7 WHERE used = 1",
+        "DELETE FROM berth_usages WHERE used = 2",
+    )
+    schema.upgrade(bare)
+    assert schema.is_current(bare) and schema.check(bare) == []
+    used = [provider_usages(bare, provider(number)).usages["VCPU"] for number in (1, 2, 3)]
+    assert used == [1, 2, 3]
+    assert schema.upgrade(bare) == []
+
+
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_what_old_databases_lack_is_written_down(bare: Database) -> None:
     """Roots by the parents, and records of consumers, whose they are being a matter of
     configuration."""
