@@ -122,7 +122,7 @@ def check_supported(settings: Settings, *, authentication: Authentication | None
     ):
         raise NotInThisRelease(
             "[api]auth_strategy = keystone needs the package keystonemiddleware, which is not "
-            "installed: install it, or set auth_strategy to http_basic or token"
+            "installed: pip install 'berthd[keystone]', or set auth_strategy to http_basic or token"
         )
 
 

@@ -95,14 +95,14 @@ def files_below(folder: Path) -> set[str]:
 def test_the_wheel_holds_the_package_and_no_other(built: Built, tree: Path) -> None:
     """Every file of `berth/`, migrations and `py.typed` too; no tests, no benchmarks, no pages."""
     files = built.files_of_wheel()
-    inside = {name for name in files if not name.startswith("berth-")}
+    inside = {name for name in files if not name.startswith("berthd-")}
     assert inside == files_below(tree / "berth")
 
 
 def test_the_wheel_brings_what_operators_copy(built: Built, tree: Path) -> None:
     """Into `share/berth` of the environment that it is installed in."""
     for part in ("container", "systemd", "wsgi"):
-        shared = f"berth-{berth.__version__}.data/data/share/berth/{part}"
+        shared = f"berthd-{berth.__version__}.data/data/share/berth/{part}"
         for file in (tree / "contrib" / part).iterdir():
             assert f"{shared}/{file.name}" in built.files_of_wheel()
 
@@ -119,7 +119,7 @@ def test_the_sources_are_enough_to_build_and_test(built: Built, tree: Path) -> N
 def test_the_metadata_says_what_it_is(built: Built) -> None:
     """Name, version, licence, and the README as its description."""
     said = built.metadata()
-    assert (said["Name"], said["Version"]) == ("berth", berth.__version__)
+    assert (said["Name"], said["Version"]) == ("berthd", berth.__version__)
     assert said["License-Expression"] == "Apache-2.0"
     assert said["License-File"] == "LICENSE"
     assert said["Description-Content-Type"] == "text/markdown"
