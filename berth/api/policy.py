@@ -26,7 +26,7 @@ from oslo_policy import _checks as checks
 from oslo_policy import generator, policy
 
 from berth.api.errors import Refused
-from berth.config import PROJECT
+from berth.config import PROJECT, ConfigurationError
 
 LOG = logging.getLogger(__name__)
 
@@ -481,6 +481,22 @@ def _stamp_of(path: str) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def check_policy(conf: cfg.ConfigOpts) -> None:
+    """Read the policy files, so that a broken one is found before anything is served.
+
+    Raises:
+        ConfigurationError: one of them cannot be read.
+    """
+    try:
+        check_readable(conf)
+        create_enforcer(conf).load_rules()
+    except Exception as error:
+        raise ConfigurationError(
+            f"the policy files ({conf.oslo_policy.policy_file}, and those of policy_dirs) "
+            f"cannot be read: {' '.join(str(error).split())}"
+        ) from error
 
 
 def check_readable(conf: cfg.ConfigOpts) -> None:
