@@ -37,6 +37,7 @@ cli.defer(
     ),
     ("config", "config_show", "Look at the configuration."),
     ("db", "db", "Prepare the database, and look after it."),
+    ("files", "files", "Print the directory of the files that come with berth."),
     (
         "migrate-inventory",
         "migrate_inventory",

@@ -12,5 +12,9 @@ def terminal() -> Console | None:
     if not sys.stdout.isatty():
         return None
     # Not by rich's own reading of NO_COLOR, which leaves bold and dim.
-    colours = None if os.environ.get("NO_COLOR") else "auto"
-    return Console(color_system=colours, highlight=False, markup=False, emoji=False)
+    return Console(
+        color_system=None if os.environ.get("NO_COLOR") else "auto",
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )

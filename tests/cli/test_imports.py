@@ -107,6 +107,7 @@ def test_help_imports_the_command_line_alone(tmp_path: Path) -> None:
     [
         ["--version"],
         ["agent", "sample"],
+        ["files"],
         *(["completion", shell] for shell in ("bash", "zsh", "fish")),
         ["db", "check", "--wrong"],
     ],

@@ -101,10 +101,22 @@ def test_the_wheel_holds_the_package_and_no_other(built: Built, tree: Path) -> N
 
 def test_the_wheel_brings_what_operators_copy(built: Built, tree: Path) -> None:
     """Into `share/berth` of the environment that it is installed in."""
-    for part in ("container", "systemd", "wsgi"):
-        shared = f"berthd-{berth.__version__}.data/data/share/berth/{part}"
-        for file in (tree / "contrib" / part).iterdir():
-            assert f"{shared}/{file.name}" in built.files_of_wheel()
+    shared = f"berthd-{berth.__version__}.data/data/share/berth"
+    brought = {name.removeprefix(shared) for name in built.files_of_wheel() if shared in name}
+    contrib = tree / "contrib"
+    assert brought == {
+        f"/{file.relative_to(contrib)}" for file in contrib.rglob("*") if file.is_file()
+    }
+
+
+def test_the_command_knows_where_they_are(clean: CleanEnvironment, tmp_path: Path) -> None:
+    """`$(berth files)/prometheus/berth-alerts.yaml`, wherever berth was installed."""
+    done = clean.run(tmp_path, "berth", "files")
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = Path(done.stdout.strip())
+    assert shown == (clean.folder / "share" / "berth").resolve()
+    assert (shown / "prometheus" / "berth-alerts.yaml").is_file()
+    assert (shown / "grafana" / "berth-agents.json").is_file()
 
 
 def test_the_sources_are_enough_to_build_and_test(built: Built, tree: Path) -> None:
