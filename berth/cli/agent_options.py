@@ -23,7 +23,7 @@ driver_option = click.option(
     "--driver",
     metavar="NAME",
     shell_complete=driver_names,
-    help="Use this driver, whatever the configuration says.",
+    help="Use this driver instead of the configured one.",
 )
 
 

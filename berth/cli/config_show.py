@@ -17,17 +17,20 @@ if TYPE_CHECKING:
 
 @click.group()
 def config() -> None:
-    """Look at the configuration."""
+    """Show the configuration."""
 
 
 @config.command()
-@click.option("--set", "only_set", is_flag=True, help="Only what a file or the environment sets.")
+@click.option(
+    "--set", "only_set", is_flag=True, help="Only options set by a file or the environment."
+)
 @click.option("--json", "as_json", is_flag=True, help="For programs: a list of options.")
 @configured
 def show(source: ConfigurationSource, only_set: bool, as_json: bool) -> None:
-    """Print every option that has an effect, with its value and where that comes from.
+    """Print every option that has an effect, with its value and the source of the value.
 
-    Passwords and other secrets are masked. What files set and nothing reads is named on stderr.
+    Masks passwords and other secrets. Names on stderr the options of your files that berth does not
+    know.
     """
     # Here, so that `--help` need not wait for it.
     from berth.cli.config_values import effective, unknown

@@ -8,17 +8,19 @@ from berth.cli.options import ConfigurationSource, configured
 
 @click.group()
 def db() -> None:
-    """Prepare the database, and look after it."""
+    """Create, upgrade, check and copy the database."""
 
 
 @db.command()
-@click.option("--repair", is_flag=True, help="Put right what can be, and say what is left.")
-@click.option("--dry-run", is_flag=True, help="With --repair: only say what it would do.")
+@click.option("--repair", is_flag=True, help="Repair what can be repaired, and print what is left.")
+@click.option(
+    "--dry-run", is_flag=True, help="With --repair: print what it would do, and change nothing."
+)
 @configured
 def check(source: ConfigurationSource, repair: bool, dry_run: bool) -> None:
-    """Look for anything in the database that should not be.
+    """Check the database for inconsistencies.
 
-    Changes nothing without --repair. Services may go on meanwhile.
+    Changes nothing without --repair. Services may keep running.
     """
     if dry_run and not repair:
         raise click.UsageError("--dry-run says what --repair would do: give both")
@@ -35,8 +37,8 @@ def check(source: ConfigurationSource, repair: bool, dry_run: bool) -> None:
     metavar="URL",
     required=True,
     envvar="BERTH_COPY_FROM",
-    help="The database to copy; or set BERTH_COPY_FROM, which others do not see as they see a "
-    "command line.",
+    help="The database to copy. BERTH_COPY_FROM may hold the URL instead, which keeps the password "
+    "out of the list of processes.",
 )
 @click.option(
     "--to",
@@ -44,19 +46,19 @@ def check(source: ConfigurationSource, repair: bool, dry_run: bool) -> None:
     metavar="URL",
     required=True,
     envvar="BERTH_COPY_TO",
-    help="The empty database to copy into; or set BERTH_COPY_TO.",
+    help="The empty database to copy into, or set BERTH_COPY_TO.",
 )
 @click.option(
     "--force",
     is_flag=True,
-    help="Copy although somebody wrote to the source within the last minute.",
+    help="Copy even if something wrote to the source within the last minute.",
 )
 @configured
 def copy(configuration: ConfigurationSource, source_url: str, target_url: str, force: bool) -> None:
     """Copy a database into an empty one, of any engine, and compare the two.
 
-    Nobody may use either of them meanwhile; the source is not changed. A copy that was
-    interrupted goes on where it was when the same command is run again.
+    Stop every service that uses either of them first; the source is not changed. To continue a
+    copy that was interrupted, run the same command again.
     """
     # Here, so that `--help` need not wait for it.
     from berth.cli.db_copy import copy_to_empty
@@ -67,13 +69,15 @@ def copy(configuration: ConfigurationSource, source_url: str, target_url: str, f
 @db.command()
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option(
-    "--force", is_flag=True, help="Also when a berth wrote to the database within the last minute."
+    "--force",
+    is_flag=True,
+    help="Proceed even if a berth wrote to the database within the last minute.",
 )
 @configured
 def release(source: ConfigurationSource, yes: bool, force: bool) -> None:
-    """Remove berth's own tables, so that the database is the original's alone again.
+    """Remove berth's own tables, so that OpenStack Placement can use the database again.
 
-    Everything that was written through berth stays. Stop every berth that serves it first.
+    Keeps everything that was written through berth. Stop every berth that uses the database first.
     """
     # Here, so that `--help` need not wait for it.
     from berth.cli.db_schema import release_database
@@ -84,10 +88,11 @@ def release(source: ConfigurationSource, yes: bool, force: bool) -> None:
 @db.command()
 @configured
 def upgrade(source: ConfigurationSource) -> None:
-    """Bring the schema to this release; repeatable, and the data stays.
+    """Upgrade the schema to this release; keeps the data, and can be repeated.
 
-    A database of the original service is taken over in place, and can be handed back. Stop every
-    service that writes to it first. An upgrade that was broken off goes on where it was.
+    Takes over a database of OpenStack Placement in place; `berth db release` hands it back. Stop
+    every service that writes to it first. To continue an upgrade that was interrupted, run the same
+    command again.
     """
     # Here, so that `--help` need not wait for it.
     from berth.cli.db_schema import upgrade_schema
@@ -98,7 +103,8 @@ def upgrade(source: ConfigurationSource) -> None:
 @db.command()
 @configured
 def version(source: ConfigurationSource) -> None:
-    """Print the schema's revisions: the original's, then berth's own; `None` for an empty one."""
+    """Print the schema's revisions, OpenStack Placement's and then berth's own; `None` if there is
+    no schema."""
     # Here, so that `--help` need not wait for it.
     from berth.cli.db_schema import print_version
 

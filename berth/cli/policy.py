@@ -16,15 +16,15 @@ _SOMEBODY: Final = "somebody"
 
 @click.group()
 def policy() -> None:
-    """Say who may do what."""
+    """Show and test the policy."""
 
 
 @policy.command(name="list")
 @click.option("--json", "as_json", is_flag=True, help="For programs: a list of rules.")
 @configured
 def list_rules(source: ConfigurationSource, as_json: bool) -> None:
-    """Print every rule that is in force: its check, the requests that it guards, and whether a
-    file overrides it."""
+    """Print every rule in force: its check, the requests that it guards, and whether a file
+    overrides it."""
     # Here, so that `--help` need not wait for it.
     from berth.cli.policy_rules import rules_in_force
 
@@ -63,7 +63,10 @@ def sample(auditor: bool) -> None:
 @click.option("--project", default=_SOMEBODY, help="The project of the caller's token.")
 @click.option("--user", default=_SOMEBODY, help="The caller's user id.")
 @click.option("--system", is_flag=True, help="The token's scope is the system, not a project.")
-@click.option("--target-project", help="Whose usages are asked for.  [default: the caller's]")
+@click.option(
+    "--target-project",
+    help="The project whose usages the caller asks for.  [default: the caller's]",
+)
 @configured
 def check(
     source: ConfigurationSource,
@@ -74,9 +77,9 @@ def check(
     system: bool,
     target_project: str | None,
 ) -> None:
-    """Say what somebody with these roles may do, of everything or of the RULEs named.
+    """Print what a caller with these roles may do, by all rules or by the RULEs named.
 
-    Exit code: 0; where RULEs are named and one of them refuses, 1.
+    Exit codes: 1 if you name RULEs and one of them refuses; otherwise 0.
     """
     # Here, so that `--help` need not wait for it.
     from berth.cli.policy_rules import Caller, print_admitted

@@ -19,11 +19,11 @@ _file = click.option(
 
 @click.group()
 def token() -> None:
-    """Make and revoke tokens for callers (auth_strategy = token)."""
+    """Create, list and revoke tokens (auth_strategy = token)."""
 
 
 @token.command()
-@click.option("--user", required=True, metavar="U", help="Whose token it is.")
+@click.option("--user", required=True, metavar="U", help="The owner of the token.")
 @identity_options
 @click.option(
     "--expires",
@@ -43,9 +43,9 @@ def create(
     expires: str,
     file: Path | None,
 ) -> None:
-    """Make a token and print it, this once: only its hash is kept.
+    """Create a token and print it, this once: only its hash is stored.
 
-    It counts within a second where the service runs.
+    A running service accepts it within a second.
     """
     # Here, so that `--help` need not wait for it.
     from berth.cli.token_file_edits import create_token
@@ -58,7 +58,7 @@ def create(
 @_file
 @configured
 def list_tokens(source: ConfigurationSource, as_json: bool, file: Path | None) -> None:
-    """Print which tokens there are, and whose; the tokens themselves are not kept."""
+    """Print the tokens with their owners and roles; the secrets themselves are not stored."""
     # Here, so that `--help` need not wait for it.
     from berth.cli.token_file_edits import print_tokens
 
@@ -70,8 +70,7 @@ def list_tokens(source: ConfigurationSource, as_json: bool, file: Path | None) -
 @_file
 @configured
 def revoke(source: ConfigurationSource, token_id: str, file: Path | None) -> None:
-    """Revoke the token ID, the part between the underscores: who brings it is not let in any
-    more."""
+    """Revoke the token with this ID, the part between its underscores."""
     # Here, so that `--help` need not wait for it.
     from berth.cli.token_file_edits import revoke_token
 

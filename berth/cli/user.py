@@ -24,7 +24,7 @@ _password_stdin = click.option(
 
 @click.group()
 def user() -> None:
-    """Say who may log in with a name and a password (auth_strategy = http_basic)."""
+    """Manage users and their passwords (auth_strategy = http_basic)."""
 
 
 @user.command()
@@ -43,7 +43,7 @@ def add(
 ) -> None:
     """Add the user NAME, and ask for the password.
 
-    It counts within a second where the service runs.
+    A running service accepts the user within a second.
     """
     # Here, so that `--help` need not wait for it.
     from berth.cli.user_file_edits import add_user
@@ -56,7 +56,7 @@ def add(
 @_file
 @configured
 def list_users(source: ConfigurationSource, as_json: bool, file: Path | None) -> None:
-    """Print who may log in, with project and roles."""
+    """Print the users with their projects and roles."""
     # Here, so that `--help` need not wait for it.
     from berth.cli.user_file_edits import print_users
 
@@ -66,7 +66,7 @@ def list_users(source: ConfigurationSource, as_json: bool, file: Path | None) ->
 @user.command(name="set")
 @click.argument("name")
 @identity_options
-@click.option("--no-roles", is_flag=True, help="Take all roles away.")
+@click.option("--no-roles", is_flag=True, help="Remove all roles.")
 @_file
 @configured
 def set_user(
@@ -77,7 +77,7 @@ def set_user(
     no_roles: bool,
     file: Path | None,
 ) -> None:
-    """Change the project of the user NAME, or the roles, which replace those there were."""
+    """Change the project of the user NAME, or replace the user's roles."""
     # Here, so that `--help` need not wait for it.
     from berth.cli.user_file_edits import change_user
 
@@ -90,7 +90,7 @@ def set_user(
 @_file
 @configured
 def passwd(source: ConfigurationSource, name: str, password_stdin: bool, file: Path | None) -> None:
-    """Give the user NAME another password; the old one counts no more."""
+    """Change the password of the user NAME."""
     # Here, so that `--help` need not wait for it.
     from berth.cli.user_file_edits import change_password
 
@@ -102,7 +102,7 @@ def passwd(source: ConfigurationSource, name: str, password_stdin: bool, file: P
 @_file
 @configured
 def remove(source: ConfigurationSource, name: str, file: Path | None) -> None:
-    """Remove the user NAME, who is not let in any more."""
+    """Remove the user NAME."""
     # Here, so that `--help` need not wait for it.
     from berth.cli.user_file_edits import remove_user
 
