@@ -158,7 +158,7 @@ def _machine() -> dict[str, str | int | float]:
 def _versions() -> dict[str, str]:
     libraries = ("numpy", "SQLAlchemy", "falcon", "granian")
     return {
-        "berth": version("berth"),
+        "berth": version("berthd"),
         "original": PEER_RELEASE,
         "Python": platform.python_version(),
         "SQLite": sqlite3.sqlite_version,

@@ -26,7 +26,7 @@ from berth.api.auth.keystone import ask_keystone
 from berth.api.auth.token_file import parse_tokens
 from berth.api.auth.watched_file import read_credentials
 from berth.api.log_setup import set_up_logging as set_up_logging
-from berth.api.policy import check_readable, create_enforcer
+from berth.api.policy import check_policy as check_policy
 from berth.config import (
     ConfigurationError,
     DatabaseSettings,
@@ -122,24 +122,8 @@ def check_supported(settings: Settings, *, authentication: Authentication | None
     ):
         raise NotInThisRelease(
             "[api]auth_strategy = keystone needs the package keystonemiddleware, which is not "
-            "installed: install it, or set auth_strategy to http_basic or token"
+            "installed: pip install 'berthd[keystone]', or set auth_strategy to http_basic or token"
         )
-
-
-def check_policy(conf: cfg.ConfigOpts) -> None:
-    """Read the policy files, so that a broken one is told of before anything is served.
-
-    Raises:
-        ConfigurationError: one of them cannot be read.
-    """
-    try:
-        check_readable(conf)
-        create_enforcer(conf).load_rules()
-    except Exception as error:
-        raise ConfigurationError(
-            f"the policy files ({conf.oslo_policy.policy_file}, and those of policy_dirs) "
-            f"cannot be read: {' '.join(str(error).split())}"
-        ) from error
 
 
 def check_keystone(settings: Settings) -> None:

@@ -16,9 +16,10 @@ import falcon
 from falcon.routing import CompiledRouter
 from oslo_middleware import cors, http_proxy_to_wsgi
 
-from berth.api import auth, errors
+from berth.api import errors
 from berth.api.admission import admit
-from berth.api.auth import Layer
+from berth.api.auth.identity import identify
+from berth.api.auth.layers import Layer, layer_for
 from berth.api.body import check_content_headers
 from berth.api.errors import Refused
 from berth.api.faults import catch_faults
@@ -81,11 +82,11 @@ def create_app(
         ),
         rng=Random(),
     )
-    authenticate = authentication or auth.layer_for(settings)
+    authenticate = authentication or layer_for(settings)
     application: WSGIApplication = _core(services, policy)
     application = guard_metrics(policy, exposition)(application)
     application = catch_faults(application)
-    application = auth.identify(application)
+    application = identify(application)
     application = authenticate(application)
     application = admit(
         settings.admission, of_reads=instruments.reads, of_writes=instruments.writes

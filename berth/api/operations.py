@@ -21,13 +21,13 @@ from oslo_middleware.exceptions import ConfigInvalid
 from oslo_middleware.healthcheck import Healthcheck
 
 from berth.api import errors, media_types
+from berth.api.environ import CONTEXT, ROUTE
 from berth.api.errors import Refused
 from berth.api.faults import catch_faults
 from berth.api.paths import HEALTHCHECK, LIVEZ, METRICS, READYZ
 from berth.api.policy import METRICS_RULE, Policy
 from berth.api.readiness import NotReady, Readiness
 from berth.api.rendering import STATUS_LINES
-from berth.api.request import CONTEXT, ROUTE
 from berth.api.request_log import PROBE
 from berth.config import ConfigurationError, IPNetwork, Settings
 

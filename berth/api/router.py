@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from berth.api import body, media_types
+from berth.api.environ import ROUTE
 from berth.api.errors import Refused
 from berth.api.microversion import MINOR_MAX
 from berth.api.policy import Policy
-from berth.api.request import ROUTE, Request, Response, Services
+from berth.api.request import Request, Response, Services
 from berth.api.routes import Operation, Route
 
 Responder = Callable[..., None]

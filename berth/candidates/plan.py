@@ -401,7 +401,7 @@ def _trait_test(
 
 def _membership_test(snapshot: Snapshot, group: RequestGroup) -> MembershipTest:
     def having(uuids: frozenset[str]) -> Mask:
-        known = (snapshot.aggregate_ids.get(uuid) for uuid in uuids)
+        known = (snapshot.aggregate_ids.get(AggregateUUID(uuid)) for uuid in uuids)
         return snapshot.aggregate_sets.having_any(number for number in known if number is not None)
 
     member: Mask | None = None

@@ -44,5 +44,5 @@ class ExitCode(IntEnum):
     INTERNAL = 70
     #: Stopped by Ctrl-C before there was anything to drain.
     INTERRUPTED = 130
-    #: Who read the output, such as `head`, did not want all of it.
+    #: The reader closed the pipe (for example `head`).
     OUTPUT_CLOSED = 141

@@ -164,7 +164,7 @@ def _driver_of(url: URL) -> str:
         if importlib.util.find_spec(_DRIVERS[driver]) is not None:
             return driver
     raise UnsupportedDatabase(
-        "MySQL and MariaDB need a driver, and none is installed: pip install 'berth[mysql]' "
+        "MySQL and MariaDB need a driver, and none is installed: pip install 'berthd[mysql]' "
         "for PyMySQL, which mysql+pymysql:// names"
     )
 

@@ -65,7 +65,7 @@ class PostgresqlDialect:
         if importlib.util.find_spec("psycopg") is None:
             raise UnsupportedDatabase(
                 "PostgreSQL needs the driver psycopg, which is not installed: "
-                "pip install 'berth[postgresql]'"
+                "pip install 'berthd[postgresql]'"
             )
         told = {name: value for name, value in _CONNECTION.items() if name not in url.query}
         engine = create_engine(

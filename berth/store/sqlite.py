@@ -5,6 +5,7 @@ One file, in write-ahead mode: readers see the last commit and never wait, one w
 takes the write lock up front (`BEGIN IMMEDIATE`), so that it can fail to begin but not half-way.
 """
 
+import logging
 import sqlite3
 import time
 from dataclasses import dataclass
@@ -23,8 +24,16 @@ from berth.model.errors import UnsupportedDatabase
 from berth.store.dialect import PoolOptions
 from berth.store.prepared import Runner
 
+LOG = logging.getLogger(__name__)
+
 #: Execution option of a standing connection: SQLAlchemy does not begin its transactions.
 _BEGUN_AT_DRIVER: Final = "berth_begun_at_driver"
+
+#: What Python's module for SQLite takes from the query of a URL. Source: SQLAlchemy's pysqlite.
+_PARAMETERS: Final = {
+    *("cached_statements", "check_same_thread", "detect_types", "isolation_level", "timeout"),
+    "uri",
+}
 
 #: How long another process's lock is waited for before it is an error.
 _BUSY_TIMEOUT_S: Final = 5
@@ -56,6 +65,7 @@ class SqliteDialect:
                 "berth needs an SQLite database in a file (sqlite:////absolute/path or "
                 "sqlite:///relative/path): one in memory cannot be shared by connections"
             )
+        url = _without_unknown(url)
         file_only = {"creator": partial(_connect_to_look, url)} if self.to_look_only else {}
         engine = create_engine(
             url,
@@ -135,6 +145,18 @@ class SqliteDialect:
             "foreign_keys = ON",
         ):
             connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _without_unknown(url: URL) -> URL:
+    """A URL without the parameters that SQLite would ignore, with a warning that names them.
+
+    SQLAlchemy's own warning is three lines of Python on the terminal.
+    """
+    unknown = sorted(set(url.query) - _PARAMETERS)
+    if not unknown or "uri" in url.query:
+        return url
+    LOG.warning("SQLite ignores %s in the URL of the database", ", ".join(unknown))
+    return url.difference_update_query(unknown)
 
 
 def _connect_to_look(url: URL) -> sqlite3.Connection:

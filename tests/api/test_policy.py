@@ -67,7 +67,8 @@ GUARDED = [(method, route) for route, method in OPERATIONS if (method, route.tem
 EVERYTHING_ELSE, USAGES, RESHAPER = "everything else", "usages", "reshaper"
 CALLERS: dict[str, tuple[Mapping[str, str], set[str]]] = {
     "admin": ({"X-Auth-Token": "u:p", "X-Roles": "admin"}, {EVERYTHING_ELSE, USAGES}),
-    "admin by token": ({"X-Auth-Token": "admin"}, {EVERYTHING_ELSE, USAGES}),
+    # The user `admin` of noauth2 is admin and service: see test_noauth2.py.
+    "admin by token": ({"X-Auth-Token": "admin"}, {EVERYTHING_ELSE, USAGES, RESHAPER}),
     "ADMIN in capitals": ({"X-Auth-Token": "u:p", "X-Roles": "ADMIN"}, {EVERYTHING_ELSE, USAGES}),
     "admin and more": (
         {"X-Auth-Token": "u:p", "X-Roles": "member, reader, admin"},

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from berth.cli.exit_codes import ExitCode
-from berth.cli.policy import auditor_file
+from berth.cli.policy_rules import auditor_file
 from tests.cli.test_commands import assert_fails, on
 from tests.e2e.serving import run_berth
 

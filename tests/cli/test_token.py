@@ -26,7 +26,7 @@ from berth.api.auth.token_file import (
 from berth.cli import credential_file
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
-from berth.cli.token import parse_expires
+from berth.cli.token_file_edits import parse_expires
 from tests.cli.in_process import InProcess
 from tests.cli.test_commands import assert_fails, configuration
 

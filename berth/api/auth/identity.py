@@ -12,9 +12,9 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from oslo_context.context import RequestContext
 
 from berth.api import errors
+from berth.api.environ import CONTEXT
 from berth.api.errors import Refused
 from berth.api.paths import is_public
-from berth.api.request import CONTEXT
 
 #: The headers by which a layer says who calls, and which a client must not be able to send.
 #: Source: those that keystonemiddleware removes, and what else oslo.context reads.
