@@ -96,8 +96,8 @@ def upgrade(source: ConfigurationSource, force: bool) -> None:
     """Upgrade the schema to this release; keeps the data, and can be repeated.
 
     Takes over a database of OpenStack Placement in place; `berth db release` hands it back. Stop
-    every service that writes to it first: the upgrade is refused while one does. To continue an upgrade that was interrupted, run the same
-    command again.
+    every service that writes to it first: the upgrade is refused while one does. To continue an
+    upgrade that was interrupted, run the same command again.
     """
     # Here, so that `--help` need not wait for it.
     from berth.cli.db_schema import upgrade_schema
