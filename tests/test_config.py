@@ -44,7 +44,7 @@ DOCUMENTED = {
     ("berth", "writes_running_max"): 64,
     ("berth", "requests_waiting_max"): 256,
     ("berth", "wait_seconds_max"): 5.0,
-    ("berth", "body_mib_max"): 64,
+    ("berth", "body_mib_max"): 8,
     ("berth", "uri_kib_max"): 32,
     ("berth", "bodies_waiting_max"): 512,
     ("berth", "client_seconds_max"): 30.0,

@@ -6,13 +6,14 @@ Source: spec/rest-api.md 10.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, Final, Literal
 
 from berth.api import body, caching
 from berth.api.errors import Refused
 from berth.api.paths import consumer_uuid, provider_uuid
-from berth.api.rendering import answer, answer_empty
+from berth.api.rendering import LongBody, answer, answer_empty, answer_long, encode
 from berth.api.request import Request, Response, Services
 from berth.api.schemas import allocations as schemas
 from berth.config import Settings
@@ -30,6 +31,9 @@ from berth.store import allocations as store
 OWNERS_SHOWN_SINCE = 12
 CONSUMER_GENERATION_SINCE = 28
 CONSUMER_TYPE_SINCE = 38
+
+#: Consumers of a provider that are rendered at a time.
+PART: Final = 1000
 
 
 def show_allocations(
@@ -63,16 +67,7 @@ def list_provider_allocations(
     """Answer who holds what of a provider."""
     found = store.provider_allocations(services.database, provider_uuid(uuid))
     caching.stamp_or_now(request, response, found.last_modified)
-    allocations: dict[str, dict[str, Any]] = {
-        consumer: {"resources": resources} for consumer, (_, resources) in found.consumers.items()
-    }
-    if request.microversion >= CONSUMER_GENERATION_SINCE:
-        for consumer, (generation, _) in found.consumers.items():
-            allocations[consumer]["consumer_generation"] = generation
-    answer(
-        response,
-        {"resource_provider_generation": found.generation, "allocations": allocations},
-    )
+    answer_long(response, LongBody(pieces_of(found, request.microversion)))
 
 
 def replace_allocations(
@@ -127,6 +122,24 @@ def decode(
         generation=_decode_generation(wanted),
         consumer_type=wanted.get("consumer_type", UNSET),
     )
+
+
+def pieces_of(
+    found: store.ProviderAllocations, microversion: int, *, part: int = PART
+) -> Iterator[bytes]:
+    """The JSON of what is held of a provider, so many consumers at a time."""
+    begin = b'{"resource_provider_generation":%d,"allocations":{' % found.generation
+    consumers = iter(found.consumers.items())
+    while some := dict(islice(consumers, part)):
+        shown: dict[str, dict[str, Any]] = {
+            consumer: {"resources": resources} for consumer, (_, resources) in some.items()
+        }
+        if microversion >= CONSUMER_GENERATION_SINCE:
+            for consumer, (generation, _) in some.items():
+                shown[consumer]["consumer_generation"] = generation
+        yield begin + encode(shown)[1:-1]
+        begin = b","
+    yield b"}}" if found.consumers else begin + b"}}"
 
 
 def _write(services: Services, writes: list[ConsumerWrite]) -> None:

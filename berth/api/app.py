@@ -21,15 +21,16 @@ from berth.api.admission import admit
 from berth.api.auth.identity import identify
 from berth.api.auth.layers import Layer, layer_for
 from berth.api.body import check_content_headers
+from berth.api.environ import ROUTE
 from berth.api.errors import Refused
 from berth.api.faults import catch_faults
 from berth.api.microversion import SERVICE_TYPE
 from berth.api.operations import answer_operations, guard_metrics
 from berth.api.policy import Policy
 from berth.api.readiness import Readiness
-from berth.api.receiving import receive
+from berth.api.receiving import Receiving, by_size
 from berth.api.rendering import STATUS_LINES
-from berth.api.request import ROUTE, Request, Response, Services
+from berth.api.request import Request, Response, Services
 from berth.api.request_log import log_requests
 from berth.api.router import Router
 from berth.api.routes import ROUTES
@@ -83,15 +84,18 @@ def create_app(
         rng=Random(),
     )
     authenticate = authentication or layer_for(settings)
+    receiving = Receiving(settings.receiving)
+    admitted = admit(settings.admission, of_reads=instruments.reads, of_writes=instruments.writes)
     application: WSGIApplication = _core(services, policy)
     application = guard_metrics(policy, exposition)(application)
     application = catch_faults(application)
+    # A request with a large body is authenticated, received and admitted, in this order; all
+    # others are received, admitted and authenticated.
+    application = by_size(small=application, large=receiving.rest(admitted(application)))
     application = identify(application)
     application = authenticate(application)
-    application = admit(
-        settings.admission, of_reads=instruments.reads, of_writes=instruments.writes
-    )(application)
-    application = receive(settings.receiving)(application)
+    application = by_size(small=admitted(application), large=application)
+    application = receiving.begin(application)
     if settings.conf.cors.allowed_origin:
         application = cors.CORS(application, settings.conf)
     application = answer_operations(settings, readiness, exposition)(application)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from berth.api.errors import Refused
+from berth.api.json_form import is_deeper
 from berth.api.media_types import JSON
 from berth.api.receiving import BODY
 from berth.api.request import Request
@@ -23,6 +24,9 @@ from berth.model.ids import Generation, ProviderUUID
 from berth.model.inventory import MAX_INT
 from berth.store import providers
 from berth.store.database import Database
+
+#: Arrays and objects that may lie in each other. What any operation understands has six levels.
+LEVELS_MAX: Final = 32
 
 
 def check_content_headers(request: Request) -> None:
@@ -101,12 +105,11 @@ def decode(raw: bytes) -> object:
         Refused: 400, not JSON, lone surrogates, nested too deeply, or with a NUL. COMPAT: NaN and
             infinity are numbers, which schemas refuse where they make no sense.
     """
-    try:
-        value = _decode(raw)
-        if rb"\u0000" in raw:
-            _check_no_nul(value)
-    except RecursionError:
-        raise Refused(400, "Malformed JSON: nested too deeply") from None
+    if is_deeper(raw, LEVELS_MAX):
+        raise Refused(400, f"Malformed JSON: nested too deeply; {LEVELS_MAX} levels are read")
+    value = _decode(raw)
+    if rb"\u0000" in raw:
+        _check_no_nul(value)
     return value
 
 

@@ -7,15 +7,17 @@ Source: spec/rest-api.md 4.
 from __future__ import annotations
 
 import uuid as uuids
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Literal
+
+from msgspec import Raw
 
 from berth.api import body, caching, filters
 from berth.api.microversion import ByMicroversion
 from berth.api.paths import provider_uuid
 from berth.api.query_string import Pairs, last_values, parse_pairs, values_of
-from berth.api.rendering import answer, answer_empty
+from berth.api.rendering import LongBody, answer, answer_empty, answer_long, encode
 from berth.api.request import Request, Response, Services
 from berth.api.schemas import providers as schemas
 from berth.model.errors import ProviderNameMissing
@@ -39,15 +41,18 @@ LINKS = ByMicroversion(
     }
 )
 
+#: What stands for a uuid in links that are rendered for all; no mount has it.
+_ANY_UUID = "\0"
+_ANY_UUID_ENCODED = encode(_ANY_UUID)[1:-1]
+
 
 def list_providers(services: Services, request: Request, response: Response) -> None:
     """Answer all providers that meet the filters."""
     wanted = decode_filters(parse_pairs(request.query_string), request.microversion)
-    providers = store.list_providers(services.database, wanted)
-    caching.stamp_or_now(request, response, _newest(providers))
-    mount, microversion = request.mount, request.microversion
-    rendered = [render(provider, mount, microversion) for provider in providers]
-    answer(response, {"resource_providers": rendered})
+    listing = _Listing(request.mount, request.microversion)
+    body = LongBody(listing.pieces(store.iter_providers(services.database, wanted)))
+    caching.stamp_or_now(request, response, listing.newest)
+    answer_long(response, body)
 
 
 def create_provider(services: Services, request: Request, response: Response) -> None:
@@ -98,9 +103,16 @@ def delete_provider(services: Services, request: Request, response: Response, uu
 
 def render(provider: Provider, mount: str, microversion: int) -> dict[str, Any]:
     """A provider as a microversion shows it; links begin with the mount prefix."""
-    path = f"{mount}/resource_providers/{provider.uuid}"
+    return _shown(provider, _links(provider.uuid, mount, microversion), microversion)
+
+
+def _links(uuid: str, mount: str, microversion: int) -> list[dict[str, str]]:
+    path = f"{mount}/resource_providers/{uuid}"
     links = [{"rel": "self", "href": path}]
-    links += [{"rel": rel, "href": f"{path}/{rel}"} for rel in LINKS.at(microversion)]
+    return links + [{"rel": rel, "href": f"{path}/{rel}"} for rel in LINKS.at(microversion)]
+
+
+def _shown(provider: Provider, links: object, microversion: int) -> dict[str, Any]:
     shown = {
         "uuid": provider.uuid,
         "name": provider.name,
@@ -111,6 +123,35 @@ def render(provider: Provider, mount: str, microversion: int) -> dict[str, Any]:
         shown["parent_provider_uuid"] = provider.parent_uuid
         shown["root_provider_uuid"] = provider.root_uuid
     return shown
+
+
+class _Listing:
+    """Renders a list of providers, as `render` does each, and remembers the newest change.
+
+    PERF bench, flat: a provider's links are most of its text, and differ by its uuid only.
+    """
+
+    def __init__(self, mount: str, microversion: int) -> None:
+        self._microversion = microversion
+        self._links = encode(_links(_ANY_UUID, mount, microversion))
+        #: When one of those that were rendered was changed last; None before the first.
+        self.newest: datetime | None = None
+
+    def pieces(self, parts: Iterable[list[Provider]]) -> Iterator[bytes]:
+        """The JSON of the whole list."""
+        begin = b'{"resource_providers":['
+        for part in parts:
+            if part:
+                yield begin + encode([self._rendered(provider) for provider in part])[1:-1]
+                begin = b","
+        yield b"]}" if begin == b"," else begin + b"]}"
+
+    def _rendered(self, provider: Provider) -> dict[str, Any]:
+        modified = provider.last_modified
+        if modified is not None and (self.newest is None or modified > self.newest):
+            self.newest = modified
+        links = self._links.replace(_ANY_UUID_ENCODED, encode(provider.uuid)[1:-1])
+        return _shown(provider, Raw(links), self._microversion)
 
 
 def decode_filters(pairs: Pairs, microversion: int) -> ProviderFilters:
@@ -137,11 +178,6 @@ def decode_filters(pairs: Pairs, microversion: int) -> ProviderFilters:
 def _answer_with(provider: Provider, request: Request, response: Response) -> None:
     caching.stamp(request, response, provider.last_modified)
     answer(response, render(provider, request.mount, request.microversion))
-
-
-def _newest(providers: Iterable[Provider]) -> datetime | None:
-    times = (provider.last_modified for provider in providers)
-    return max((time for time in times if time is not None), default=None)
 
 
 def _canonical(text: str) -> ProviderUUID:

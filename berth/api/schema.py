@@ -7,31 +7,21 @@ Patterns end in `\Z`, since Python's `$` would let a final newline pass; message
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from itertools import islice
-from reprlib import Repr
-from typing import Any, Final
+from typing import Any
 
 import fastjsonschema
 import jsonschema
-from jsonschema.exceptions import best_match
 
 from berth.api.errors import Refused
+from berth.api.first_fault import Explainer
 from berth.model.ids import parse_uuid_dashed, parse_uuid_lax
 
 JSONSchema = Mapping[str, Any]
 
 BODY = "JSON does not validate"
 QUERY = "Invalid query string parameters"
-
-#: Of so many faults in one value the one to tell is chosen.
-FAULTS_COMPARED_MAX: Final = 1000
-
-#: Writes the begin of a value: whole ones may have many megabytes.
-_DUMP: Final = Repr()
-_DUMP.maxdict = _DUMP.maxlist = 8
-_DUMP.maxstring = 300
 
 
 class Schema:
@@ -50,36 +40,34 @@ class Schema:
 
     @cached_property
     def _passes(self) -> Callable[[object], object]:
-        passes: Callable[[object], object] = fastjsonschema.compile(
-            dict(self.definition), formats={"uuid": _IS_UUID[self._subject]}, use_default=False
-        )
-        return passes
+        return self._compiled(self.definition)
 
     @cached_property
-    def _explainer(self) -> jsonschema.Draft7Validator:
+    def _explainer(self) -> Explainer:
         checker = jsonschema.FormatChecker(formats=())
         checker.checks("uuid")(_IS_UUID[self._subject])
-        return jsonschema.Draft7Validator(self.definition, format_checker=checker)
+        return Explainer(self.definition, checker=checker, compiled=self._judge_of)
 
     def _explain(self, value: object) -> str:
-        try:
-            fault = best_match(islice(self._explainer.iter_errors(value), FAULTS_COMPARED_MAX))
-            assert fault is not None, "the two readers agree"
-            text = (
-                f"{fault.message}\n\n"
-                f"Failed validating {fault.validator!r} in "
-                f"schema{_subscripts(list(fault.relative_schema_path)[:-1])}:\n"
-                f"    {_DUMP.repr(fault.schema)}\n\n"
-                f"On instance{_subscripts(fault.relative_path)}:\n"
-                f"    {_DUMP.repr(fault.instance)}"
-            )
-        except RecursionError:
-            return "it is nested too deeply."
-        return text.replace(r"\\Z", "$")
+        return self._explainer.explain(value).replace(r"\\Z", "$")
 
+    def _judge_of(self, part: JSONSchema) -> Callable[[object], bool]:
+        passes = self._compiled(part)
 
-def _subscripts(path: Iterable[str | int]) -> str:
-    return "".join(f"[{step!r}]" for step in path)
+        def judge(value: object) -> bool:
+            try:
+                passes(value)
+            except fastjsonschema.JsonSchemaValueException:
+                return False
+            return True
+
+        return judge
+
+    def _compiled(self, definition: JSONSchema) -> Callable[[object], object]:
+        passes: Callable[[object], object] = fastjsonschema.compile(
+            dict(definition), formats={"uuid": _IS_UUID[self._subject]}, use_default=False
+        )
+        return passes
 
 
 def _uuid_checker(parse: Callable[[str], str | None]) -> Callable[[object], bool]:

@@ -209,7 +209,7 @@ BERTH_OPTS: tuple[cfg.Opt, ...] = (
     ),
     cfg.IntOpt(
         "body_mib_max",
-        default=64,
+        default=8,
         min=1,
         max=1024,
         help="MiB that the body of a request may have; a larger one is answered 413.",

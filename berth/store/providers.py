@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal
 
 from sqlalchemy import (
@@ -61,14 +61,24 @@ from berth.store.tables import (
 )
 from berth.store.transaction import Tx
 
+#: Providers that are read at a time.
+PART: Final = 1000
+
 #: Conditions in one query: engines limit the depth of an expression.
 _CONDITIONS_MAX: Final = 300
 
 _rp = resource_providers.c
 
 
-def list_providers(db: Database, filters: ProviderFilters) -> list[Provider]:
-    """The providers that meet all the filters, in the order of their creation.
+def iter_providers(
+    db: Database, filters: ProviderFilters, *, part: int = PART
+) -> Iterator[list[Provider]]:
+    """The providers that meet all the filters, in the order of their creation, some at a time.
+
+    All of them are of one state of the database, which is read until the last has been given.
+
+    Args:
+        part: how many are given at a time.
 
     Raises:
         UnknownResourceClass: `filters.resources` names one.
@@ -80,18 +90,22 @@ def list_providers(db: Database, filters: ProviderFilters) -> list[Provider]:
         # took three times as long.
         if filters.in_tree is not None and filters == ProviderFilters(in_tree=filters.in_tree):
             rows_of_tree = tx.rows(_PROVIDERS_OF_TREE, {"in_tree": filters.in_tree})
-            return [_provider(row) for row in rows_of_tree]
+            yield [_provider(row) for row in rows_of_tree]
+            return
         conditions = _conditions(tx, filters)
         if conditions is None:
-            return []
-        rows = tx.connection.execute(_PROVIDERS.where(*conditions).order_by(_rp.id))
-        found = [_provider(row) for row in rows]
-    # Some collations take names for the same that are not.
-    return [
-        one
-        for one in found
-        if filters.name in (None, one.name) and filters.uuid in (None, one.uuid)
-    ]
+            return
+        rows = tx.connection.execute(
+            _PROVIDERS.where(*conditions).order_by(_rp.id), execution_options={"yield_per": part}
+        )
+        for some in rows.partitions():
+            found = [_provider(row) for row in some]
+            # Some collations take names for the same that are not.
+            yield [
+                one
+                for one in found
+                if filters.name in (None, one.name) and filters.uuid in (None, one.uuid)
+            ]
 
 
 def get_provider(db: Database, uuid: ProviderUUID) -> Provider:

@@ -18,11 +18,12 @@ from berth.store import database
 from berth.store.database import Database
 from berth.store.dialect import PoolOptions
 from berth.store.opening import DatabaseOptions, open_database
-from berth.store.providers import get_provider, list_providers
+from berth.store.providers import get_provider
 from berth.store.tables import resource_providers
 from berth.store.transaction import Tx
 from tests.forking import in_child
 from tests.store.fleet import add_provider, provider
+from tests.store.listing import list_providers
 
 #: A file; servers are lost and found in tests/faults.
 pytestmark = pytest.mark.engines("sqlite")

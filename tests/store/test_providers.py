@@ -30,7 +30,7 @@ from berth.store.providers import (
     create_provider,
     delete_provider,
     get_provider,
-    list_providers,
+    iter_providers,
     update_provider,
 )
 from berth.store.traits import create_trait, replace_provider_traits
@@ -42,6 +42,7 @@ from tests.store.fleet import (
     holding,
     provider,
 )
+from tests.store.listing import list_providers
 
 
 def names(db: Database, filters: ProviderFilters) -> list[str]:
@@ -234,3 +235,27 @@ def test_absurdly_many_filters_are_refused(db: Database) -> None:
     assert names(db, ProviderFilters(member_of=(frozenset(many),))) == ["p1"]
     with pytest.raises(InvalidInput, match="1200 different conditions"):
         names(db, ProviderFilters(member_of=tuple(frozenset({one}) for one in many)))
+
+
+@pytest.mark.parametrize("part", [1, 2, 3, 4, 5])
+def test_a_list_is_whole_in_parts_of_any_size(db: Database, part: int) -> None:
+    """Nothing is lost or doubled where one part ends and the next begins."""
+    for number in range(1, 5):
+        add_provider(db, number)
+    parts = list(iter_providers(db, ProviderFilters(), part=part))
+    assert [one.name for some in parts for one in some] == ["p1", "p2", "p3", "p4"]
+    assert max(map(len, parts)) == min(part, 4)
+
+
+def test_all_parts_of_a_list_are_of_one_state(db: Database) -> None:
+    """What others write while it is read is not in it."""
+    for number in range(1, 5):
+        add_provider(db, number)
+    parts = iter_providers(db, ProviderFilters(), part=1)
+    first = next(parts)
+    delete_provider(db, provider(2))
+    update_provider(db, provider(3), name="renamed", parent_uuid=UNSET, may_reparent=False)
+    add_provider(db, 5)
+    rest = [one.name for some in parts for one in some]
+    assert [first[0].name, *rest] == ["p1", "p2", "p3", "p4"]
+    assert names(db, ProviderFilters()) == ["p1", "renamed", "p4", "p5"]

@@ -21,7 +21,7 @@ from berth.store.allocations import (
 from berth.store.database import Database
 from berth.store.inventories import delete_inventories, list_inventories
 from berth.store.opening import DatabaseOptions, open_database
-from berth.store.providers import delete_provider, get_provider, list_providers, update_provider
+from berth.store.providers import delete_provider, get_provider, update_provider
 from berth.store.reshape import ReshapedInventories, reshape
 from berth.store.traits import get_provider_traits, list_traits, replace_provider_traits
 from berth.store.usages import project_usages, project_usages_by_type, provider_usages
@@ -35,6 +35,7 @@ from tests.store.fleet import (
     provider,
     restock,
 )
+from tests.store.listing import list_providers
 from tests.store.statements import counted_statements
 
 P1 = provider(1)

@@ -15,6 +15,7 @@ from oslo_context.context import RequestContext, get_current
 from berth.api import body
 from berth.api.auth.identity import identify
 from berth.api.auth.noauth2 import noauth2
+from berth.api.body import LEVELS_MAX
 from berth.api.errors import MICROVERSION, REQUEST_ID, Refused, refusal_of, render
 from berth.api.faults import catch_faults
 from berth.api.request_log import log_requests
@@ -147,6 +148,7 @@ def test_a_fault_is_told_to_head_without_a_body() -> None:
         (b'"\\ud800"', "surrogate"),
         (b"1" + b"0" * 5000, "Malformed JSON"),
         (b"[" * 100_000, "nested too deeply"),
+        (b"[" * (LEVELS_MAX + 1) + b"]" * (LEVELS_MAX + 1), "nested too deeply"),
         (b'{"a": ["\\u0000"]}', "NUL"),
         (b'{"\\u0000": 1}', "NUL"),
     ],
@@ -164,4 +166,5 @@ def test_odd_json_is_still_json() -> None:
     assert body.decode(rb'"\\u0000"') == "\\u0000"
     assert body.decode(b"1e999") == body.decode(b"Infinity") == float("inf")
     assert body.decode(b"NaN") != body.decode(b"NaN")
+    assert body.decode(b"[" * LEVELS_MAX + b"]" * LEVELS_MAX) != []
     assert body.decode(b' {"a": 1, "a": 2} ') == {"a": 2}

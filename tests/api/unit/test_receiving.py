@@ -8,11 +8,22 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from io import BytesIO
-from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import pytest
+from oslo_context.context import RequestContext
 
-from berth.api.receiving import BODY, LARGE, LARGE_AT_A_TIME, Stream, receive
+from berth.api.environ import CONTEXT
+from berth.api.receiving import (
+    BODY,
+    ELEMENT_BYTES,
+    ELEMENTS_PER_MIB,
+    HELD_PER_BYTE,
+    SMALL,
+    Receiving,
+    Stream,
+    by_size,
+)
 from berth.api.request_log import log_requests
 from berth.config import ReceivingSettings
 from tests.client import Client, Response
@@ -58,14 +69,47 @@ class Withheld:
         return b"0" * size
 
 
+class Counted:
+    """A body of zeros, and how many of them were asked for."""
+
+    def __init__(self, size: int) -> None:
+        self.read_bytes = 0
+        self._left = size
+
+    def read(self, size: int, /) -> bytes:
+        """What there is left."""
+        piece = b"0" * min(size, self._left)
+        self._left -= len(piece)
+        self.read_bytes += len(piece)
+        return piece
+
+
 class Service:
-    """An application behind the layer, which takes note of the bodies that reach it."""
+    """An application behind the layers, which takes note of the bodies that reach it."""
 
     def __init__(self, settings: ReceivingSettings) -> None:
         self.arrived: list[bytes | None] = []
         #: Done while a request is answered.
         self.during: Callable[[], object] = lambda: None
-        self._layered = log_requests(receive(settings)(self._answer))
+        #: Who calls; None: a stranger, who is refused; "": anybody, for what is public.
+        self.caller: str | None = "somebody"
+        #: How often it was found out who calls.
+        self.asked_who = 0
+        self.receiving = Receiving(settings)
+        rest = self.receiving.rest(self._answer)
+        known = self._identify(by_size(small=self._answer, large=rest))
+        self._layered = log_requests(self.receiving.begin(known))
+
+    def _identify(self, application: WSGIApplication) -> WSGIApplication:
+        def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+            self.asked_who += 1
+            if self.caller is None:
+                start_response("401 Unauthorized", [("content-length", "0")])
+                return [b""]
+            environ[CONTEXT] = RequestContext(user_id=self.caller or None)
+            return application(environ, start_response)
+
+        return layer
 
     def _answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         self.arrived.append(environ.get(BODY))
@@ -187,24 +231,106 @@ def test_so_many_are_awaited_and_no_more() -> None:
     assert service.send(BytesIO(b"[1]"), 3).status == 200
 
 
-def test_only_so_many_large_bodies_are_held_at_a_time() -> None:
-    """From when they are large until they are answered; small ones go on."""
-    service = Service(limits(body_mib=2))
-    large = b"0" * (LARGE + 1)
-    together = threading.Barrier(LARGE_AT_A_TIME + 1)
+@pytest.mark.parametrize("caller", ["somebody", None])
+@pytest.mark.parametrize("length", [SMALL, SMALL + 1])
+def test_strangers_make_nobody_keep_more_than_a_small_body(caller: str | None, length: int) -> None:
+    """Who calls is found out before a larger body is read, and once for each request."""
+    service = Service(limits())
+    service.caller = caller
+    body = Counted(length)
+    assert service.send(body, length).status == (200 if caller else 401)
+    assert body.read_bytes == (length if caller or length <= SMALL else 0)
+    assert service.asked_who == 1
+    assert service.receiving.held.bytes == 0
+
+
+def test_of_a_stranger_that_announces_no_length_little_is_read() -> None:
+    """No more than of one that announces a small body, but for what comes with it."""
+    service = Service(limits())
+    service.caller = None
+    body = Counted(MIB)
+    assert service.send(body, None).status == 401
+    assert SMALL < body.read_bytes <= 2 * SMALL
+
+
+def test_what_is_open_to_everybody_reads_no_large_body() -> None:
+    """Nobody stands behind it, and no operation there takes one."""
+    service = Service(limits())
+    service.caller = ""
+    body = Counted(SMALL + 1)
+    assert service.send(body, SMALL + 1).status == 200
+    assert (body.read_bytes, service.arrived) == (0, [None])
+
+
+def test_a_large_body_waits_in_the_line_of_those_that_are_awaited() -> None:
+    """From when its caller is looked for until it is here, and no longer."""
+    service = Service(limits(waiting=1))
+    withheld = Withheld()
+
+    def while_it_is_answered() -> None:
+        service.during = lambda: None
+        assert service.send(BytesIO(b"[1]"), 3).status == 200
+
+    service.during = while_it_is_answered
+    with ThreadPoolExecutor(1) as pool, ExitStack() as at_the_end:
+        at_the_end.callback(withheld.comes.set)
+        sent = pool.submit(service.send, withheld, SMALL + 1)
+        assert withheld.is_awaited.wait(PATIENCE)
+        assert service.send(BytesIO(b"[1]"), 3).status == 503
+        at_the_end.close()
+        assert sent.result(PATIENCE).status == 200
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_so_many_bytes_of_large_bodies_are_held_and_no_more(announced: bool) -> None:
+    """From when they are read until they are answered; small ones go on."""
+    service = Service(limits(body_mib=1))
+    together = threading.Barrier(HELD_PER_BYTE + 1)
 
     def stay() -> None:
         together.wait(PATIENCE)
         together.wait(PATIENCE)
 
     service.during = stay
-    with ThreadPoolExecutor(LARGE_AT_A_TIME) as pool:
-        sent = [pool.submit(service.send, BytesIO(large), None) for _ in range(LARGE_AT_A_TIME)]
+    length = MIB if announced else None
+    with ThreadPoolExecutor(HELD_PER_BYTE) as pool:
+        sent = [pool.submit(service.send, Counted(MIB), length) for _ in range(HELD_PER_BYTE)]
         together.wait(PATIENCE)
         service.during = lambda: None
-        answer = service.send(BytesIO(large), len(large))
+        assert service.receiving.held.bytes == HELD_PER_BYTE * MIB
+        answer = service.send(Counted(SMALL + 1), SMALL + 1 if announced else None)
         assert (answer.status, answer.code) == (503, "placement.overloaded")
-        assert service.send(BytesIO(large[:LARGE]), LARGE).status == 200
+        assert service.send(Counted(SMALL), SMALL).status == 200
         together.wait(PATIENCE)
-        assert [one.result(PATIENCE).status for one in sent] == [200] * LARGE_AT_A_TIME
-    assert service.send(BytesIO(large), len(large)).status == 200
+        assert [one.result(PATIENCE).status for one in sent] == [200] * HELD_PER_BYTE
+    assert service.receiving.held.bytes == 0
+    assert service.send(Counted(MIB), length).status == 200
+
+
+@pytest.mark.parametrize("mark", [b"[],", b"{},", b"0,"])
+def test_a_body_has_so_many_elements_and_no_more(mark: bytes) -> None:
+    """413: decoded, it would be twenty times as large as it came."""
+    service = Service(limits(body_mib=1))
+    each = 1 if mark == b"0," else 2
+    most = b"[" + mark * ((ELEMENTS_PER_MIB - 1) // each)
+    most = most.ljust(SMALL + 1)
+    assert service.send(BytesIO(most), len(most)).status == 200
+    answer = service.send(BytesIO(most + mark * 2), len(most) + 2 * len(mark))
+    assert answer.status == 413
+    assert "65536 commas and opening brackets" in answer.detail
+    assert service.arrived == [most]
+
+
+def test_elements_weigh_in_what_is_held() -> None:
+    """A body takes its own length, and what decoding makes of it."""
+    service = Service(limits(body_mib=1))
+    body = b"[" + b"[]," * 1000 + b" " * SMALL
+    held = []
+    service.during = lambda: held.append(service.receiving.held.bytes)
+    assert service.send(BytesIO(body), len(body)).status == 200
+    assert held == [len(body) + 2001 * ELEMENT_BYTES]
+
+
+def test_one_body_of_the_largest_kind_is_always_held() -> None:
+    """As long as may be, with as many elements as may be."""
+    assert 1 + ELEMENTS_PER_MIB * ELEMENT_BYTES / MIB <= HELD_PER_BYTE
