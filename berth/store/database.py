@@ -235,6 +235,14 @@ class Database:
                     raise
         return False
 
+    def may_come_back(self, error: BaseException) -> bool:
+        """Whether a failure came of a server that is away, so that all that was begun may succeed
+        when it is done again; a read or a write that was refused is refused again."""
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, exc.DBAPIError):
+            cause = cause.__cause__
+        return cause is not None and (is_lost(cause) or self.dialect.is_away(cause.orig))
+
     def commit_stamp(self) -> CommitStamp | None:
         """A value that differs from an earlier one if anyone has committed in between.
 

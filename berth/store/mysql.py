@@ -35,8 +35,9 @@ _CONNECT_S_MAX: Final = 5
 #: Deadlock, or refused by the cluster; a lock that was not free in time; changed since it was read.
 _TRANSIENT: Final = frozenset({1213, 1205, 1020})
 
-#: Not reached, gone meanwhile, too many connections, shutting down, no part of its cluster.
-_AWAY: Final = frozenset({2002, 2003, 2006, 2013, 1040, 1053, 1047})
+#: Not reached, gone meanwhile, too many connections, shutting down, no part of its cluster,
+#: cut off.
+_AWAY: Final = frozenset({2002, 2003, 2006, 2013, 1040, 1053, 1047, 1927})
 
 _UNKNOWN_VARIABLE: Final = 1193
 
