@@ -236,13 +236,18 @@ def open_prepared(settings: Settings, *, recount: bool = True) -> Database:
     An empty SQLite database is prepared on the spot; any database is when sync_on_startup says so.
 
     Args:
-        recount: compare the sums of usage with all allocations, in case something else wrote some.
-            One process has to, before any serves: half a second for a million allocations.
+        recount: compare the sums of usage with all allocations, in case something else wrote some,
+            and make an SQLite file where there is none. One process has to, before any serves: half
+            a second for a million allocations.
 
     Raises:
         SchemaNotReady: `berth db upgrade` has to run first.
         DatabaseUnavailable: it cannot be reached, or not be written.
     """
+    path = _sqlite_path(settings.database)
+    if not recount and path is not None and not path.exists():
+        # The others have one open that was removed: this one would serve an empty fleet.
+        raise DatabaseUnavailable(f"The database {path} is not there any more")
     db = open_store(settings, answer_s_max=_ANSWER_S_MAX)
     _warn_of_replica(settings.database)
     try:

@@ -494,6 +494,16 @@ class DatabaseUnavailable(Unavailable):
     """The database cannot be reached, is busy for too long, or is broken."""
 
 
+class DatabaseMoved(DatabaseUnavailable):
+    """The file of the database was removed or replaced while it was open."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The database's file was removed or replaced while it is served: nothing is read or "
+            "written until it is back in its place, or the service is started again"
+        )
+
+
 class IndexUnavailable(Unavailable):
     """The index cannot be brought up to date, and nothing is answered from a stale one."""
 

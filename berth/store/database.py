@@ -162,6 +162,7 @@ class Database:
         Raises:
             DatabaseUnavailable: the database cannot be read.
         """
+        self.dialect.ensure_in_place()
         with translated(), self.engine.connect() as connection:
             connection.begin()
             yield self._begun(Runner(connection))
@@ -214,6 +215,7 @@ class Database:
         """
         with translated(), self._begun_to_write() as run:
             result = unit(self._begun(run))
+            self.dialect.ensure_in_place(writing=True)
             run.commit()
         return result
 
@@ -252,6 +254,7 @@ class Database:
         Raises:
             DatabaseUnavailable: the database cannot be asked.
         """
+        self.dialect.ensure_in_place()
         with translated():
             return self._watching.ask(self._stamp)
 
@@ -262,6 +265,7 @@ class Database:
         Raises:
             DatabaseUnavailable: the database cannot be read.
         """
+        self.dialect.ensure_in_place()
         with translated(), self._watching.use(self.dialect.begin_reading) as run:
             yield self._begun(run)
 
@@ -369,7 +373,9 @@ class Database:
             DBAPIError: it has not been committed.
             NoWriter: it cannot be until this process has a row of the clock.
             _CommitFailed: it may have been committed.
+            DatabaseMoved: nobody would find it again.
         """
+        self.dialect.ensure_in_place(writing=True)
         touched = journal.Touched.of(parts)
         if not touched:
             run.commit()

@@ -108,6 +108,9 @@ class MysqlDialect:
     def wait_briefly(self, run: Runner) -> None:
         """The engine sees at once when two wait for each other."""
 
+    def ensure_in_place(self, *, writing: bool = False) -> None:
+        """A server keeps its files itself."""
+
     def is_transient(self, error: BaseException | None) -> bool:
         """See `Dialect`."""
         return _code_of(error) in _TRANSIENT

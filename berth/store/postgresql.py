@@ -107,6 +107,9 @@ class PostgresqlDialect:
         """See `Dialect`. PERF a deadlock holds both up for the second until it is looked for."""
         run.change(f"SET LOCAL lock_timeout = '{_LOCK_MS_BRIEFLY}ms'", ())
 
+    def ensure_in_place(self, *, writing: bool = False) -> None:
+        """A server keeps its files itself."""
+
     def is_transient(self, error: BaseException | None) -> bool:
         """See `Dialect`."""
         return getattr(error, "sqlstate", None) in _TRANSIENT

@@ -112,3 +112,34 @@ def test_a_worker_that_cannot_start_leaves_the_others_alone(tmp_path: Path) -> N
             kill(worker)
         assert service.process.wait(PATIENCE) == ExitCode.WORKERS
         assert "no worker can start; the log above says why" in service.log.read_text()
+
+
+def test_a_database_that_is_removed_beneath_a_service_is_missed_at_once(tmp_path: Path) -> None:
+    """Writes and reads are refused, probes say why, and a worker that starts makes no empty one."""
+    database = tmp_path / "berth.db"
+    conf = configured(tmp_path, f"sqlite:///{database}")
+    with serving(tmp_path, "--workers", "2", "--config-file", str(conf)) as service:
+        wait_until(lambda: len(service.workers()) == 2, "both workers")
+        client = Client.at(service.url)
+        assert client.put("/traits/CUSTOM_BEFORE", version="1.6").status == 201
+        away = database.rename(tmp_path / "away.db")
+        wait_until(
+            lambda: client.put("/traits/CUSTOM_AFTER", version="1.6").status == 503,
+            "a write to be refused",
+        )
+        wait_until(lambda: client.get("/readyz").status == 503, "the probe to know")
+        assert client.get("/readyz").json == {
+            "status": "unavailable",
+            "reason": "the database's file was removed or replaced",
+        }
+        assert client.get("/resource_providers").status == 503
+        before = service.workers()
+        kill(min(before))
+        wait_until(lambda: "is not there any more" in service.log.read_text(), "its successor")
+        assert not database.exists()
+        away.rename(database)
+        client = Client.at(service.url)
+        wait_until(
+            lambda: client.put("/traits/CUSTOM_BACK", version="1.6").status == 201,
+            "a write to be taken",
+        )
