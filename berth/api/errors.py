@@ -119,7 +119,8 @@ def refusal_of(error: model.BerthError) -> Refused:
     """The answer for an error of the layers below."""
     status, code = answer_for(error)
     headers = {"retry-after": RETRY_AFTER_S} if status == 503 else _NO_HEADERS
-    return Refused(status, str(error), code=code, headers=headers)
+    message = error.public if isinstance(error, model.DatabaseUnavailable) else str(error)
+    return Refused(status, message, code=code, headers=headers)
 
 
 def answer_for(error: model.BerthError) -> tuple[int, str]:

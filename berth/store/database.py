@@ -84,6 +84,13 @@ class _CommitFailed(CommitFailed):
 class _OutcomeUnknown(DatabaseUnavailable):
     """A commit may have taken place or not."""
 
+    def __init__(self) -> None:
+        message = (
+            "The database failed while it committed, and cannot be asked whether it did: look "
+            "before you try again"
+        )
+        super().__init__(message, public=message)
+
 
 class Observer(Protocol):
     """Is told what a database is used for, by the thread that uses it."""
@@ -404,10 +411,7 @@ class Database:
                 return self._outcome_of(failure)
             except exc.SQLAlchemyError as error:
                 if self.dialect.is_embedded or time.monotonic() > deadline:
-                    raise _OutcomeUnknown(
-                        "The database failed while it committed, and cannot be asked whether it "
-                        "did: look before you try again"
-                    ) from error
+                    raise _OutcomeUnknown from error
             self._sleep(_OUTCOME_PAUSE_S)
 
     def _outcome_of(self, failure: _CommitFailed) -> bool:

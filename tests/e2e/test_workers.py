@@ -75,6 +75,10 @@ def test_successors_wait_for_a_database_that_restarts(tmp_path: Path, engine_nam
         with serving(tmp_path, "--workers", "2", "--config-file", str(conf)) as service:
             wait_until(lambda: len(service.workers()) == 2, "both workers")
             server.stop()
+            refused = Client.at(service.url).get("/resource_providers")
+            assert refused.status == 503
+            assert str(server.port) not in refused.text
+            assert server.host not in refused.text
             for victim in service.workers():
                 kill(victim)
             wait_until(
