@@ -10,7 +10,7 @@ from oslo_context.context import RequestContext
 
 from berth import deploy
 from berth.api.errors import Refused
-from berth.api.policy import ROUTE_RULES, Policy, create_enforcer, print_sample
+from berth.api.policy import ROUTE_RULES, Policy, create_enforcer, print_sample, unknown_rules
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.options import ConfigurationSource, configured
@@ -77,7 +77,8 @@ def check(
 ) -> None:
     """Say what somebody with these roles may do, of everything or of the RULEs named.
 
-    Exit code: 0; where RULEs are named and one of them refuses, 1.
+    Exit code: 0; where RULEs are named and one of them refuses, or where a policy file sets a rule
+    that does not exist, 1.
     """
     known = {name: requests for name, _, _, requests in ROUTE_RULES}
     for rule in rules:
@@ -87,6 +88,12 @@ def check(
             )
     conf = source.load()
     deploy.check_policy(conf)
+    if unknown := unknown_rules(conf):
+        raise CommandFailed(
+            f"the policy files set {', '.join(unknown)}, and there is no such rule: `berth policy "
+            f"list` names them all",
+            ExitCode.CONFIGURATION,
+        )
     caller = RequestContext(
         roles=list(roles),
         project_id=None if system else project,
