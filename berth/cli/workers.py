@@ -254,7 +254,7 @@ class Server(MPServer):
             while self.interrupt_children:
                 self._note_end(self.interrupt_children.pop())
             if due := self._revival.due(now=time.monotonic()):
-                self._respawn_workers(due, spawn_target, target_loader)  # type: ignore[no-untyped-call]
+                self._respawn_workers(due, spawn_target, target_loader)
             if not self._is_announced and self._answers():
                 self._is_announced = True
                 self._announce()

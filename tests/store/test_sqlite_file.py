@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +43,7 @@ class World:
 
 
 @pytest.fixture
-def world(db: Database, fresh_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def world(db: Database, fresh_url: str, monkeypatch: pytest.MonkeyPatch) -> World:
     """One provider."""
     monkeypatch.setattr("berth.store.sqlite_file.LOOK_EACH_S", 0.0)
     add_provider(db, 1)
@@ -103,15 +102,17 @@ def test_the_path_is_looked_at_once_a_second(
 ) -> None:
     """However many requests come: reads once, and writes once."""
     looks: list[str] = []
-    look = os.stat
+
+    def look(path: str) -> os.stat_result:
+        looks.append(path)
+        return os.lstat(path)
+
     now = [0.0]
     file = DatabaseFile(clock=lambda: now[0])
     name = str(tmp_path / "a.db")
     file.connecting(name)
     file.connected()
-    monkeypatch.setattr(
-        "berth.store.sqlite_file.os.stat", lambda path: looks.append(path) or look(path)
-    )
+    monkeypatch.setattr("berth.store.sqlite_file.os.stat", look)
     for _ in range(100):
         file.check()
         file.check(writing=True)
