@@ -26,6 +26,7 @@ from berth.api.errors import Refused
 from berth.api.faults import catch_faults
 from berth.api.microversion import SERVICE_TYPE
 from berth.api.operations import answer_operations, guard_metrics
+from berth.api.outage_log import OutageLog
 from berth.api.policy import Policy
 from berth.api.readiness import Readiness
 from berth.api.receiving import Receiving, by_size
@@ -132,7 +133,8 @@ def _core(services: Services, policy: Policy) -> falcon.App[Request, Response]:
     # Falcon takes None, whatever its annotation: no type on an answer without a body.
     app.resp_options.default_media_type = None  # type: ignore[assignment]
     app.add_error_handler(Refused, _answer_refused)
-    app.add_error_handler(BerthError, partial(_answer_error, services))
+    answer_error = partial(_answer_error, services, OutageLog())
+    app.add_error_handler(BerthError, answer_error)
     app.add_error_handler(falcon.HTTPError, _answer_falcon_error)
     app.add_error_handler(Exception, _raise_on)
     return app
@@ -152,6 +154,7 @@ def _answer_refused(
 
 def _answer_error(
     services: Services,
+    outages: OutageLog,
     request: Request,
     response: Response,
     error: BerthError,
@@ -164,6 +167,7 @@ def _answer_error(
         instruments.conflicts(refused.code).inc()
     elif isinstance(error, Unavailable):
         instruments.database_failures.inc()
+        outages.note(error, request.env.get(errors.REQUEST_ID))
     _answer_refused(request, response, refused, parameters)
 
 

@@ -180,7 +180,8 @@ def refusal_of(error: model.BerthError, place: str, *, more: str = "") -> Refuse
     """
     status, code = answer_for(error)
     headers = {"retry-after": RETRY_AFTER_S} if status == 503 else _NO_HEADERS
-    message = PLACES.get((type(error), place), "{error}").format(error=error)
+    shown = error.public if isinstance(error, model.DatabaseUnavailable) else error
+    message = PLACES.get((type(error), place), "{error}").format(error=shown)
     hint = f"{error.hint} {more}".strip()
     return Refused(status, message, hint=hint, code=code, headers=headers)
 

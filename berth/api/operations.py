@@ -133,7 +133,8 @@ def is_of_networks(
     Args:
         proxies_speak: REMOTE_ADDR has been set to what proxies say, where they do.
     """
-    is_of_proxy = any(environ.get(name) for name in _OF_PROXIES)
+    # Also one without a value: a client can send that to hide what the proxy has put there.
+    is_of_proxy = any(name in environ for name in _OF_PROXIES)
     if is_of_proxy and not (proxies_speak and _names_client(environ)):
         return False
     try:

@@ -40,6 +40,7 @@ METRICS_RULE = "berth:metrics"
 CUSTOMARY_ROLES = frozenset({"admin", "service", "member", "reader"})
 
 _ROLE = re.compile(r"\brole:([\w.-]+)")
+_REFERENCE = re.compile(r"\brule:([\w:.-]+)")
 
 #: Policy files, and the places where some may yet appear, are looked at again after so long a time.
 LOOK_INTERVAL_S = 0.5
@@ -335,6 +336,21 @@ def get_enforcer() -> policy.Enforcer:
     return create_enforcer(conf)
 
 
+def unknown_rules(conf: cfg.ConfigOpts) -> list[str]:
+    """The names in the policy files that stand for nothing: no request asks for them, and no other
+    rule refers to them."""
+    enforcer = create_enforcer(conf)
+    enforcer.load_rules()
+    return _unknown_in(enforcer)
+
+
+def _unknown_in(enforcer: policy.Enforcer) -> list[str]:
+    meant = {*enforcer.registered_rules, enforcer.default_rule}
+    for check in enforcer.rules.values():
+        meant.update(_REFERENCE.findall(str(check)))
+    return sorted(set(enforcer.file_rules) - meant)
+
+
 def named_roles(conf: cfg.ConfigOpts) -> frozenset[str]:
     """The roles that a rule in force asks for, and the customary ones, in small letters."""
     enforcer = create_enforcer(conf)
@@ -555,6 +571,8 @@ def _load(conf: cfg.ConfigOpts) -> dict[str, _Rule]:
     check_readable(conf)
     enforcer = create_enforcer(conf)
     enforcer.load_rules()
+    for name in _unknown_in(enforcer):
+        LOG.warning("The policy files set %s, and there is no such rule: it has no effect", name)
     return _compile(enforcer)
 
 

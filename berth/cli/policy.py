@@ -79,7 +79,8 @@ def check(
 ) -> None:
     """Print what a caller with these roles may do, by all rules or by the RULEs named.
 
-    Exit codes: 1 if you name RULEs and one of them refuses; otherwise 0.
+    Exit codes: 1 if you name RULEs and one of them refuses, or if a policy file sets a rule that
+    does not exist; otherwise 0.
     """
     # Here, so that `--help` need not wait for it.
     from berth.cli.policy_rules import Caller, print_admitted

@@ -9,7 +9,7 @@ from oslo_config import cfg
 from oslo_context.context import RequestContext
 
 from berth.api.errors import Refused
-from berth.api.policy import ROUTE_RULES, Policy, check_policy, create_enforcer
+from berth.api.policy import ROUTE_RULES, Policy, check_policy, create_enforcer, unknown_rules
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 
@@ -74,7 +74,8 @@ def print_admitted(conf: cfg.ConfigOpts, rules: Sequence[str], asked: Caller) ->
     """Print what a caller may do, by all rules or by those named; whether each admits the caller.
 
     Raises:
-        CommandFailed: there is no such rule (USAGE).
+        CommandFailed: there is no such rule (USAGE), or a policy file sets one that does not exist
+            (CONFIGURATION).
         ConfigurationError: a policy file cannot be read.
     """
     known = {name: requests for name, _, _, requests in ROUTE_RULES}
@@ -84,6 +85,12 @@ def print_admitted(conf: cfg.ConfigOpts, rules: Sequence[str], asked: Caller) ->
                 f"there is no rule {rule}: `berth policy list` names them all", ExitCode.USAGE
             )
     check_policy(conf)
+    if unknown := unknown_rules(conf):
+        raise CommandFailed(
+            f"the policy files set {', '.join(unknown)}, and there is no such rule: `berth policy "
+            f"list` names them all",
+            ExitCode.CONFIGURATION,
+        )
     caller = RequestContext(
         roles=list(asked.roles),
         project_id=None if asked.is_of_system else asked.project,

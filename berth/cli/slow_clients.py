@@ -164,6 +164,11 @@ class WatchedBody:
         self._stream = stream
         self._wait = wait
         self._slow_clients = slow_clients
+        self._has_ended = False
+
+    def is_read(self, announced: int | None) -> bool:
+        """Whether nothing more is to come of it, for all that is known."""
+        return self._has_ended or (announced is not None and self._wait.received >= announced)
 
     def read(self, size: int, /) -> bytes:
         """As many bytes, or fewer where the body ends.
@@ -179,6 +184,7 @@ class WatchedBody:
         finally:
             waits.discard(wait)
         wait.received += len(piece)
+        self._has_ended = len(piece) < size
         if len(piece) < size and self._slow_clients.is_over(
             wait.since, wait.received, time.monotonic()
         ):

@@ -7,15 +7,19 @@ from collections.abc import Iterator
 from typing import Final, NoReturn
 
 import click
+from oslo_config import cfg
 from oslo_upgradecheck.upgradecheck import Code
 
 from berth import deploy
 from berth.api.auth.watched_file import is_open_to_others
+from berth.api.policy import unknown_rules
+from berth.cli.address import DEFAULT_HOST, DEFAULT_PORT
 from berth.cli.db_opened import opened
 from berth.cli.error_codes import failure_for
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.options import ConfigurationSource
+from berth.cli.service_check import service_check
 from berth.cli.upgrade_checks import Check, keystone_check, schema_check, upgrade_checks
 from berth.config import ConfigurationError, Settings, read_settings
 
@@ -25,10 +29,14 @@ ERROR: Final = 255
 _WORDS: Final = {Code.SUCCESS: "ok", Code.WARNING: "warning", Code.FAILURE: "failure"}
 
 
-def print_status(source: ConfigurationSource, *, as_json: bool) -> NoReturn:
-    """Print what each check found, and end the process with the code of the worst."""
+def print_status(source: ConfigurationSource, *, as_json: bool, url: str | None) -> NoReturn:
+    """Print what each check found, and end the process with the code of the worst.
+
+    Args:
+        url: the service that is expected to answer; None: the usual address, where none need.
+    """
     try:
-        found = _checks(source)
+        found = _checks(source, url)
     except Exception as error:  # noqa: BLE001 - whatever it is, 1 and 2 would say something else
         click.echo(f"berth: {failure_for(error)}", err=True)
         sys.exit(ERROR)
@@ -45,23 +53,46 @@ def print_status(source: ConfigurationSource, *, as_json: bool) -> NoReturn:
     sys.exit(int(max(one.code for one in found)))
 
 
-def _checks(source: ConfigurationSource) -> list[Check]:
+def _checks(source: ConfigurationSource, url: str | None) -> list[Check]:
     conf = source.load()
     settings = read_settings(conf)
     deploy.check_supported(settings)
     deploy.check_policy(conf)
-    credentials = [*_credentials_checks(settings), *keystone_check(settings)]
+    configuration = [
+        *_policy_checks(conf),
+        *_credentials_checks(settings),
+        *keystone_check(settings),
+        service_check(url or _local_url(settings), is_expected=url is not None),
+    ]
     if deploy.is_absent(settings):
         raise CommandFailed(
             f"there is no database {settings.database.masked_url} yet: `berth serve` or `berth db "
             f"upgrade` makes one",
             ExitCode.DATABASE,
         )
+    which = Check("Database", Code.SUCCESS, settings.database.masked_url)
     with opened(settings, to_look_only=True) as database:
         schema = schema_check(database, settings)
         if schema.code is not Code.SUCCESS:
-            return [schema, *credentials]
-        return [schema, *credentials, *upgrade_checks(database, conf, "berth db check --repair")]
+            return [which, schema, *configuration]
+        further = upgrade_checks(database, conf, "berth db check --repair")
+        return [which, schema, *configuration, *further]
+
+
+def _local_url(settings: Settings) -> str:
+    """Where `berth serve` is found unless it is told another address."""
+    return f"{'https' if settings.tls_cert else 'http'}://{DEFAULT_HOST}:{DEFAULT_PORT}"
+
+
+def _policy_checks(conf: cfg.ConfigOpts) -> Iterator[Check]:
+    """Whether all that the policy files set is a rule."""
+    if unknown := unknown_rules(conf):
+        yield Check(
+            "Policy Rules",
+            Code.WARNING,
+            f"the policy files set {', '.join(unknown)}, and there is no such rule: `berth policy "
+            f"list` names them all.",
+        )
 
 
 def _credentials_checks(settings: Settings) -> Iterator[Check]:

@@ -538,7 +538,29 @@ class Unavailable(BerthError):
 
 
 class DatabaseUnavailable(Unavailable):
-    """The database cannot be reached, is busy for too long, or is broken."""
+    """The database cannot be reached, is busy for too long, or is broken.
+
+    Args:
+        message: may quote the driver, and name the server.
+        public: what whoever asks over HTTP may know; they need not know which database there is.
+    """
+
+    def __init__(
+        self, message: str, *, public: str = "The database cannot be used at the moment; try again"
+    ) -> None:
+        super().__init__(message)
+        self.public = public
+
+
+class DatabaseMoved(DatabaseUnavailable):
+    """The file of the database was removed or replaced while it was open."""
+
+    def __init__(self) -> None:
+        message = (
+            "The database's file was removed or replaced while it is served: nothing is read or "
+            "written until it is back in its place, or the service is started again"
+        )
+        super().__init__(message, public=message)
 
 
 class IndexUnavailable(Unavailable):

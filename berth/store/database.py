@@ -89,6 +89,13 @@ class _CommitFailed(CommitFailed):
 class _OutcomeUnknown(DatabaseUnavailable):
     """A commit may have taken place or not."""
 
+    def __init__(self) -> None:
+        message = (
+            "The database failed while it committed, and cannot be asked whether it did: look "
+            "before you try again"
+        )
+        super().__init__(message, public=message)
+
 
 class CommitFirst(Exception):
     """A unit of work cannot go on before something else has been committed; then it is run again.
@@ -187,6 +194,7 @@ class Database:
         Raises:
             DatabaseUnavailable: the database cannot be read.
         """
+        self.dialect.ensure_in_place()
         with translated(), self.engine.connect() as connection:
             connection.begin()
             yield self._begun(Runner(connection))
@@ -245,6 +253,7 @@ class Database:
         """
         with translated(), self._begun_to_write() as run:
             result = unit(self._begun(run))
+            self.dialect.ensure_in_place(writing=True)
             run.commit()
         return result
 
@@ -266,6 +275,14 @@ class Database:
                     raise
         return False
 
+    def may_come_back(self, error: BaseException) -> bool:
+        """Whether a failure came of a server that is away, so that all that was begun may succeed
+        when it is done again; a read or a write that was refused is refused again."""
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, exc.DBAPIError):
+            cause = cause.__cause__
+        return cause is not None and (is_lost(cause) or self.dialect.is_away(cause.orig))
+
     def commit_stamp(self) -> CommitStamp | None:
         """A value that differs from an earlier one if anyone has committed in between.
 
@@ -275,6 +292,7 @@ class Database:
         Raises:
             DatabaseUnavailable: the database cannot be asked.
         """
+        self.dialect.ensure_in_place()
         with translated():
             return self._watching.ask(self._stamp)
 
@@ -285,6 +303,7 @@ class Database:
         Raises:
             DatabaseUnavailable: the database cannot be read.
         """
+        self.dialect.ensure_in_place()
         with translated(), self._watching.use(self.dialect.begin_reading) as run:
             yield self._begun(run)
 
@@ -392,7 +411,9 @@ class Database:
             DBAPIError: it has not been committed.
             NoWriter: it cannot be until this process has a row of the clock.
             _CommitFailed: it may have been committed.
+            DatabaseMoved: nobody would find it again.
         """
+        self.dialect.ensure_in_place(writing=True)
         touched = journal.Touched.of(parts)
         if not touched:
             run.commit()
@@ -421,10 +442,7 @@ class Database:
                 return self._outcome_of(failure)
             except exc.SQLAlchemyError as error:
                 if self.dialect.is_embedded or time.monotonic() > deadline:
-                    raise _OutcomeUnknown(
-                        "The database failed while it committed, and cannot be asked whether it "
-                        "did: look before you try again"
-                    ) from error
+                    raise _OutcomeUnknown from error
             self._sleep(_OUTCOME_PAUSE_S)
 
     def _outcome_of(self, failure: _CommitFailed) -> bool:

@@ -332,6 +332,18 @@ def test_a_file_that_breaks_meanwhile_opens_nothing(
     assert as_role(client, "inspector").get("/traits").status == 200
 
 
+def test_a_rule_that_does_not_exist_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When the rules are read: whoever wrote it believes that it counts."""
+    (tmp_path / "policy.yaml").write_text('"placement:trait:list": "role:nobody"\n')
+    configured.serve(tmp_path)
+    assert (
+        "The policy files set placement:trait:list, and there is no such rule: it has no effect"
+        in caplog.messages
+    )
+
+
 def test_a_file_that_comes_later_is_found(tmp_path: Path) -> None:
     """It need not exist at start."""
     client = configured.serve(tmp_path)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import socket
 import uuid
@@ -13,7 +14,7 @@ from pathlib import Path
 from berth.cli.exit_codes import ExitCode
 from berth.cli.workers import CONNECTIONS_MAX, FILES_BESIDES
 from tests.client import Client
-from tests.e2e.serving import PATIENCE, Service, serving, wait_until
+from tests.e2e.serving import BERTH, PATIENCE, Service, serving, wait_until
 from tests.e2e.test_overload import claim, host_with_room, used
 from tests.e2e.test_serve import sockets
 
@@ -161,6 +162,46 @@ def test_who_rests_makes_room(tmp_path: Path) -> None:
             lambda: connected(service) <= CONNECTIONS_MAX * 3 // 4,
             "a quarter of the places is free",
         )
+
+
+def test_few_files_are_no_reason_to_look_away(tmp_path: Path) -> None:
+    """Where the limit of open files is low, clients take the last of them, and are cut off all the
+    same at their deadline; the limit is raised as far as it may be."""
+    few = ("sh", "-c", 'ulimit -Sn 56 && ulimit -Hn 64 && exec "$@"', "sh", *BERTH)
+    with serving(tmp_path, variables=IMPATIENT, command=few) as service:
+        (worker,) = service.workers()
+        limits = Path(f"/proc/{worker}/limits").read_text()
+        assert re.search(r"Max open files +64 +64 ", limits)
+        with clients(service, 2 * 96, announced()) as slow:
+            wait_until(lambda: not any(map(is_there, slow[:20])), "the slow ones to be cut off")
+        wait_until(lambda: connected(service) == 0, "all to be gone")
+        assert Client.at(service.url).get("/").status == 200
+        assert "could not be looked after" not in service.log.read_text()
+
+
+def test_an_answer_ends_the_connection_of_a_body_that_was_not_read(tmp_path: Path) -> None:
+    """What is left of it must not be taken for a request, and nobody has to read it to its end."""
+    large = b"Content-Length: 99999999999\r\n\r\n"
+    ask = b" HTTP/1.1\r\nHost: berth\r\nX-Auth-Token: admin\r\n"
+    no_body = b"GET /livez" + ask + b"\r\n"
+    with serving(tmp_path) as service:
+        for request, status, is_ended in (
+            (b"PUT /traits/CUSTOM_A" + ask + large, b"413", True),
+            (b"PUT /livez" + ask + large, b"405", True),
+            (b"DELETE /traits/CUSTOM_A" + ask + b"Content-Length: 2\r\n\r\n{}", b"400", True),
+            (b"PUT /livez" + ask + b"Content-Length: 0\r\n\r\n", b"405", False),
+            (no_body, b"200", False),
+        ):
+            with socket.create_connection((service.host, service.port), PATIENCE) as client:
+                client.sendall(request)
+                answer = client.recv(65536)
+                assert answer.startswith(b"HTTP/1.1 " + status), answer
+                assert (b"\r\nconnection: close\r\n" in answer.lower()) is is_ended
+                if is_ended:
+                    assert client.recv(65536) == b""
+                else:
+                    client.sendall(no_body)
+                    assert client.recv(65536).startswith(b"HTTP/1.1 200")
 
 
 def test_slow_clients_are_cut_off_at_their_deadline(tmp_path: Path) -> None:

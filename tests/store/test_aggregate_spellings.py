@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from threading import Event
 
 import pytest
@@ -18,7 +19,7 @@ from berth.store.aggregate_spellings import ensure_aggregates
 from berth.store.aggregates import get_aggregates, replace_aggregates
 from berth.store.database import Database
 from berth.store.mysql import MysqlDialect
-from berth.store.providers import list_providers
+from berth.store.providers import iter_providers
 from berth.store.tables import placement_aggregates, resource_provider_aggregates
 from berth.store.traits import replace_provider_traits
 from berth.store.transaction import Tx
@@ -51,7 +52,7 @@ def adopt(db: Database, *spellings: str) -> None:
     p1, p2 and so on."""
     for number in range(1, 1 + len(spellings)):
         add_provider(db, number, VCPU=1)
-    ids = {one.uuid: one.id for one in list_providers(db, ProviderFilters())}
+    ids = {one.uuid: one.id for one in chain.from_iterable(iter_providers(db, ProviderFilters()))}
 
     def unit(tx: Tx) -> None:
         for number, spelling in enumerate(spellings, 1):
@@ -65,13 +66,15 @@ def adopt(db: Database, *spellings: str) -> None:
 
 def members(db: Database) -> list[str]:
     """The names of the providers that are in the aggregate."""
-    found = list_providers(db, ProviderFilters(member_of=(frozenset({UUID}),)))
+    found = chain.from_iterable(iter_providers(db, ProviderFilters(member_of=(frozenset({UUID}),))))
     return [one.name for one in found]
 
 
 def outsiders(db: Database) -> list[str]:
     """The names of those that are not."""
-    found = list_providers(db, ProviderFilters(not_member_of=frozenset({UUID})))
+    found = chain.from_iterable(
+        iter_providers(db, ProviderFilters(not_member_of=frozenset({UUID})))
+    )
     return [one.name for one in found]
 
 

@@ -7,6 +7,7 @@ The database cuts its lists after two values here, after hundreds in service.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import pytest
 
@@ -29,7 +30,7 @@ from berth.store.allocations import consumer_allocations, delete_allocations
 from berth.store.database import Database
 from berth.store.inventories import Key, list_inventories, put_inventories
 from berth.store.lookups import class_ids
-from berth.store.providers import get_provider, list_providers, update_provider
+from berth.store.providers import get_provider, iter_providers, update_provider
 from berth.store.reshape import ReshapedInventories, reshape
 from berth.store.resource_classes import delete_resource_class, ensure_resource_class
 from berth.store.traits import (
@@ -219,7 +220,9 @@ def test_many_traits_come_and_go(db: Database) -> None:
     any_of, all_of = (frozenset(names),), tuple(frozenset({name}) for name in names)
     for required in (any_of, all_of):
         wanted = ProviderFilters(required=required)
-        assert [one.uuid for one in list_providers(db, wanted)] == [provider(1)]
+        assert [one.uuid for one in chain.from_iterable(iter_providers(db, wanted))] == [
+            provider(1)
+        ]
     with pytest.raises(UnknownTraits, match=r"CUSTOM_X"):
         replace_provider_traits(db, provider(1), [*names, "CUSTOM_X"], generation(db, 1))
     replace_provider_traits(db, provider(1), [], generation(db, 1))
@@ -240,7 +243,9 @@ def test_any_of_many_will_do(db: Database) -> None:
         (ProviderFilters(member_of=(aggregates,)), list(FIVE)),
         (ProviderFilters(not_member_of=aggregates), []),
     ):
-        assert [one.uuid for one in list_providers(db, wanted)] == [provider(n) for n in found]
+        assert [one.uuid for one in chain.from_iterable(iter_providers(db, wanted))] == [
+            provider(n) for n in found
+        ]
 
 
 def test_many_aggregates_come_and_go(db: Database) -> None:
@@ -251,7 +256,10 @@ def test_many_aggregates_come_and_go(db: Database) -> None:
         assert get_aggregates(db, provider(number)).spellings == uuids
     for uuid in uuids:
         wanted = ProviderFilters(member_of=(frozenset({aggregate(99), aggregate(98), uuid}),))
-        assert [one.uuid for one in list_providers(db, wanted)] == [provider(1), provider(2)]
+        assert [one.uuid for one in chain.from_iterable(iter_providers(db, wanted))] == [
+            provider(1),
+            provider(2),
+        ]
     replace_aggregates(db, provider(1), [], UNSET)
     assert get_aggregates(db, provider(1)).spellings == []
 
