@@ -50,6 +50,10 @@ FORMS = ByMicroversion(
     }
 )
 
+#: A scheduler asks for a handful of either; thousands were many seconds of work.
+GROUPS_MAX = 64
+SAME_SUBTREE_MAX = 400
+
 #: Callers ask the same again and again; a longer query than this is not worth keeping.
 _KEPT_QUERY_LENGTH_MAX = 2048
 
@@ -208,7 +212,18 @@ def _decode_same_subtree(values: list[str]) -> tuple[frozenset[str], ...]:
                 code=QUERY_BAD_VALUE,
             )
         subtrees.append(suffixes)
-    return tuple(dict.fromkeys(subtrees))
+    distinct = tuple(dict.fromkeys(subtrees))
+    if len(distinct) > SAME_SUBTREE_MAX:
+        raise _too_many("different `same_subtree` values", SAME_SUBTREE_MAX, len(distinct))
+    return distinct
+
+
+def _too_many(what: str, most: int, got: int) -> Refused:
+    return Refused(
+        400,
+        f"{QUERY}: A request may have at most {most} {what}. Got: {got}",
+        code=QUERY_BAD_VALUE,
+    )
 
 
 def _decode_groups(pairs: Pairs, microversion: int) -> list[_Draft]:
@@ -224,6 +239,8 @@ def _decode_groups(pairs: Pairs, microversion: int) -> list[_Draft]:
             draft = drafts.setdefault(suffix, _Draft(suffix))
             draft.keys.append(key)
             _decode_into(draft, parameter, given, microversion)
+    if len(drafts) > GROUPS_MAX:
+        raise _too_many("request groups", GROUPS_MAX, len(drafts))
     return list(drafts.values())
 
 

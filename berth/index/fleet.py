@@ -16,6 +16,7 @@ import numpy as np
 import os_traits
 
 from berth.index.aggregate_sets import AggregateSets
+from berth.index.allowance import BYTES_MAX, Allowance
 from berth.index.block import ROWS_MAX, Block, Tree
 from berth.index.bulk import BlockBuilder
 from berth.index.paged_map import PagedMap
@@ -45,6 +46,7 @@ class Fleet:
         self._uuids = UuidMap()
         self._shapes = ShapeRegistry()
         self._sets = AggregateSets()
+        self._allowance = Allowance(BYTES_MAX)
         self._locations = PagedMap()
         self._blocks: list[Block | None] = []
         self._free_slots: list[int] = []
@@ -68,6 +70,7 @@ class Fleet:
             aggregate_ids=self._aggregate_ids,
             aggregate_sets=self._sets,
             sharing=self._sharing,
+            allowance=self._allowance,
         )
 
     def add_names(self, class_ids: Mapping[str, ClassId], trait_ids: Mapping[str, TraitId]) -> bool:

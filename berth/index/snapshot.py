@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from berth.index.aggregate_sets import AggregateSets
+from berth.index.allowance import Allowance
 from berth.index.block import Block
 from berth.index.paged_map import ABSENT, Ints, PagedMap
 from berth.index.uuid_map import UuidMap
@@ -99,6 +100,7 @@ class Snapshot:
         uuids: which providers may have a uuid; shared with later snapshots.
         aggregate_ids: uuid -> id; shared with later snapshots, and may already know newer ones.
         aggregate_sets: likewise shared; a set's id never changes its meaning.
+        allowance: likewise shared; bounds what searches remember about shapes.
     """
 
     blocks: Sequence[Block | None]
@@ -108,6 +110,7 @@ class Snapshot:
     aggregate_ids: Mapping[str, AggregateId]
     aggregate_sets: AggregateSets
     sharing: Sharing
+    allowance: Allowance
 
     def occupied(self) -> Iterator[tuple[int, Block]]:
         """All blocks, with their slots."""
