@@ -20,8 +20,10 @@ from berth.api.errors import (
     QUERY_MISSING_VALUE,
     Refused,
 )
+from berth.api.in_front import overloaded
 from berth.api.microversion import ByMicroversion
 from berth.api.query_string import Pairs, last_values, parse_pairs, values_of
+from berth.api.receiving import CLIENT_GONE
 from berth.api.rendering import answer_bytes
 from berth.api.request import Request, Response, Services
 from berth.api.schema import QUERY
@@ -63,23 +65,31 @@ def list_candidates(services: Services, request: Request, response: Response) ->
     query_string, microversion = request.query_string, request.microversion
     decode_it = _decode_kept if len(query_string) <= _KEPT_QUERY_LENGTH_MAX else decode
     wanted = decode_it(query_string, microversion)
-    budget = Budget(
-        monotonic,
-        seconds=services.search.time_budget_s,
-        answer_bytes_max=services.search.answer_bytes_max,
-    )
+    snapshot = services.index.snapshot()
+    if not services.searching.enter():
+        services.instruments.searches_line.refused()
+        raise overloaded()
     try:
-        rendered = find_candidates(
-            services.index.snapshot(),
-            wanted,
-            settings=services.search,
-            form=FORMS.at(microversion),
-            rng=services.rng,
-            budget=budget,
+        budget = Budget(
+            monotonic,
+            seconds=services.search.time_budget_s,
+            answer_bytes_max=services.search.answer_bytes_max,
+            gone=request.env.get(CLIENT_GONE),
         )
+        try:
+            rendered = find_candidates(
+                snapshot,
+                wanted,
+                settings=services.search,
+                form=FORMS.at(microversion),
+                rng=services.rng,
+                budget=budget,
+            )
+        finally:
+            _count(services.instruments.searches, budget)
     finally:
-        _count(services.instruments.searches, budget)
-    if budget.ended:
+        services.searching.leave()
+    if budget.ended in ("time", "size"):
         _log_incomplete(wanted, budget, len(rendered))
     caching.stamp_now(request, response)
     answer_bytes(response, rendered)

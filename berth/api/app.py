@@ -17,7 +17,7 @@ from falcon.routing import CompiledRouter
 from oslo_middleware import cors, http_proxy_to_wsgi
 
 from berth.api import auth, errors
-from berth.api.admission import admit
+from berth.api.admission import admit, searching
 from berth.api.auth import Layer
 from berth.api.body import check_content_headers
 from berth.api.errors import Refused
@@ -82,6 +82,7 @@ def create_app(
             answer_bytes_max=settings.candidates_answer_mib_max * 2**20,
         ),
         rng=Random(),
+        searching=searching(settings.admission),
     )
     authenticate = authentication or auth.layer_for(settings)
     application: WSGIApplication = _core(services, policy)
@@ -90,7 +91,10 @@ def create_app(
     application = auth.identify(application)
     application = authenticate(application)
     application = admit(
-        settings.admission, of_reads=instruments.reads, of_writes=instruments.writes
+        settings.admission,
+        of_reads=instruments.reads,
+        of_writes=instruments.writes,
+        of_searches=instruments.searches_line,
     )(application)
     application = receive(settings.receiving)(application)
     if settings.conf.cors.allowed_origin:

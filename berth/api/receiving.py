@@ -22,6 +22,10 @@ from berth.config import ReceivingSettings
 #: Where the bytes of a request's body are found below this layer.
 BODY = "berth.body"
 
+#: Where the server may leave a function that says whether the client has gone, and nobody waits for
+#: the answer any more; absent where the server cannot tell.
+CLIENT_GONE = "berth.client_gone"
+
 #: The methods of which some operation takes a body.
 _WITH_BODY = ("PUT", "POST")
 

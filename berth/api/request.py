@@ -19,6 +19,7 @@ from berth.index import Index
 from berth.store.database import Database
 
 if TYPE_CHECKING:
+    from berth.api.admission import Line
     from berth.api.instruments import Instruments
 
 #: The WSGI environment key under which the router leaves the template of the path.
@@ -44,6 +45,8 @@ class Services:
     search: SearchSettings
     #: For `randomize_allocation_candidates`.
     rng: Random
+    #: Who may search for candidates now.
+    searching: Line
 
 
 class Request(falcon.Request):

@@ -54,7 +54,7 @@ class Budget:
         now = clock()
         self._end = now + seconds if seconds > 0 else math.inf
         #: When there is something to be found out, next.
-        self._next = min(self._end, now + LOOK_S) if gone else self._end
+        self._next = now if gone else self._end
         self._answer_bytes_max = answer_bytes_max
 
     def is_spent(self) -> bool:

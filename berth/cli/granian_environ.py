@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Three places where Granian calls a WSGI application otherwise than other servers do, set right.
+"""Four places where Granian calls a WSGI application otherwise than other servers do, set right.
 
 Checked and found faithful (tests/e2e/test_serve.py): methods of any spelling, doubled slashes,
 percent-decoding, repeated headers, absent and empty Content-Type, chunked bodies. Left to Granian,
@@ -9,10 +9,13 @@ more than 100 headers or more bytes of them than `serve.HEADER_BYTES_MAX` (431).
 A header value that is not ASCII reaches the application empty.
 """
 
+import functools
 import os
+import time
 from collections.abc import Iterable, Mapping
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+from berth.api.receiving import CLIENT_GONE
 from berth.cli.slow_clients import SlowClients
 
 
@@ -26,7 +29,7 @@ def for_granian(
     Granian lays each request over a copy of the process's environment, where HTTP_PROXY and its
     like then pass for request headers, and it gives a request without a Host header an empty one
     (elsewhere it has none, so that the server's own name is used for links). And it waits for ever
-    for a body that is announced.
+    for a body that is announced, and does not say that a client has gone.
     """
     leaked = {
         name: value
@@ -40,6 +43,9 @@ def for_granian(
         for name, value in leaked.items():
             if environ.get(name) == value:
                 del environ[name]
+        environ[CLIENT_GONE] = functools.partial(
+            slow_clients.has_gone, environ["REMOTE_ADDR"], time.monotonic()
+        )
         if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:
             environ["wsgi.input"] = slow_clients.watched(
                 environ["wsgi.input"], environ["REMOTE_ADDR"]

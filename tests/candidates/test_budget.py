@@ -243,6 +243,32 @@ def test_what_searches_remember_of_shapes_is_bounded(
             assert 0 < len(reach_of(plan, snapshot).tests) < 20
 
 
+def test_a_search_whose_client_has_gone_ends(prepared: Path) -> None:
+    """Nobody is asked at every step: four times a second, by the search's own clock."""
+    looks: list[int] = []
+
+    def gone() -> bool:
+        looks.append(1)
+        return len(looks) == 5
+
+    with asked(BINS, prepared, limit=10) as (_, snapshot, query):
+        steps = count()
+        budget = Budget(lambda: next(steps) / 1000, seconds=STEPS, gone=gone)
+        with pytest.raises(SearchGaveUp):
+            find(snapshot, query, budget)
+    assert budget.ended == "gone"
+    assert next(steps) / 1000 == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_search_whose_client_went_while_it_waited_does_nothing(prepared: Path) -> None:
+    """The first thing that it looks at is whether anybody waits for it."""
+    with asked(SIXTEEN, prepared, limit=10) as (_, snapshot, query):
+        budget = Budget(lambda: 0.0, seconds=STEPS, gone=lambda: True)
+        with pytest.raises(SearchGaveUp):
+            find(snapshot, query, budget)
+    assert (budget.ended, budget.trees) == ("gone", 0)
+
+
 def test_a_search_that_ends_in_time_is_whole(prepared: Path) -> None:
     """A budget that is not used up changes nothing."""
     fleet = devices(3, "VGPU=2")
