@@ -36,8 +36,14 @@ class Fleet:
     """All trees of the fleet in blocks, and what is needed to change them."""
 
     def __init__(
-        self, *, class_ids: Mapping[str, ClassId], trait_ids: Mapping[str, TraitId]
+        self,
+        *,
+        class_ids: Mapping[str, ClassId],
+        trait_ids: Mapping[str, TraitId],
+        rows_max: int = ROWS_MAX,
     ) -> None:
+        assert 0 < rows_max <= ROWS_MAX
+        self._rows_max = rows_max
         self.names = Names.of(class_ids, trait_ids)
         #: aggregate uuid -> id, of every aggregate that some provider was ever seen in; and the
         #: ids.
@@ -105,7 +111,7 @@ class Fleet:
     def load(self, parts: Iterable[FleetRows]) -> None:
         """Fill the fleet, which must be empty: each tree in one of some parts, whole."""
         assert not self._blocks
-        builder = BlockBuilder(self._shapes, self._sets)
+        builder = BlockBuilder(self._shapes, self._sets, self._rows_max)
         for part in parts:
             for block in builder.add(part):
                 self._settle(block)
@@ -205,7 +211,7 @@ class Fleet:
         done = 0
         for slot in sorted(self._slots[shape]):
             block = self._block(slot)
-            part = trees[done : done + ROWS_MAX - block.rows]
+            part = trees[done : done + self._rows_max - block.rows]
             if part:
                 larger = self._blocks[slot] = block.with_rows(part)
                 rows = range(block.rows, larger.rows)
@@ -213,7 +219,7 @@ class Fleet:
                 self._note_sharing(larger, rows)
                 done += len(part)
         while done < len(trees):
-            part = trees[done : done + ROWS_MAX]
+            part = trees[done : done + self._rows_max]
             self._settle(Block.of(shape, part))
             done += len(part)
 

@@ -44,7 +44,7 @@ class FleetHistory(RuleBasedStateMachine):
     def begin(self) -> None:
         self.created = 0
         self.truth: dict[ProviderId, Provider] = {}
-        self.fleet = Fleet(class_ids=CLASSES, trait_ids=TRAITS)
+        self.fleet = Fleet(class_ids=CLASSES, trait_ids=TRAITS, rows_max=3)
         self.fleet.add_aggregates(AGGREGATES)
         self.held: list[tuple[Snapshot, list[object]]] = []
 
@@ -68,6 +68,24 @@ class FleetHistory(RuleBasedStateMachine):
     )
     def stock(self, pick: random.Random, amounts: Inventories) -> None:
         self.change(pick, inventories=amounts)
+
+    @rule(
+        pick=st.randoms(use_true_random=False),
+        capacity=st.integers(-2, 9).map(float),
+        used=st.integers(0, 9),
+        units=st.sampled_from([(1, 9, 1), (1, 4, 1), (2, 9, 1), (1, 9, 3)]),
+    )
+    def restock(
+        self, pick: random.Random, capacity: float, used: int, units: tuple[int, int, int]
+    ) -> None:
+        """Other amounts and units of the classes that are there: the shape stays."""
+        stocked = sorted(n for n, provider in self.truth.items() if provider.inventories)
+        if stocked:
+            number = pick.choice(stocked)
+            provider = self.truth[number]
+            renewed = dict.fromkeys(provider.inventories, (capacity, used, units))
+            self.truth[number] = replace(provider, inventories=renewed)
+            self.refresh({number})
 
     @rule(
         pick=st.randoms(use_true_random=False),

@@ -21,6 +21,7 @@ from hypothesis.stateful import (
 )
 
 from berth.index import Index
+from berth.index.block import ROWS_MAX
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import BerthError
 from berth.model.ids import AggregateUUID, ConsumerUUID, ProviderUUID
@@ -29,6 +30,7 @@ from berth.model.sentinels import UNSET
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import delete_allocations, replace_allocations
 from berth.store.database import Database
+from berth.store.index_feed import USUAL, Portions
 from berth.store.inventories import replace_inventories
 from berth.store.providers import (
     create_provider,
@@ -39,6 +41,7 @@ from berth.store.providers import (
 from berth.store.reshape import ReshapedInventories, reshape
 from berth.store.traits import replace_provider_traits
 from tests.fresh import Fresh, opened_at
+from tests.index.derived import derived_faults
 from tests.worlds import consumer_uuid, provider_uuid
 
 PROVIDERS = st.sampled_from([ProviderUUID(provider_uuid(f"p{n}")) for n in range(6)])
@@ -49,17 +52,26 @@ TRAITS = ["MISC_SHARES_VIA_AGGREGATE", "HW_CPU_X86_AVX2"]
 AGGREGATES = [AggregateUUID(provider_uuid(f"agg{n}")) for n in range(2)]
 
 
+NO_UNITS: dict[str, int] = {}
+UNITS = st.sampled_from([NO_UNITS, {"min_unit": 2}, {"max_unit": 3}, {"step_size": 2}])
+
+
 class TwoWorkers(RuleBasedStateMachine):
     """Each step is one write through one of two workers; many are refused, and that is fine."""
 
     fresh: ClassVar[Fresh]
+    portions: ClassVar[Portions] = USUAL
+    rows_max: ClassVar[int] = ROWS_MAX
 
     @initialize()
     def begin(self) -> None:
         self.directory = TemporaryDirectory()
         url = type(self).fresh(Path(self.directory.name))
         self.workers = [opened_at(url) for _ in range(2)]
-        self.indexes = [Index(db) for db in self.workers]
+        self.indexes = [
+            Index(db, portions=type(self).portions, rows_max=type(self).rows_max)
+            for db in self.workers
+        ]
         for provider in range(3):
             self.create(0, ProviderUUID(provider_uuid(f"p{provider}")), None)
             self.stock(0, ProviderUUID(provider_uuid(f"p{provider}")), {"VCPU": 8})
@@ -87,9 +99,16 @@ class TwoWorkers(RuleBasedStateMachine):
         worker=WORKERS,
         provider=PROVIDERS,
         totals=st.dictionaries(st.sampled_from(CLASSES), st.integers(1, 8)),
+        units=UNITS,
     )
-    def stock(self, worker: int, provider: ProviderUUID, totals: dict[str, int]) -> None:
-        inventories = {name: Inventory(total=total) for name, total in totals.items()}
+    def stock(
+        self,
+        worker: int,
+        provider: ProviderUUID,
+        totals: dict[str, int],
+        units: dict[str, int] = NO_UNITS,
+    ) -> None:
+        inventories = {name: Inventory(total=total, **units) for name, total in totals.items()}
         self.attempt(
             worker,
             lambda db: replace_inventories(
@@ -161,6 +180,7 @@ class TwoWorkers(RuleBasedStateMachine):
     def both_indexes_hold(self) -> None:
         for index in getattr(self, "indexes", []):
             assert index.check() == []
+            assert list(derived_faults(index.snapshot())) == []
 
     def attempt(self, worker: int, unit: Callable[[Database], object]) -> None:
         try:
@@ -186,6 +206,19 @@ def test_indexes_hold_through_random_histories(
     """Whatever two workers do, each sees the truth after every step."""
     monkeypatch.setattr(TwoWorkers, "fresh", staticmethod(fresh), raising=False)
     examples = 40 if engine == "sqlite" else 4
+    run_state_machine_as_test(
+        TwoWorkers, settings=settings(max_examples=examples, stateful_step_count=25, deadline=None)
+    )
+
+
+def test_indexes_hold_with_every_portion_at_its_bound(
+    engine: str, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two values in a query, two trees in a block, parts of three providers."""
+    monkeypatch.setattr(TwoWorkers, "fresh", staticmethod(fresh), raising=False)
+    monkeypatch.setattr(TwoWorkers, "portions", Portions(in_list_max=2, part_providers=3))
+    monkeypatch.setattr(TwoWorkers, "rows_max", 2)
+    examples = 30 if engine == "sqlite" else 2
     run_state_machine_as_test(
         TwoWorkers, settings=settings(max_examples=examples, stateful_step_count=25, deadline=None)
     )
