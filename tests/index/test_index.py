@@ -99,8 +99,13 @@ def test_a_write_taken_by_one_worker_is_seen_by_the_next_read_of_another(
     assert here.check() == there.check() == []
 
 
-#: Seven hosts, of which two at a time are refreshed, and trees of three providers loaded.
-SEVEN = world("\n".join(f"host{n}  VCPU=8  @A{n}\n  numa{n}  MEMORY_MB=8" for n in range(7)))
+#: Seven hosts, the last three of which have a child; ids follow one another.
+SEVEN = world(
+    "\n".join(
+        f"host{n}  VCPU=8  @A{n}" + (f"\n  numa{n}  MEMORY_MB=8" if n > 3 else "") for n in range(7)
+    )
+)
+#: Two values in a query, and parts of three providers.
 SMALL = index_feed.Portions(in_list_max=2, part_providers=3)
 
 
@@ -109,14 +114,30 @@ def vcpu_used(snapshot: Snapshot) -> list[int]:
     return [used_of(snapshot, f"host{n}")["VCPU"] for n in range(7)]
 
 
-@pytest.mark.parametrize("part_providers", [1, 2, 3, 4, 13, 14, 15])
-def test_a_load_in_parts_has_every_tree(database: Database, part_providers: int) -> None:
-    """Wherever a part ends: between trees, within one, or with the last."""
+@pytest.mark.parametrize("rows_max", [1, 2, 3, 4])
+@pytest.mark.parametrize("part_providers", [1, 2, 3, 4, 9, 10, 11])
+def test_a_load_in_parts_has_every_tree(
+    database: Database, part_providers: int, rows_max: int
+) -> None:
+    """Wherever a part ends: between trees, within one, or with the last; and however many trees a
+    block holds."""
     build_in_store(SEVEN, database)
-    index = Index(database, portions=index_feed.Portions(part_providers=part_providers))
+    portions = index_feed.Portions(part_providers=part_providers)
+    index = Index(database, portions=portions, rows_max=rows_max)
     snapshot = index.snapshot()
-    assert sum(block.rows for _, block in snapshot.occupied()) == 7
-    assert all(snapshot.locate_uuid(provider_uuid(f"numa{n}")) for n in range(7))
+    assert all(snapshot.locate_uuid(provider_uuid(one.name)) for one in SEVEN.providers)
+    assert all(block.rows <= rows_max for _, block in snapshot.occupied())
+    assert index.check() == []
+
+
+def test_a_refresh_finds_every_new_tree_in_portions(database: Database) -> None:
+    """More trees came than one query finds the roots of, and than a block holds."""
+    index = Index(database, portions=SMALL, rows_max=2)
+    index.snapshot()
+    build_in_store(SEVEN, database)
+    snapshot = index.snapshot()
+    assert (index.counts.loads, index.counts.trees) == (1, 7)
+    assert all(snapshot.locate_uuid(provider_uuid(one.name)) for one in SEVEN.providers)
     assert index.check() == []
 
 
