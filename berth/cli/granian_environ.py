@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable, Mapping
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+from berth.api.paths import CANDIDATES
 from berth.api.receiving import CLIENT_GONE
 from berth.cli.slow_clients import SlowClients
 
@@ -43,9 +44,11 @@ def for_granian(
         for name, value in leaked.items():
             if environ.get(name) == value:
                 del environ[name]
-        environ[CLIENT_GONE] = functools.partial(
-            slow_clients.has_gone, environ["REMOTE_ADDR"], time.monotonic()
-        )
+        if environ["PATH_INFO"] == CANDIDATES:
+            # Nothing else takes so long that it would be worth to know.
+            environ[CLIENT_GONE] = functools.partial(
+                slow_clients.has_gone, environ["REMOTE_ADDR"], time.monotonic()
+            )
         if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:
             environ["wsgi.input"] = slow_clients.watched(
                 environ["wsgi.input"], environ["REMOTE_ADDR"]
