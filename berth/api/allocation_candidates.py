@@ -20,8 +20,10 @@ from berth.api.errors import (
     QUERY_MISSING_VALUE,
     Refused,
 )
+from berth.api.in_front import overloaded
 from berth.api.microversion import ByMicroversion
 from berth.api.query_string import Pairs, last_values, parse_pairs, values_of
+from berth.api.receiving import CLIENT_GONE
 from berth.api.rendering import answer_bytes
 from berth.api.request import Request, Response, Services
 from berth.api.schema import QUERY
@@ -50,6 +52,10 @@ FORMS = ByMicroversion(
     }
 )
 
+#: A scheduler asks for a handful of either; thousands were many seconds of work.
+GROUPS_MAX = 64
+SAME_SUBTREE_MAX = 400
+
 #: Callers ask the same again and again; a longer query than this is not worth keeping.
 _KEPT_QUERY_LENGTH_MAX = 2048
 
@@ -59,23 +65,31 @@ def list_candidates(services: Services, request: Request, response: Response) ->
     query_string, microversion = request.query_string, request.microversion
     decode_it = _decode_kept if len(query_string) <= _KEPT_QUERY_LENGTH_MAX else decode
     wanted = decode_it(query_string, microversion)
-    budget = Budget(
-        monotonic,
-        seconds=services.search.time_budget_s,
-        answer_bytes_max=services.search.answer_bytes_max,
-    )
+    snapshot = services.index.snapshot()
+    if not services.searching.enter():
+        services.instruments.searches_line.refused()
+        raise overloaded()
     try:
-        rendered = find_candidates(
-            services.index.snapshot(),
-            wanted,
-            settings=services.search,
-            form=FORMS.at(microversion),
-            rng=services.rng,
-            budget=budget,
+        budget = Budget(
+            monotonic,
+            seconds=services.search.time_budget_s,
+            answer_bytes_max=services.search.answer_bytes_max,
+            gone=request.env.get(CLIENT_GONE),
         )
+        try:
+            rendered = find_candidates(
+                snapshot,
+                wanted,
+                settings=services.search,
+                form=FORMS.at(microversion),
+                rng=services.rng,
+                budget=budget,
+            )
+        finally:
+            _count(services.instruments.searches, budget)
     finally:
-        _count(services.instruments.searches, budget)
-    if budget.ended:
+        services.searching.leave()
+    if budget.ended in ("time", "size"):
         _log_incomplete(wanted, budget, len(rendered))
     caching.stamp_now(request, response)
     answer_bytes(response, rendered)
@@ -209,7 +223,18 @@ def _decode_same_subtree(values: list[str]) -> tuple[frozenset[str], ...]:
                 code=QUERY_BAD_VALUE,
             )
         subtrees.append(suffixes)
-    return tuple(dict.fromkeys(subtrees))
+    distinct = tuple(dict.fromkeys(subtrees))
+    if len(distinct) > SAME_SUBTREE_MAX:
+        raise _too_many("different `same_subtree` values", SAME_SUBTREE_MAX, len(distinct))
+    return distinct
+
+
+def _too_many(what: str, most: int, got: int) -> Refused:
+    return Refused(
+        400,
+        f"{QUERY}: A request may have at most {most} {what}. Got: {got}",
+        code=QUERY_BAD_VALUE,
+    )
 
 
 def _decode_groups(pairs: Pairs, microversion: int) -> list[_Draft]:
@@ -225,6 +250,8 @@ def _decode_groups(pairs: Pairs, microversion: int) -> list[_Draft]:
             draft = drafts.setdefault(suffix, _Draft(suffix))
             draft.keys.append(key)
             _decode_into(draft, key, parameter, given, microversion)
+    if len(drafts) > GROUPS_MAX:
+        raise _too_many("request groups", GROUPS_MAX, len(drafts))
     return list(drafts.values())
 
 

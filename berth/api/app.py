@@ -17,7 +17,7 @@ from falcon.routing import CompiledRouter
 from oslo_middleware import cors, http_proxy_to_wsgi
 
 from berth.api import errors
-from berth.api.admission import admit
+from berth.api.admission import admit, searching
 from berth.api.auth.identity import identify
 from berth.api.auth.layers import Layer, layer_for
 from berth.api.body import check_content_headers
@@ -83,10 +83,16 @@ def create_app(
             answer_bytes_max=settings.candidates_answer_mib_max * 2**20,
         ),
         rng=Random(),
+        searching=searching(settings.admission),
     )
     authenticate = authentication or layer_for(settings)
     receiving = Receiving(settings.receiving)
-    admitted = admit(settings.admission, of_reads=instruments.reads, of_writes=instruments.writes)
+    admitted = admit(
+        settings.admission,
+        of_reads=instruments.reads,
+        of_writes=instruments.writes,
+        of_searches=instruments.searches_line,
+    )
     application: WSGIApplication = _core(services, policy)
     application = guard_metrics(policy, exposition)(application)
     application = catch_faults(application)

@@ -245,11 +245,11 @@ class SearchInstruments:
         self.ended_early = make.labelled(
             Counter,
             "candidates_searches_ended_early",
-            "Searches that ended before they had all that was asked for: their time was over, or "
-            "the answer was large enough.",
+            "Searches that ended before they had all that was asked for: their time was over, the "
+            "answer was large enough, or the client had gone.",
             "reason",
         )
-        for reason in ("time", "size"):
+        for reason in ("time", "size", "gone"):
             self.ended_early(reason)
 
     def tell(self) -> None:
@@ -367,9 +367,9 @@ class Instruments:
         refused = make.labelled(
             Counter, "admission_refused", "Requests told to come back later.", "line"
         )
-        self.reads, self.writes = (
+        self.reads, self.writes, self.searches_line = (
             LineInstruments(running(line), waiting(line), refused(line))
-            for line in ("reads", "writes")
+            for line in ("reads", "writes", "searches")
         )
 
 

@@ -30,6 +30,9 @@ BODY = "berth.body"
 
 #: Where the first layer leaves a body that it has not read to its end.
 _BEGUN = "berth.begun_body"
+#: Where the server may leave a function that says whether the client has gone, and nobody waits for
+#: the answer any more; absent where the server cannot tell.
+CLIENT_GONE = "berth.client_gone"
 
 #: The methods of which some operation takes a body.
 _WITH_BODY = ("PUT", "POST")

@@ -20,6 +20,7 @@ from berth.index import Index
 from berth.store.database import Database
 
 if TYPE_CHECKING:
+    from berth.api.admission import Line
     from berth.api.instruments import Instruments
 
 #: What may stand in a path as it is (RFC 3986).
@@ -39,6 +40,8 @@ class Services:
     search: SearchSettings
     #: For `randomize_allocation_candidates`.
     rng: Random
+    #: Who may search for candidates now.
+    searching: Line
 
 
 class Request(falcon.Request):

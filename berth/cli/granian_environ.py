@@ -11,11 +11,15 @@ A header value that is not ASCII reaches the application empty.
 
 from __future__ import annotations
 
+import functools
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+from berth.api.paths import CANDIDATES
+from berth.api.receiving import CLIENT_GONE
 from berth.cli.slow_clients import SlowClients, WatchedBody
 
 if TYPE_CHECKING:
@@ -32,8 +36,8 @@ def for_granian(
     Granian lays each request over a copy of the process's environment, where HTTP_PROXY and its
     like then pass for request headers, and it gives a request without a Host header an empty one
     (elsewhere it has none, so that the server's own name is used for links). It waits for ever for
-    a body that is announced. And it keeps a connection on which the rest of a body is still to
-    come, unless the answer says that it ends.
+    a body that is announced, and does not say that a client has gone. And it keeps a connection on
+    which the rest of a body is still to come, unless the answer says that it ends.
     """
     leaked = {
         name: value
@@ -47,6 +51,11 @@ def for_granian(
         for name, value in leaked.items():
             if environ.get(name) == value:
                 del environ[name]
+        if environ["PATH_INFO"] == CANDIDATES:
+            # Nothing else takes so long that it would be worth to know.
+            environ[CLIENT_GONE] = functools.partial(
+                slow_clients.has_gone, environ["REMOTE_ADDR"], time.monotonic()
+            )
         if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:
             body = slow_clients.watched(environ["wsgi.input"], environ["REMOTE_ADDR"])
             environ["wsgi.input"] = body

@@ -85,8 +85,8 @@ def threads_for(admission: AdmissionSettings, receiving: ReceivingSettings) -> i
     Granian starts them as requests queue up, and ends those that were idle for 30 s. A worker with
     604 of them started was seen to take some 130 MB more than without.
     """
-    running = admission.reads_running_max + admission.writes_running_max
-    waiting = 2 * admission.requests_waiting_max + receiving.bodies_waiting_max
+    running = 2 * admission.reads_running_max + admission.writes_running_max
+    waiting = 3 * admission.requests_waiting_max + receiving.bodies_waiting_max
     return running + waiting + THREADS_REFUSING
 
 

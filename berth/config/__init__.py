@@ -92,6 +92,7 @@ class AdmissionSettings:
 
     reads_running_max: int
     writes_running_max: int
+    searches_running_max: int
     #: Of each kind.
     requests_waiting_max: int
     wait_seconds_max: float
@@ -243,6 +244,7 @@ def read_settings(conf: cfg.ConfigOpts) -> Settings:
             admission=AdmissionSettings(
                 reads_running_max=conf.berth.reads_running_max,
                 writes_running_max=conf.berth.writes_running_max,
+                searches_running_max=conf.berth.searches_running_max,
                 requests_waiting_max=conf.berth.requests_waiting_max,
                 wait_seconds_max=conf.berth.wait_seconds_max,
             ),

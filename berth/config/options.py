@@ -194,11 +194,18 @@ BERTH_OPTS: tuple[cfg.Opt, ...] = (
         "commit.",
     ),
     cfg.IntOpt(
+        "searches_running_max",
+        default=2,
+        min=1,
+        help="Searches for allocation candidates that a worker runs at a time; reads never wait "
+        "for them.",
+    ),
+    cfg.IntOpt(
         "requests_waiting_max",
         default=256,
         min=0,
-        help="Reads, and likewise writes, that wait in a worker until it is their turn; one more "
-        "is answered 503.",
+        help="Reads, and likewise writes and searches for candidates, that wait in a worker until "
+        "it is their turn; one more is answered 503.",
     ),
     cfg.FloatOpt(
         "wait_seconds_max",

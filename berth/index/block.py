@@ -31,9 +31,9 @@ Texts = NDArray[np.object_]
 Values = TypeVar("Values", Floats, SmallInts)
 S = TypeVar("S", bound=np.generic)
 
-#: Trees per block: large enough that array operations outweigh the interpreter, small enough that
-#: copying one array of a block on a write costs microseconds and that a search with a limit touches
-#: little.
+#: Trees per block at most: large enough that array operations outweigh the interpreter, small
+#: enough that copying one array of a block on a write costs microseconds and that a search with a
+#: limit touches little. Tests give a fleet smaller blocks.
 ROWS_MAX: Final = 4096
 
 #: The length of every uuid's text.

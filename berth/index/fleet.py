@@ -16,6 +16,7 @@ import numpy as np
 import os_traits
 
 from berth.index.aggregate_sets import AggregateSets
+from berth.index.allowance import BYTES_MAX, Allowance
 from berth.index.block import ROWS_MAX, Block, Tree
 from berth.index.bulk import BlockBuilder
 from berth.index.memory import Memory, TextSize
@@ -36,8 +37,14 @@ class Fleet:
     """All trees of the fleet in blocks, and what is needed to change them."""
 
     def __init__(
-        self, *, class_ids: Mapping[str, ClassId], trait_ids: Mapping[str, TraitId]
+        self,
+        *,
+        class_ids: Mapping[str, ClassId],
+        trait_ids: Mapping[str, TraitId],
+        rows_max: int = ROWS_MAX,
     ) -> None:
+        assert 0 < rows_max <= ROWS_MAX
+        self._rows_max = rows_max
         self.names = Names.of(class_ids, trait_ids)
         #: What readers keep as long as `names` is the same object.
         self._memory = Memory(TextSize())
@@ -48,6 +55,7 @@ class Fleet:
         self._uuids = UuidMap()
         self._shapes = ShapeRegistry()
         self._sets = AggregateSets()
+        self._allowance = Allowance(BYTES_MAX)
         self._locations = PagedMap()
         self._blocks: list[Block | None] = []
         self._free_slots: list[int] = []
@@ -72,6 +80,7 @@ class Fleet:
             aggregate_sets=self._sets,
             sharing=self._sharing,
             memory=self._memory,
+            allowance=self._allowance,
         )
 
     def set_names(self, class_ids: Mapping[str, ClassId], trait_ids: Mapping[str, TraitId]) -> None:
@@ -124,7 +133,7 @@ class Fleet:
     def load(self, parts: Iterable[FleetRows]) -> None:
         """Fill the fleet, which must be empty: each tree in one of some parts, whole."""
         assert not self._blocks
-        builder = BlockBuilder(self._shapes, self._sets)
+        builder = BlockBuilder(self._shapes, self._sets, self._rows_max)
         for part in parts:
             for block in builder.add(part):
                 self._settle(block)
@@ -224,7 +233,7 @@ class Fleet:
         done = 0
         for slot in sorted(self._slots[shape]):
             block = self._block(slot)
-            part = trees[done : done + ROWS_MAX - block.rows]
+            part = trees[done : done + self._rows_max - block.rows]
             if part:
                 larger = self._blocks[slot] = block.with_rows(part)
                 rows = range(block.rows, larger.rows)
@@ -232,7 +241,7 @@ class Fleet:
                 self._note_sharing(larger, rows)
                 done += len(part)
         while done < len(trees):
-            part = trees[done : done + ROWS_MAX]
+            part = trees[done : done + self._rows_max]
             self._settle(Block.of(shape, part))
             done += len(part)
 

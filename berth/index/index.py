@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from berth.index.block import ROWS_MAX
 from berth.index.check import faults_of
 from berth.index.fleet import Fleet
 from berth.index.snapshot import Snapshot
@@ -74,7 +75,21 @@ class Unobserved:
 class Index:
     """The index of one process, to be shared by all of its threads."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(
+        self,
+        db: Database,
+        *,
+        portions: index_feed.Portions = index_feed.USUAL,
+        rows_max: int = ROWS_MAX,
+    ) -> None:
+        """An index that has read nothing yet.
+
+        Args:
+            portions: how much it reads at a time.
+            rows_max: trees in one of its blocks.
+        """
+        self._portions = portions
+        self._rows_max = rows_max
         self.counts = Counts()
         self.observer: Observer = Unobserved()
         self._db = db
@@ -179,15 +194,15 @@ class Index:
                 self._replace_trees(fleet, tx, changes.wholly)
             if changes.usage_only:
                 self.counts.usages += len(changes.usage_only)
-                fleet.set_used(index_feed.usages_of(tx, changes.usage_only))
+                fleet.set_used(index_feed.usages_of(tx, changes.usage_only, self._portions))
         except BaseException:
             # Half a change is no index: the next read starts from the database.
             self._fleet = None
             raise
 
     def _replace_trees(self, fleet: Fleet, tx: Tx, changed: set[ProviderId]) -> None:
-        roots = index_feed.roots_of(tx, changed) | fleet.roots_of(changed)
-        rows = index_feed.fleet_rows(tx, roots)
+        roots = index_feed.roots_of(tx, changed, self._portions) | fleet.roots_of(changed)
+        rows = index_feed.fleet_rows(tx, roots, self._portions)
         self._foreign |= written_elsewhere(tx, [number for number, *_ in rows.providers])
         unknown = fleet.unknown_aggregates(aggregate for _, aggregate in rows.aggregates)
         fleet.add_aggregates(iter_aggregates(tx, unknown))
@@ -195,7 +210,7 @@ class Index:
         fleet.replace(roots, fleet.trees_from(rows))
 
     def _reloaded(self, tx: Tx, heads: Mapping[int, WriterHead]) -> Snapshot:
-        fleet = _loaded(tx)
+        fleet = _loaded(tx, self._portions, self._rows_max)
         self.counts.loads += 1
         return self._taken(fleet, heads)
 
@@ -228,9 +243,11 @@ def _beyond_horizon(applied: Mapping[int, int], heads: Mapping[int, WriterHead])
     ) or any(head.trimmed_seq > applied.get(writer, 0) for writer, head in heads.items())
 
 
-def _loaded(tx: Tx) -> Fleet:
+def _loaded(
+    tx: Tx, portions: index_feed.Portions = index_feed.USUAL, rows_max: int = ROWS_MAX
+) -> Fleet:
     names = index_feed.names(tx)
-    fleet = Fleet(class_ids=names.classes, trait_ids=names.traits)
+    fleet = Fleet(class_ids=names.classes, trait_ids=names.traits, rows_max=rows_max)
     fleet.add_aggregates(iter_aggregates(tx, None))
-    fleet.load(index_feed.fleet_parts(tx))
+    fleet.load(index_feed.fleet_parts(tx, portions))
     return fleet

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from berth.index.aggregate_sets import AggregateSets
+from berth.index.allowance import Allowance
 from berth.index.block import Block
 from berth.index.memory import Memory
 from berth.index.paged_map import ABSENT, Ints, PagedMap
@@ -105,6 +106,7 @@ class Snapshot:
         aggregate_sets: shared with later snapshots, and may already have newer ones; a set's id
             never changes its meaning.
         memory: what readers keep between requests; one object as long as `names` is.
+        allowance: shared with later snapshots; bounds what searches remember about shapes.
     """
 
     blocks: Sequence[Block | None]
@@ -115,6 +117,7 @@ class Snapshot:
     aggregate_sets: AggregateSets
     sharing: Sharing
     memory: Memory
+    allowance: Allowance
 
     def occupied(self) -> Iterator[tuple[int, Block]]:
         """All blocks, with their slots."""

@@ -177,7 +177,7 @@ def test_lists_of_names_have_the_date_of_the_newest(client: Client, clock: Clock
         "/allocation_candidates?resources=VCPU:1",
         "/resource_providers?name=nobody",
         "/traits?name=in:",
-        f"/allocations/{new_uuid()}",
+        "/allocations/0c9c8f1a-7b0e-4f4e-9d5a-0f5b2d3c4e5f",
         "/usages?project_id=p",
         "/resource_providers/{uuid}/usages",
         "/resource_providers/{uuid}/aggregates",

@@ -17,6 +17,7 @@ from tests.client import Client
 from tests.e2e.serving import BERTH, PATIENCE, Service, serving, wait_until
 from tests.e2e.test_overload import claim, host_with_room, used
 from tests.e2e.test_serve import sockets
+from tests.exposed import scrape
 
 #: Far more than a worker runs or lets wait in line.
 MANY = 400
@@ -37,6 +38,14 @@ ASKS = (
     b"OpenStack-API-Version: placement 1.6\r\n\r\n"
 )
 
+#: Thirty amounts of which two go into a cell, but not three: only trying tells.
+PACKS = (
+    "GET /allocation_candidates?limit=10&group_policy=none"
+    + "".join(f"&resources_{n}=VGPU:{n}" for n in range(334, 364))
+    + " HTTP/1.1\r\nHost: berth\r\nX-Auth-Token: admin\r\n"
+    "OpenStack-API-Version: placement 1.39\r\n\r\n"
+).encode()
+ENDED_EARLY = "berth_candidates_searches_ended_early_total"
 
 LOOKS = b"GET / HTTP/1.1\r\nHost: berth\r\n\r\n"
 
@@ -121,6 +130,40 @@ def received(connection: socket.socket) -> bytes:
 def connected(service: Service) -> int:
     """How many connections the service keeps."""
     return sum(port == service.port and state == "01" for port, _, state, _ in sockets())
+
+
+def test_searches_whose_clients_have_gone_end(tmp_path: Path) -> None:
+    """Sixteen that would go on for an hour; whoever reads one thing is answered meanwhile."""
+    patient = {"OS_BERTH__CANDIDATES_TIME_BUDGET": "3600", "OS_BERTH__WAIT_SECONDS_MAX": "3600"}
+    with serving(tmp_path, "--workers", "1", variables=patient) as service:
+        client = Client.at(service.url)
+        host = host_with_cells(client)
+        with clients(service, 16, PACKS) as gone:
+            wait_until(lambda: running(client) > 0, "searches to run")
+            assert client.get(f"/resource_providers/{host}").status == 200
+            assert scrape(client).value(ENDED_EARLY, reason="gone") == 0
+            for one in gone:
+                one.close()
+            wait_until(lambda: running(client) == 0, "all searches to end")
+        assert scrape(client).value(ENDED_EARLY, reason="gone") > 1
+        assert client.get("/allocation_candidates?resources=VGPU:1000").status == 200
+
+
+def running(client: Client) -> float:
+    """How many searches are let in; the gauge lags behind, but not where there is none."""
+    return scrape(client).value("berth_admission_running", line="searches")
+
+
+def host_with_cells(client: Client) -> str:
+    """A host with twelve children, none of which has room for three parts of `PACKS`."""
+    root = host_with_room(client)
+    for number in range(12):
+        cell = str(uuid.uuid4())
+        body = {"uuid": cell, "name": f"cell{number}", "parent_provider_uuid": root}
+        assert client.post("/resource_providers", json=body).status == 200
+        amounts = {"resource_provider_generation": 0, "inventories": {"VGPU": {"total": 1000}}}
+        assert client.put(f"/resource_providers/{cell}/inventories", json=amounts).status == 200
+    return root
 
 
 def test_slow_clients_hold_nobody_up(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ class FleetHistory(RuleBasedStateMachine):
         self.truth: dict[ProviderId, Provider] = {}
         self.classes: Mapping[str, ClassId] = CLASSES
         self.traits: Mapping[str, TraitId] = TRAITS
-        self.fleet = Fleet(class_ids=CLASSES, trait_ids=TRAITS)
+        self.fleet = Fleet(class_ids=CLASSES, trait_ids=TRAITS, rows_max=3)
         self.fleet.add_aggregates(AGGREGATES)
         self.held: list[tuple[Snapshot, list[object]]] = []
 

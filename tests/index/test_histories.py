@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 )
 
 from berth.index import Index
+from berth.index.block import ROWS_MAX
 from berth.index.summary_text import tree_texts
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import BerthError, InventoryNotOnProvider
@@ -31,6 +32,7 @@ from berth.model.sentinels import UNSET
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import delete_allocations, replace_allocations
 from berth.store.database import Database
+from berth.store.index_feed import USUAL, Portions
 from berth.store.inventories import (
     create_inventory,
     delete_inventory,
@@ -78,13 +80,18 @@ class TwoWorkers(RuleBasedStateMachine):
     """Each step is one write through one of two workers; many are refused, and that is fine."""
 
     fresh: ClassVar[Fresh]
+    portions: ClassVar[Portions] = USUAL
+    rows_max: ClassVar[int] = ROWS_MAX
 
     @initialize()
     def begin(self) -> None:
         self.directory = TemporaryDirectory()
         url = type(self).fresh(Path(self.directory.name))
         self.workers = [opened_at(url) for _ in range(2)]
-        self.indexes = [Index(db) for db in self.workers]
+        self.indexes = [
+            Index(db, portions=type(self).portions, rows_max=type(self).rows_max)
+            for db in self.workers
+        ]
         for provider in range(3):
             self.create(0, ProviderUUID(provider_uuid(f"p{provider}")), None)
             self.stock(0, ProviderUUID(provider_uuid(f"p{provider}")), {"VCPU": Inventory(total=8)})
@@ -259,6 +266,19 @@ def test_indexes_hold_through_random_histories(
     """Whatever two workers do, each sees the truth after every step."""
     monkeypatch.setattr(TwoWorkers, "fresh", staticmethod(fresh), raising=False)
     examples = 40 if engine == "sqlite" else 4
+    run_state_machine_as_test(
+        TwoWorkers, settings=settings(max_examples=examples, stateful_step_count=25, deadline=None)
+    )
+
+
+def test_indexes_hold_with_every_portion_at_its_bound(
+    engine: str, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two values in a query, two trees in a block, parts of three providers."""
+    monkeypatch.setattr(TwoWorkers, "fresh", staticmethod(fresh), raising=False)
+    monkeypatch.setattr(TwoWorkers, "portions", Portions(in_list_max=2, part_providers=3))
+    monkeypatch.setattr(TwoWorkers, "rows_max", 2)
+    examples = 30 if engine == "sqlite" else 2
     run_state_machine_as_test(
         TwoWorkers, settings=settings(max_examples=examples, stateful_step_count=25, deadline=None)
     )
