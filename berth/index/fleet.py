@@ -40,7 +40,7 @@ class Fleet:
         self.names = Names.of(class_ids, trait_ids)
         #: aggregate uuid -> id, of every aggregate that some provider was ever seen in; and the
         #: ids.
-        self._aggregate_ids: dict[AggregateUUID, AggregateId] = {}
+        self._aggregate_ids: dict[str, AggregateId] = {}
         self._known_aggregates: set[AggregateId] = set()
         self._uuids = UuidMap()
         self._shapes = ShapeRegistry()

@@ -192,7 +192,7 @@ def test_what_is_made_for_the_question_has_the_time_of_the_answer(
     uuid = three_providers(client, clock)[0]
     moment_s = datetime(2096, 2, 29, 12, 0, 0, tzinfo=UTC)
     with monkeypatch.context() as patched:
-        patched.setattr(caching.time, "time", moment_s.timestamp)
+        patched.setattr("berth.api.caching.time.time", moment_s.timestamp)
         answer = client.get(path.format(uuid=uuid))
     assert answer.status == 200
     assert answer.headers["Last-Modified"] == "Wed, 29 Feb 2096 12:00:00 GMT"
