@@ -8,7 +8,7 @@ fails, and that aggregates are shown as they were made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from bench.script.step import LATEST, Json, Step, get, make_provider, request, set_inventories, uid
 
@@ -56,12 +56,8 @@ def _aggregates_as_sent() -> Iterator[Step]:
     name = "aggregates-as-sent"
     path = f"{_COLLECTION}/{uid(name)}/aggregates"
     yield make_provider(name)
-    kept: list[Callable[[str], str]] = [
-        str.upper,
-        lambda uuid: uuid.replace("-", ""),
-        lambda uuid: uuid.replace("-", "").upper(),
-    ]
-    spelled = [spell(uid(f"as-sent-{number}")) for number, spell in enumerate(kept)]
+    upper, bare, bare_upper = (uid(f"as-sent-{number}") for number in range(3))
+    spelled = [upper.upper(), bare.replace("-", ""), bare_upper.replace("-", "").upper()]
     lists = [[one] for one in spelled] + [spelled, spelled[1:], []]
     for generation, aggregates in enumerate(lists):
         body: Json = {"aggregates": aggregates, "resource_provider_generation": generation}

@@ -20,7 +20,7 @@ from berth.api import caching
 from berth.store.database import Database
 from berth.store.opening import DatabaseOptions, open_database
 from tests.api.claims import claim_body
-from tests.api.worlds import done, new_uuid
+from tests.api.worlds import NOWHERE, done, new_uuid
 from tests.client import Client, Response
 from tests.servers.statements import run
 
@@ -177,7 +177,7 @@ def test_lists_of_names_have_the_date_of_the_newest(client: Client, clock: Clock
         "/allocation_candidates?resources=VCPU:1",
         "/resource_providers?name=nobody",
         "/traits?name=in:",
-        "/allocations/0c9c8f1a-7b0e-4f4e-9d5a-0f5b2d3c4e5f",
+        f"/allocations/{NOWHERE}",
         "/usages?project_id=p",
         "/resource_providers/{uuid}/usages",
         "/resource_providers/{uuid}/aggregates",

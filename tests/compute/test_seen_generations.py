@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from berth.compute.errors import Conflict
+from berth.compute.errors import BadProviderTree, Conflict, NameTaken
 from berth.compute.provider_tree import ProviderTree
 from berth.compute.report_client import ReportClient
 from tests.compute.stage import Stage
@@ -91,6 +91,72 @@ def test_a_new_provider_counts_on_from_its_making(stage: Stage) -> None:
     client.update_from_provider_tree(None, tree)
     new = tree.data("cn1_numa0").uuid
     assert client.last_known_generation(new) == stage.generation_of("cn1_numa0") == 3
+
+
+def make_numa0(client: ReportClient, uuid: str, name: str) -> None:
+    """As another agent would."""
+    body = {"uuid": uuid, "name": name, "parent_provider_uuid": CN1}
+    client.service.post("/resource_providers", body)
+    traits = {"traits": ["HW_CPU_X86_AVX2"], "resource_provider_generation": 0}
+    client.service.put(f"/resource_providers/{uuid}/traits", traits)
+
+
+def test_a_provider_that_was_made_meanwhile_counts_on_from_there(stage: Stage) -> None:
+    """The same one, by somebody who has given it traits since."""
+    client = ReportClient(stage.transport)
+    tree = look(client)
+    tree.new_child("cn1_numa0", "cn1")
+    new = tree.data("cn1_numa0").uuid
+    make_numa0(client, new, "cn1_numa0")
+    client.update_from_provider_tree(None, tree)
+    assert client.last_known_generation(new) == stage.generation_of("cn1_numa0") == 1
+
+
+def test_a_uuid_that_another_provider_has_is_not_taken_over(stage: Stage) -> None:
+    """It was made meanwhile, under another name."""
+    client = ReportClient(stage.transport)
+    tree = look(client)
+    tree.new_child("cn1_numa0", "cn1")
+    make_numa0(client, tree.data("cn1_numa0").uuid, "cn1_numa1")
+    with pytest.raises(NameTaken):
+        client.update_from_provider_tree(None, tree)
+
+
+def test_a_provider_that_was_made_elsewhere_meanwhile_is_not_taken_over(stage: Stage) -> None:
+    """Under another parent; that is seen before anything is sent."""
+    client = ReportClient(stage.transport)
+    tree = look(client)
+    tree.new_child("cn1_numa0", "cn1")
+    body = {"uuid": tree.data("cn1_numa0").uuid, "name": "cn1_numa0"}
+    client.service.post("/resource_providers", body)
+    with pytest.raises(BadProviderTree, match="the name cn1_numa0 is that of provider"):
+        client.update_from_provider_tree(None, tree)
+
+
+def test_children_go_before_their_parents(stage: Stage) -> None:
+    """The service refuses to delete a provider that has some."""
+    client = ReportClient(stage.transport)
+    tree = look(client)
+    for name, parent in (("cn1_numa0", "cn1"), ("cn1_gpu0", "cn1_numa0")):
+        tree.new_child(name, parent)
+    client.update_from_provider_tree(None, tree)
+    tree = look(client)
+    tree.remove("cn1_numa0")
+    client.update_from_provider_tree(None, tree)
+    assert "numa0" not in stage.picture() and "gpu0" not in stage.picture()
+
+
+def test_a_provider_that_went_meanwhile_is_gone(stage: Stage) -> None:
+    """Whoever deleted it."""
+    client = ReportClient(stage.transport)
+    tree = look(client)
+    tree.new_child("cn1_numa0", "cn1")
+    client.update_from_provider_tree(None, tree)
+    tree = look(client)
+    tree.remove("cn1_numa0")
+    stage.remove("cn1_numa0")
+    client.update_from_provider_tree(None, tree)
+    assert "numa0" not in stage.picture()
 
 
 @pytest.mark.parametrize("generation", [None, 0])
