@@ -86,25 +86,34 @@ class Ledger:
         return sum(wish.get(place, {}).get(name, 0) for wish in holders.values())
 
     def refusal(self, wanted: dict[int, Wish], stock: dict[int, Stock]) -> type[BerthError] | None:
-        """Why these claims cannot be, judged by some stock."""
+        """Why these claims cannot be, judged by some stock.
+
+        First a provider without any class of the request, those included that a consumer lets go;
+        then the first amount of the request that cannot be.
+        """
         items = [
             (place, name, amount)
             for wish in wanted.values()
             for place, some in wish.items()
             for name, amount in some.items()
         ]
-        for place in {place for place, _, _ in items}:
-            if not any(name in stock[place] for other, name, _ in items if other == place):
-                return NoInventory
+        let_go = [self.held.get(one, {}) for one, wish in wanted.items() if not wish]
+        classes = {name for _, name, _ in items}.union(
+            name for wish in let_go for some in wish.values() for name in some
+        )
+        if any(classes.isdisjoint(stock[place]) for place, _, _ in items):
+            return NoInventory
+        others = {one: wish for one, wish in self.held.items() if one not in wanted}
+        asked: Counter[tuple[int, str]] = Counter()
         for place, name, amount in items:
             if name not in stock[place]:
                 return NoInventory
             if not stock[place][name].allows_unit(amount):
                 return UnitViolation
-        after = {**self.held, **wanted}
-        for place, name, _ in items:
-            before, then = self.used(place, name, self.held), self.used(place, name, after)
-            if then > before and not stock[place][name].has_capacity_for(then):
+            asked[place, name] += amount
+            then = self.used(place, name, others) + asked[place, name]
+            is_more = then > self.used(place, name, self.held)
+            if is_more and not stock[place][name].has_capacity_for(then):
                 return CapacityExceeded
         return None
 
