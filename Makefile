@@ -12,8 +12,7 @@ ARGS ?=
 JOBS ?= 2
 
 # In the environment, so that what builds berth is bound by it too.
-PIP_INSTALL := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" bash tools/install.sh $(BIN)/python
 BUILT_FROM := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
@@ -59,13 +58,11 @@ clean: ## Remove everything that make has made
 
 # The virtual environment, in two sizes: what the service needs, and what those need who work on it.
 $(VENV)/.runtime: $(BUILT_FROM) | $(BIN)/python
-	@echo "Installing berth into $(VENV)"
-	@$(PIP_INSTALL) -e .
+	@$(INSTALL) -e .
 	@touch $@
 
 $(VENV)/.development: $(BUILT_FROM) | $(BIN)/python
-	@echo "Installing berth and what its tests and documentation need into $(VENV)"
-	@$(PIP_INSTALL) -e '.[dev,docs]'
+	@$(INSTALL) -e '.[dev,docs]'
 	@bash tools/libvirt_binding.sh $(BIN)/python
 	@touch $@ $(VENV)/.runtime
 

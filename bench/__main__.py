@@ -2,8 +2,9 @@
 """`python -m bench`, which `make bench` runs: measure berth, alone or beside the original.
 
 With `--peer` both servers run through the whole measurement, on the same data loaded the same way,
-and take turns (berth, original, berth, original) in each case, so that whatever else the machine
-does meanwhile falls on both.
+and take turns (berth, original, original, berth) in each case, so that whatever else the machine
+does meanwhile falls on both. With `--before` the berth of another checkout takes part: what a
+change costs.
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ _ROUNDS_COUNT = 2
 
 @click.command()
 @click.option("--peer", is_flag=True, help="Measure the original too, side by side.")
+@click.option(
+    "--before",
+    type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
+    help="Measure the berth of this checkout, which has a .venv of its own, side by side.",
+)
 @click.option("--quick", is_flag=True, help="A thousand hosts, short rounds: a few minutes.")
 @click.option(
     "--scenario",
@@ -48,6 +54,7 @@ _ROUNDS_COUNT = 2
     type=click.IntRange(min=1000),
     help="Size of a fleet; may be repeated.  [default: 1,000 to 1,000,000; 1,000 with --quick]",
 )
+@click.option("--rounds", default=_ROUNDS_COUNT, show_default=True, help="Rounds of each case.")
 @click.option("--seconds", type=float, help="Length of a round.  [default: 1.5; 0.3 with --quick]")
 @click.option("--workers", default=2, show_default=True, help="Worker processes of each server.")
 @click.option(
@@ -69,9 +76,11 @@ _ROUNDS_COUNT = 2
 )
 def main(
     peer: bool,
+    before: Path | None,
     quick: bool,
     scenarios: Sequence[str],
     sizes: Sequence[int],
+    rounds: int,
     seconds: float | None,
     workers: int,
     request_seconds_max: float,
@@ -87,12 +96,13 @@ def main(
         write_pages(run, output or render.parent)
         _show(run, console)
         return
-    is_whole = peer and not (quick or scenarios or sizes or seconds)
+    is_whole = peer and not (before or quick or scenarios or sizes or seconds)
     directory = output or (_DOCS if is_whole else _BUILD)
     settings = Settings(
         peer=peer,
+        before=before,
         seconds=seconds or (_QUICK_SECONDS if quick else _SECONDS),
-        rounds_count=_ROUNDS_COUNT,
+        rounds_count=rounds,
         workers=workers,
         request_seconds_max=request_seconds_max,
         cache=_BUILD / "loaded",

@@ -138,16 +138,15 @@ class _Writer:
 
     def _provider_rows(self, providers: Iterable[Provider]) -> Iterator[Row]:
         for one in providers:
-            # Each part that is put counts up, and so does each claim.
-            generation = (
-                bool(one.inventories)
-                + bool(one.aggregates)
-                + bool(one.traits)
-                + self._claims[one.uuid]
-            )
+            generation = self._generation_of(one)
             parent = None if one.parent is None else self._provider_ids[one.parent]
             ids = self._provider_ids[one.uuid], self._root_ids[one.uuid]
             yield self._now, None, ids[0], one.uuid, one.name, generation, ids[1], parent
+
+    def _generation_of(self, one: Provider) -> int:
+        """Each part that is put counts up, and so does each claim."""
+        parts = bool(one.inventories) + bool(one.aggregates) + bool(one.traits)
+        return parts + self._claims[one.uuid]
 
     def _inventory_rows(self, providers: Iterable[Provider]) -> Iterator[Row]:
         for one in providers:
@@ -164,7 +163,8 @@ class _Writer:
         for one in providers:
             for name in one.inventories:
                 used = self._used[one.uuid, name]
-                yield self._provider_ids[one.uuid], self._class_ids[name], used
+                ids = self._provider_ids[one.uuid], self._class_ids[name]
+                yield *ids, used, self._generation_of(one)
 
     def _membership_rows(self, providers: Iterable[Provider]) -> Iterator[Row]:
         for one in providers:

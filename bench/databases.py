@@ -65,6 +65,11 @@ _QUICK_ADOPTED: Final = (1_000, 10_000)
     help="Measure this part only; may be repeated.",
 )
 @click.option("--peer", is_flag=True, help="Measure the original too, side by side.")
+@click.option(
+    "--before",
+    type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
+    help="Measure the berth of this checkout, which has a .venv of its own, side by side.",
+)
 @click.option("--quick", is_flag=True, help="Short rounds and a small database, to see it run.")
 @click.option("--seconds", type=float, help="Length of a round.  [default: 5; 0.5 with --quick]")
 @click.option(
@@ -82,6 +87,7 @@ def main(
     engines: Sequence[str],
     parts: Sequence[str],
     peer: bool,
+    before: Path | None,
     quick: bool,
     seconds: float | None,
     output: Path | None,
@@ -94,10 +100,11 @@ def main(
     if render is not None:
         write_engine_pages(read_run(render), output or render.parent)
         return
-    is_whole = peer and not (quick or engines or parts or seconds)
+    is_whole = peer and not (before or quick or engines or parts or seconds)
     directory = output or (_DOCS if is_whole else _BUILD)
     settings = Settings(
         peer=peer,
+        before=before,
         seconds=seconds or (_QUICK_SECONDS if quick else _SECONDS),
         rounds_count=1 if quick else _ROUNDS_COUNT,
         workers=_WORKERS,

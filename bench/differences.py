@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What differs between two answers to one request, as a client would see it.
 
-Compared: the status, the error's code and title, the fragments of the error's text that known
-clients match, JSON whatever the order of its lists, the headers that mean something, and, last
-and least, the whole sentence of an error. Dates, request ids and generated uuids are compared by
-presence only.
+Compared: the status, the error's code and title, JSON whatever the order of its lists but that of
+the traits in summaries, and the headers that mean something. What berth says in an error must begin
+with all that the original says there, but for dumps of schemas, of instances and of SQL, and the
+order of what has none. Dates, request ids and generated uuids are compared by presence only.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from collections import Counter
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from enum import IntEnum
+from html import unescape
+from urllib.parse import unquote_plus
 
 from bench.script.step import Json, Step
 from bench.wire import Answer
@@ -26,10 +28,9 @@ class Kind(IntEnum):
     STATUS = 1
     CODE = 2
     BODY = 3
-    FRAGMENT = 4
+    DETAIL = 4
     HEADER = 5
     TITLE = 6
-    WORDING = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,123 +38,11 @@ class Difference:
     """One difference between berth's answer and the original's."""
 
     kind: Kind
-    #: What of the answer: a header's name, `body`, a fragment.
+    #: What of the answer: a header's name, `body`, `detail`.
     part: str
     ours: str
     theirs: str
 
-
-#: Literal text that clients match (section 17 of the REST specification).
-FRAGMENTS = (
-    "Conflicting resource provider name:",
-    "consumer generation conflict",
-    "No resource provider with uuid",
-    "No inventory of class",
-    "found for delete",
-    "re-parenting a provider is not currently allowed",
-    "in use.",
-    "No allocations for consumer '",
-    "Please update the generation and try again.",
-    "is not a 'uuid'",
-    "Unknown resource class",
-    "JSON does not validate",
-    "No such resource class",
-    "Cannot delete standard resource class",
-    "No such trait",
-    "Unacceptable version header:",
-    "invalid version string:",
-    "content-type header required",
-    "content-length header must be an integer",
-    "The media type None is not supported, use application/json",
-    "Only application/json is provided",
-    "is not allowed for this resource.",
-    "The resource could not be found",
-    "Malformed JSON:",
-    "Additional properties are not allowed",
-    "is a required property",
-    "Failed validating 'required'",
-    "Failed validating 'minLength'",
-    "Failed validating 'maxLength'",
-    "Failed validating 'minItems'",
-    "Failed validating 'minimum'",
-    "Failed validating 'maximum'",
-    "Failed validating 'pattern'",
-    "Failed validating 'format'",
-    "in schema['properties']['",
-    "0 is less than the minimum of 1",
-    "is not of type 'integer'",
-    "is not of type 'array'",
-    "does not match any of the regexes",
-    "do not match any of the regexes",
-    "does not match '^[A-Z0-9_]+$'",
-    "does not match '^[1-9][0-9]*$'",
-    "has non-unique elements",
-    "should be non-empty",
-    "was unexpected",
-    "were unexpected",
-    "Invalid query string parameters",
-    "Expected 'member_of' parameter to contain valid UUID(s).",
-    "Multiple member_of parameters are not supported",
-    "Forbidden member_of parameters are not supported",
-    "Expected 'required' parameter value of the form: HW_CPU_X86_VMX,!CUSTOM_MAGIC.",
-    "Expected 'required' parameter value of the form: HW_CPU_X86_VMX,CUSTOM_MAGIC.",
-    "only supported since microversion 1.39",
-    "Badly formed resources parameter",
-    "Got:",
-    "expected positive integer amount",
-    "requires amount >= 1",
-    "Invalid resource class in resources parameter",
-    "Conflicting resource provider uuid:",
-    'Unable to create resource provider "',
-    "parent provider UUID cannot be same as UUID",
-    "parent provider UUID does not exist",
-    "un-parenting a provider is not currently allowed",
-    "creating loop in the provider tree is not allowed.",
-    "Unable to delete resource provider ",
-    "It has child resource providers.",
-    "Resource provider has allocations.",
-    "resource provider generation conflict",
-    "Unable to create inventory for resource provider",
-    "Unable to update inventory for resource provider",
-    "greater than or equal to total",
-    "greater than total",
-    "No inventory record with resource class",
-    "Update conflict",
-    "Unknown resource class in inventory",
-    "Badly formatted name parameter",
-    "The trait is invalid",
-    "is in use by a resource provider.",
-    "Cannot delete standard trait",
-    "Conflicting resource class already exists",
-    "Resource class already exists",
-    "Cannot update standard resource class ",
-    "Error in delete resource class",
-    "Class is in use in inventory",
-    "Malformed consumer_uuid",
-    "Allocation for resource provider '",
-    "that does not exist",
-    "Unable to allocate inventory",
-    "The requested amount would exceed the capacity",
-    "Inventory for '",
-    "expected null but got ",
-    "actual: ",
-    "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword",
-    "Expected 'in_tree' parameter to be a format of uuid",
-    "Got an empty trait in",
-    "does not support forbidden traits",
-    "Conflicting required and forbidden traits",
-    "Query parameter 'root_required' may be specified only once.",
-    "orphaned traits keys:",
-    "orphaned member_of keys:",
-    "All request groups must specify resources.",
-    "At least one request group",
-    "There must be at least one resources or resources[$S] parameter.",
-    "Resourceless suffixed group request should be specified in `same_subtree` query param",
-    "Real suffixes should be specified in `same_subtree`:",
-    "Empty string (unsuffixed group) can not be specified in `same_subtree`",
-    'The "group_policy" parameter is required when specifying more than one',
-    "is not one of ['none', 'isolate']",
-)
 
 #: Headers whose value counts.
 _HEADERS = (
@@ -172,6 +61,24 @@ _PRESENT = ("last-modified", "x-openstack-request-id", "content-length")
 _UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 #: How much of the equal part to keep where two bodies begin to differ.
 _CONTEXT_CHARACTERS = 120
+
+#: Dumps in an error about a breach of a schema: what stands around them counts.
+_SCHEMA_DUMPS = re.compile(r"( in schema.*?):\s.*(\sOn instance.*?):\s.*", re.DOTALL)
+#: The words of a driver and its SQL.
+_SQL_DUMP = re.compile(r"\(\w+\.\w+Error\) .*", re.DOTALL)
+#: Messages that list something in the order of a set.
+_UNORDERED = re.compile(
+    r"No such trait |\bgroup\(s\) - |not found in|Conflicting required|Inventory for '\S+, "
+    r"|do not match any of|were unexpected"
+)
+#: Messages that name one thing of a set.
+_NAMES_ONE = re.compile(
+    r"(?P<before>.*(?:No such trait\(s\): |contain valid UUID\(s\)\. Got: ))(?P<name>.*?)\.?  $",
+    re.DOTALL,
+)
+#: Details longer than this are shortened in their middle.
+_DETAIL_BEGIN = 2000
+_END_OF_PAGE = " </body>"
 
 _BASE_URL = re.compile(r"^http://[^/]+")
 
@@ -193,11 +100,17 @@ def find_differences(
     our_errors, their_errors = _error(ours), _error(theirs)
     if our_errors is not None and their_errors is not None:
         yield from _compare_errors(our_errors, their_errors)
+        our_words, their_words = (str(each.get("detail")) for each in (our_errors, their_errors))
     else:
+        # In another form than the original's they are no match, which the headers tell.
+        alike = ours.headers.get("content-type") == theirs.headers.get("content-type")
+        our_words, their_words = (_words(each) if alike else "" for each in (ours, theirs))
         our_body = _canonical_body(step, ours, known_uuids)
         their_body = _canonical_body(step, theirs, known_uuids)
         if our_body != their_body:
             yield Difference(Kind.BODY, "body", *_around_the_difference(our_body, their_body))
+    if not _begins_alike(step, our_words, their_words, known_uuids):
+        yield Difference(Kind.DETAIL, "detail", our_words, their_words)
     yield from _compare_headers(ours, theirs, known_uuids)
 
 
@@ -259,14 +172,41 @@ def _compare_errors(ours: dict[str, Json], theirs: dict[str, Json]) -> Iterator[
     for key in ("status", "max_version", "min_version"):
         if ours.get(key) != theirs.get(key):
             yield Difference(Kind.BODY, key, str(ours.get(key)), str(theirs.get(key)))
-    our_detail, their_detail = str(ours.get("detail")), str(theirs.get("detail"))
-    for fragment in FRAGMENTS:
-        if fragment in their_detail and fragment not in our_detail:
-            yield Difference(Kind.FRAGMENT, fragment, _message(ours), _message(theirs))
     if ours.get("title") != theirs.get("title"):
         yield Difference(Kind.TITLE, "title", str(ours.get("title")), str(theirs.get("title")))
-    if _message(ours) != _message(theirs):
-        yield Difference(Kind.WORDING, "detail", _message(ours), _message(theirs))
+
+
+def _words(answer: Answer) -> str:
+    """What an answer without a list of errors says to people; nothing where it says nothing."""
+    if answer.status < 400:
+        return ""
+    text = answer.body.decode(errors="backslashreplace")
+    if answer.headers.get("content-type", "").startswith("text/html"):
+        return " ".join(unescape(text.partition(_END_OF_PAGE)[0]).split())
+    try:
+        return str(json.loads(text)["message"])
+    except (ValueError, TypeError, KeyError):
+        return text
+
+
+def _begins_alike(step: Step, ours: str, theirs: str, known_uuids: Set[str]) -> bool:
+    """Whether berth's words begin with the original's, whose order may be that of a set."""
+    ours, theirs = (_comparable(text, known_uuids) for text in (ours, theirs))
+    if ours.startswith(theirs):
+        return True
+    if len(theirs) > 2 * _DETAIL_BEGIN:
+        return ours.startswith(theirs[:_DETAIL_BEGIN])
+    if one := _NAMES_ONE.match(theirs):
+        asked = ours + unquote_plus(step.path)
+        return ours.startswith(one["before"]) and one["name"].strip() in asked
+    ordered = (sorted(re.findall(r"[\w.-]+", text)) for text in (ours[: len(theirs)], theirs))
+    return bool(_UNORDERED.search(theirs)) and next(ordered) == next(ordered)
+
+
+def _comparable(text: str, known_uuids: Set[str]) -> str:
+    """Words of an error without what may differ."""
+    text = _SCHEMA_DUMPS.sub(r"\1\2", _SQL_DUMP.sub("", text))
+    return _without_generated(text, known_uuids)
 
 
 def _compare_headers(ours: Answer, theirs: Answer, known_uuids: Set[str]) -> Iterator[Difference]:
@@ -317,8 +257,23 @@ def _canonical_body(step: Step, answer: Answer, known_uuids: Set[str]) -> str:
         # Which candidates a limit leaves is unspecified; how many is not.
         return f"{len(content['allocation_requests'])} candidates"
     if isinstance(content, dict) and "message" in content:
-        content["message"] = "(words)"
+        content["message"] = "(compared by itself)"
+    if isinstance(content, dict) and "provider_summaries" in content:
+        for summary in content["provider_summaries"].values():
+            if "traits" in summary:
+                summary["traits"] = _in_order(summary["traits"])
     return _canonical(content, known_uuids)
+
+
+def _in_order(traits: list[str]) -> dict[str, Json]:
+    """Traits with their order, which is that of their ids.
+
+    The original gives the standard ones their ids in an order that differs each time that it makes
+    a database: where they stand counts, and not which of them stands where.
+    """
+    custom = [name if name.startswith("CUSTOM_") else "(standard)" for name in traits]
+    standard = [name for name in traits if not name.startswith("CUSTOM_")]
+    return {"in order": " ".join(custom), "standard": standard}
 
 
 def _canonical(content: Json, known_uuids: Set[str]) -> str:

@@ -102,6 +102,4 @@ def _judge_further(
 def _summaries(answer: Answer) -> Set[str]:
     """Every provider summary of an answer, as text."""
     summaries = json.loads(answer.body)["provider_summaries"]
-    for summary in summaries.values():
-        summary.get("traits", []).sort()
     return {json.dumps([uuid, each], sort_keys=True) for uuid, each in summaries.items()}

@@ -22,7 +22,7 @@ from bench.coherence import pair_case
 from bench.engines import Engine
 from bench.fleet import Fleet, flat
 from bench.node_loss import lose_a_node
-from bench.results import BERTH, ORIGINAL, Result
+from bench.results import BEFORE, BERTH, ORIGINAL, Result
 from bench.run import Served, Settings, run_alone, run_case
 from bench.sample import Round, Sample, Samples
 from bench.server import RunningServer
@@ -58,11 +58,12 @@ class OnEngine:
 def prepared(engine: Engine, settings: Settings, adopted: Fleet, directory: Path) -> OnEngine:
     """Make a database for each service that is measured, and fill it."""
     urls = {}
-    for service in (BERTH, ORIGINAL) if settings.peer else (BERTH,):
+    wanted = {BERTH: True, ORIGINAL: settings.peer, BEFORE: settings.before is not None}
+    for service in (name for name, is_wanted in wanted.items() if is_wanted):
         urls[service] = engine.create(service)
         home = directory / f"tables-of-{service}"
         home.mkdir()
-        write_for(service, urls[service][0], flat(_HOSTS), home)
+        write_for(service, urls[service][0], flat(_HOSTS), home, before=settings.before)
     return OnEngine(engine, settings, directory, adopted, urls)
 
 
@@ -130,7 +131,7 @@ def _run(
     workers: int,
 ) -> Iterator[list[Result]]:
     """Let the services take turns in each case."""
-    with _serving(urls, on.directory / part, workers) as servers:
+    with _serving(on, urls, on.directory / part, workers) as servers:
         for case in cases:
             case = replace(case, scenario=on.engine.name)
             yield run_case(case, on.stage, servers, on.settings)
@@ -138,13 +139,14 @@ def _run(
 
 @contextmanager
 def _serving(
-    urls: Mapping[str, Sequence[str]], directory: Path, workers: int
+    on: OnEngine, urls: Mapping[str, Sequence[str]], directory: Path, workers: int
 ) -> Iterator[list[Served]]:
     with ExitStack() as stack:
         servers = []
         for service, of_it in urls.items():
             home = directory / service
-            servers.append(Served(partial(serve, service, of_it, home, workers=workers)))
+            run = partial(serve, service, of_it, home, workers=workers, before=on.settings.before)
+            servers.append(Served(run))
             stack.callback(servers[-1].stop)
         yield servers
 

@@ -20,6 +20,8 @@ from bench.peer import PEER_RELEASE
 from bench.sample import Sample
 
 BERTH, ORIGINAL = "berth", "original"
+#: The berth of another checkout, that is measured beside this one.
+BEFORE = "before"
 
 _SCALES: Final = {"s": ("ms", 1000.0)}
 
@@ -99,11 +101,12 @@ def quantile(values: Sequence[float], wanted: float) -> float | None:
 
 
 def times_faster(results: Sequence[Result], key: tuple[str, str, int, str, str]) -> float | None:
-    """How many times longer the original takes than berth, by medians.
+    """How many times longer the original takes than berth, by medians; or an earlier berth.
 
-    Where the original was given up, the least that it can be. None where berth ran alone.
+    Where the other was given up, the least that it can be. None where berth ran alone.
     """
-    ours, theirs = (find(results, key, server) for server in (BERTH, ORIGINAL))
+    ours = find(results, key, BERTH)
+    theirs = find(results, key, ORIGINAL) or find(results, key, BEFORE)
     if ours is None or theirs is None or not ours.median:
         return None
     if theirs.gave_up_after_s is not None:
@@ -155,7 +158,7 @@ def _machine() -> dict[str, str | int | float]:
 def _versions() -> dict[str, str]:
     libraries = ("numpy", "SQLAlchemy", "falcon", "granian")
     return {
-        "berth": version("berth"),
+        "berth": version("berthd"),
         "original": PEER_RELEASE,
         "Python": platform.python_version(),
         "SQLite": sqlite3.sqlite_version,

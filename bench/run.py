@@ -22,9 +22,10 @@ from bench.driver import TimedOut
 from bench.fleet import Fleet
 from bench.loading import digest, load
 from bench.peer import PEER_RELEASE, peer_database, serve_peer
-from bench.results import BERTH, ORIGINAL, Result, summarise
+from bench.results import BEFORE, BERTH, ORIGINAL, Result, summarise
 from bench.sample import Round, Sample, Samples, clock
 from bench.server import RunningServer, berth_url, serve_berth
+from bench.services import serve, write_for
 
 _START_SECONDS_MAX: Final = 600.0
 _LOADED_AT_ONCE: Final = 2
@@ -37,6 +38,8 @@ class Settings:
     """How everything is measured."""
 
     peer: bool
+    #: A checkout of another berth, with a `.venv` of its own, that takes part in everything.
+    before: Path | None
     seconds: float
     rounds_count: int
     workers: int
@@ -161,6 +164,14 @@ def _serving(directory: Path, stage: Stage, settings: Settings, say: Say) -> Ite
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-peer-")))
             shutil.copy(_loaded_peer(stage.fleet, settings, say), peer_database(home))
             servers.append(started(lambda: serve_peer(home, processes=workers)))
+        if settings.before is not None:
+            earlier = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-before-")))
+            url = berth_url(earlier)
+            write_for(BEFORE, url, stage.fleet, earlier, before=settings.before)
+            serve_it = partial(
+                serve, BEFORE, [url], earlier, workers=workers, before=settings.before
+            )
+            servers.append(started(serve_it))
         yield servers
 
 
@@ -184,12 +195,15 @@ def _loaded_peer(fleet: Fleet, settings: Settings, say: Say) -> Path:
 def run_case(
     case: Case, stage: Stage, servers: Sequence[Served], settings: Settings
 ) -> list[Result]:
-    """Let the servers take turns: berth, the original, berth, the original."""
+    """Let the servers take turns: berth, the original, the original, berth.
+
+    So what the machine does meanwhile, such as slowing down, favours none of them.
+    """
     measured = {one.server.name: Measured() for one in servers if _is_asked(case, one)}
     going_on = [one for one in servers if one.server.name in measured]
     for number in range(settings.rounds_count):
         wanted = Round(settings.seconds, number, settings.request_seconds_max)
-        for served in list(going_on):
+        for served in list(going_on if number % 2 == 0 else reversed(going_on)):
             of_server = measured[served.server.name]
             if not of_server.take(partial(case.measure, served.server, wanted)):
                 going_on.remove(served)

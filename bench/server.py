@@ -130,6 +130,7 @@ def serve_berth(
     extra_configuration: str = "",
     start_seconds_max: float = _START_SECONDS_MAX,
     database_url: str | None = None,
+    checkout: Path | None = None,
 ) -> Iterator[RunningServer]:
     """Serve berth from a database, whose tables are made if they are not there.
 
@@ -141,6 +142,8 @@ def serve_berth(
         extra_configuration: more text for placement.conf, sections included.
         start_seconds_max: how long it may take until it answers.
         database_url: the database; none: an SQLite file in the directory.
+        checkout: serve the berth of this checkout, with its `.venv`, under the name `before`;
+            none: this one.
     """
     port = free_port()
     url = database_url or berth_url(directory)
@@ -150,13 +153,14 @@ def serve_berth(
         f"[placement_database]\nconnection = {url}\n"
         f"{extra_configuration}\n"
     )
+    python = sys.executable if checkout is None else str(checkout / ".venv" / "bin" / "python")
     command = [
-        *(sys.executable, "-m", "berth.cli", "serve", "--config-file", str(configuration)),
+        *(python, "-m", "berth.cli", "serve", "--config-file", str(configuration)),
         *("--bind", f"127.0.0.1:{port}", "--workers", str(workers)),
     ]
-    root = str(Path(__file__).resolve().parent.parent)
+    root = str(checkout or Path(__file__).resolve().parent.parent)
     with run_server(
-        "berth",
+        "berth" if checkout is None else "before",
         command,
         port=port,
         environment={**os.environ, "PYTHONPATH": root},

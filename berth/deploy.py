@@ -14,7 +14,7 @@ import urllib.parse
 from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 from wsgiref.types import WSGIApplication
 
 from oslo_config import cfg
@@ -26,7 +26,7 @@ from berth.api.auth.keystone import ask_keystone
 from berth.api.auth.token_file import parse_tokens
 from berth.api.auth.watched_file import read_credentials
 from berth.api.log_setup import set_up_logging as set_up_logging
-from berth.api.policy import check_readable, create_enforcer
+from berth.api.policy import check_policy as check_policy
 from berth.config import (
     ConfigurationError,
     DatabaseSettings,
@@ -35,13 +35,15 @@ from berth.config import (
     read_settings,
 )
 from berth.index import Index
-from berth.model.errors import BerthError, DatabaseUnavailable, SchemaError
+from berth.model.errors import BerthError, DatabaseUnavailable, SchemaError, Unavailable
 from berth.store import schema
 from berth.store.database import Database
 from berth.store.dialect import PoolOptions
 from berth.store.opening import DatabaseOptions, open_database
 
 LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 #: Requests do not wait longer for one answer of a server; an upgrade of a large database does.
 _ANSWER_S_MAX: Final = 20
@@ -105,7 +107,7 @@ def load_application(
     index = Index(db)
     application = create_app(settings, db, index, authentication=authentication)
     # Loaded before anybody asks: the first caller should not wait for it.
-    index.snapshot()
+    _patiently(db, settings.database, index.snapshot)
     return application
 
 
@@ -122,24 +124,8 @@ def check_supported(settings: Settings, *, authentication: Authentication | None
     ):
         raise NotInThisRelease(
             "[api]auth_strategy = keystone needs the package keystonemiddleware, which is not "
-            "installed: install it, or set auth_strategy to http_basic or token"
+            "installed: pip install 'berthd[keystone]', or set auth_strategy to http_basic or token"
         )
-
-
-def check_policy(conf: cfg.ConfigOpts) -> None:
-    """Read the policy files, so that a broken one is told of before anything is served.
-
-    Raises:
-        ConfigurationError: one of them cannot be read.
-    """
-    try:
-        check_readable(conf)
-        create_enforcer(conf).load_rules()
-    except Exception as error:
-        raise ConfigurationError(
-            f"the policy files ({conf.oslo_policy.policy_file}, and those of policy_dirs) "
-            f"cannot be read: {' '.join(str(error).split())}"
-        ) from error
 
 
 def check_keystone(settings: Settings) -> None:
@@ -234,34 +220,44 @@ def open_prepared(settings: Settings, *, recount: bool = True) -> Database:
     An empty SQLite database is prepared on the spot; any database is when sync_on_startup says so.
 
     Args:
-        recount: compare the sums of usage with all allocations, in case something else wrote some.
-            One process has to, before any serves: half a second for a million allocations.
+        recount: compare the sums of usage with all allocations, in case something else wrote some,
+            and make an SQLite file where there is none. One process has to, before any serves: half
+            a second for a million allocations.
 
     Raises:
         SchemaNotReady: `berth db upgrade` has to run first.
         DatabaseUnavailable: it cannot be reached, or not be written.
     """
+    path = _sqlite_path(settings.database)
+    if not recount and path is not None and not path.exists():
+        # The others have one open that was removed: this one would serve an empty fleet.
+        raise DatabaseUnavailable(f"The database {path} is not there any more")
     db = open_store(settings, answer_s_max=_ANSWER_S_MAX)
+    _warn_of_replica(settings.database)
     try:
-        _wait_for(db, settings.database)
-        if settings.database.sync_on_startup or schema.is_empty(db):
-            schema.upgrade(db, owner=owner_of(settings))
-        else:
-            _refuse_other_schema(db, settings.database)
-            if recount and (wrong := schema.recount_usages(db)):
-                LOG.warning(
-                    "%d sums of usage were wrong and have been counted anew: something else than "
-                    "berth wrote to %s, which must not happen while berth serves",
-                    wrong,
-                    settings.database.masked_url,
-                )
-        schema.sync_standard_names(db)
-        if recount:
-            schema.ensure_writable(db)
+        _patiently(db, settings.database, lambda: _prepare(db, settings, recount=recount))
     except BaseException:
         db.dispose()
         raise
     return db
+
+
+def _prepare(db: Database, settings: Settings, *, recount: bool) -> None:
+    """All that is done with a database before it is served; it may be done again."""
+    if settings.database.sync_on_startup or schema.is_empty(db):
+        schema.upgrade(db, owner=owner_of(settings))
+    else:
+        _refuse_other_schema(db, settings.database)
+        if recount and (wrong := schema.recount_usages(db)):
+            LOG.warning(
+                "%d sums of usage were wrong and have been counted anew: something else than "
+                "berth wrote to %s, which must not happen while berth serves",
+                wrong,
+                settings.database.masked_url,
+            )
+    schema.sync_standard_names(db)
+    if recount:
+        schema.ensure_writable(db)
 
 
 def open_to_look(settings: Settings) -> Database:
@@ -272,9 +268,9 @@ def open_to_look(settings: Settings) -> Database:
         DatabaseUnavailable: it cannot be reached.
     """
     db = open_store(settings, answer_s_max=_ANSWER_S_MAX, to_look_only=True)
+    _warn_of_replica(settings.database)
     try:
-        _wait_for(db, settings.database)
-        _refuse_other_schema(db, settings.database)
+        _patiently(db, settings.database, lambda: _refuse_other_schema(db, settings.database))
     except BaseException:
         db.dispose()
         raise
@@ -289,25 +285,37 @@ def _refuse_other_schema(db: Database, database: DatabaseSettings) -> None:
         )
 
 
-def _wait_for(db: Database, database: DatabaseSettings) -> None:
-    """Connect as often as [placement_database]max_retries says, for servers that start with us.
-
-    Raises:
-        DatabaseUnavailable: it cannot be reached, or refuses us.
-    """
+def _warn_of_replica(database: DatabaseSettings) -> None:
     if database.slave_connection is not None:
         LOG.warning(
             "[placement_database]slave_connection is not used: every answer of berth holds all "
             "that was acknowledged before, which a replica that lags behind cannot promise"
         )
+
+
+def _patiently(db: Database, database: DatabaseSettings, step: Callable[[], T]) -> T:
+    """Do something with a database that may be starting, or falls meanwhile and comes back.
+
+    The whole step is tried again, as often as [placement_database]max_retries says.
+
+    Raises:
+        DatabaseUnavailable, IndexUnavailable: the database cannot be reached, or refuses us.
+    """
     attempts = 0
-    while not db.reach():
+    while True:
+        failure: Unavailable = DatabaseUnavailable(
+            f"The database cannot be used at the moment: {database.masked_url} cannot be reached"
+        )
+        try:
+            if db.reach():
+                return step()
+        except Unavailable as error:
+            if not db.may_come_back(error):
+                raise
+            failure = error
         attempts += 1
         if 0 <= database.max_retries < attempts:
-            raise DatabaseUnavailable(
-                f"The database cannot be used at the moment: {database.masked_url} cannot be "
-                f"reached"
-            )
+            raise failure
         LOG.warning(
             "%s cannot be reached; trying again in %d s",
             database.masked_url,

@@ -37,11 +37,17 @@ def fresh(engine: str, databases: Databases, prepared: Path) -> Fresh:
     return emptied
 
 
-def opened_at(url: str) -> Database:
-    """The database of a URL; if it is a file, commits need not survive the machine."""
-    from berth.store.opening import DatabaseOptions, open_database
+def opened_at(url: str, *, in_list_max: int | None = None) -> Database:
+    """The database of a URL; if it is a file, commits need not survive the machine.
 
-    return open_database(url, options=DatabaseOptions(synchronous=False))
+    Args:
+        in_list_max: after how many values a list is cut; None: as in service.
+    """
+    from berth.store.opening import DatabaseOptions, open_database
+    from berth.store.transaction import IN_LIST_MAX
+
+    options = DatabaseOptions(synchronous=False)
+    return open_database(url, options=options, in_list_max=in_list_max or IN_LIST_MAX)
 
 
 def prepare(url: str) -> None:

@@ -71,6 +71,19 @@ BELONGS_TO: dict[str, set[str]] = {
     "keystonemiddleware": {"api", "config"},
 }
 
+#: What a module may keep for the whole process: what follows from the arguments alone, or from the
+#: life of a connection. Whatever depends on a database belongs to an object that depends on it too.
+KEPT_BY_MODULES = {
+    "api/allocation_candidates.py: _decode_kept": "a query and a microversion decide it",
+    "api/caching.py: _date_of_second": "the second decides it",
+    "api/media_types.py: admits_json": "the header decides it",
+    "api/media_types.py: error_media_type": "the header decides it",
+    "api/microversion.py: negotiate": "the header decides it",
+    "api/openapi/handler.py: _rendered": "the release and the arguments decide it",
+    "store/libpq.py: _OF": "by connection of the driver, with which an entry ends",
+    "store/transaction.py: _insert_missing": "the engine and the table's definition decide it",
+}
+
 #: The parts whose results can be repeated: the time and chance come in as arguments.
 REPEATABLE = {"model", "index", "candidates"}
 
@@ -220,6 +233,63 @@ def test_http_statuses_stay_in_the_api() -> None:
         if name.split(".")[0] == "http"
     ]
     assert not strays, "\n".join(strays)
+
+
+def test_modules_keep_nothing_that_depends_on_a_database() -> None:
+    """What is remembered between requests belongs to one object and dies with it; a process may
+    have several databases, and ids mean something else in each."""
+    parts = ("model", "store", "index", "candidates", "api")
+    found = {
+        f"{path.relative_to(PACKAGE)}: {name}"
+        for part in parts
+        for path in sorted((PACKAGE / part).rglob("*.py"))
+        for name in kept_by(ast.parse(path.read_text()))
+    }
+    assert found == KEPT_BY_MODULES.keys()
+
+
+def kept_by(module: ast.Module) -> Iterator[str]:
+    """The names of a module under which something is kept: caches, and what begins empty."""
+    for node in module.body:
+        if isinstance(node, ast.FunctionDef) and any(map(is_cache, node.decorator_list)):
+            yield node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            if is_cache(node.value) or is_empty(node.value):
+                yield ast.unparse(target)
+        elif isinstance(node, ast.ClassDef) and not node.bases and not node.decorator_list:
+            for inner in node.body:
+                if isinstance(inner, ast.Assign) and is_empty(inner.value):
+                    yield f"{node.name}.{ast.unparse(inner.targets[0])}"
+
+
+def is_cache(node: ast.expr) -> bool:
+    """Whether an expression remembers results of a function."""
+    return bool(re.search(r"\b(lru_cache|functools\.cache|cache)\b", ast.unparse(node)))
+
+
+def is_empty(node: ast.expr) -> bool:
+    """Whether an expression makes something to be filled later."""
+    containers = r"(\{\}|\[\]|(dict|list|set|(Weak\w+|Ordered|default)\w*)\(\w*\))"
+    return bool(re.fullmatch(containers, ast.unparse(node), re.IGNORECASE))
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("_KEPT: dict[int, int] = {}", ["_KEPT"]),
+        ("_KEPT = WeakKeyDictionary()", ["_KEPT"]),
+        ("_KEPT = defaultdict(list)", ["_KEPT"]),
+        ("@lru_cache(maxsize=4)\ndef known(a): ...", ["known"]),
+        ("known = lru_cache(maxsize=4)(find)", ["known"]),
+        ("class Kept:\n    texts = {}", ["Kept.texts"]),
+        ("_FORMS = {1: 2}", []),
+        ("def find():\n    found = {}", []),
+    ],
+)
+def test_what_a_module_keeps_is_recognised(source: str, found: list[str]) -> None:
+    """A check that cannot fail is none."""
+    assert list(kept_by(ast.parse(source))) == found
 
 
 def test_results_can_be_repeated() -> None:

@@ -42,6 +42,7 @@ DOCUMENTED = {
     ("berth", "pin_workers"): True,
     ("berth", "reads_running_max"): 16,
     ("berth", "writes_running_max"): 64,
+    ("berth", "searches_running_max"): 2,
     ("berth", "requests_waiting_max"): 256,
     ("berth", "wait_seconds_max"): 5.0,
     ("berth", "body_mib_max"): 8,

@@ -91,6 +91,20 @@ def test_an_empty_database_is_not_prepared_to_look(make_conf: MakeConf, tmp_path
     assert (tmp_path / "a.db").stat().st_size == 0
 
 
+def test_a_database_that_is_removed_meanwhile_takes_no_more_writes(
+    make_conf: MakeConf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script is told too, rather than write into a file that nobody will find again."""
+    monkeypatch.setattr("berth.store.sqlite_file.LOOK_EACH_S", 0.0)
+    with PlacementDirect(make_conf("a")) as client:
+        create_provider(client, "before")
+        (tmp_path / "a.db").unlink()
+        answer = client.post("/resource_providers", json={"name": "after"}, raise_exc=False)
+        assert answer.status_code == 503
+        assert "removed or replaced" in answer.text
+        assert not (tmp_path / "a.db").exists()
+
+
 def test_the_default_microversion_is_the_oldest(make_conf: MakeConf) -> None:
     """1.0 unless asked otherwise, for the whole client or for one call."""
     conf = make_conf("a")

@@ -7,9 +7,13 @@ that a world may show more used than its capacity.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from berth.model.consumer import ConsumerWrite
-from berth.model.ids import AggregateUUID, ConsumerUUID, Generation, ProviderUUID
+from berth.model.errors import BerthError
+from berth.model.ids import AggregateUUID, ConsumerUUID, ProviderUUID
 from berth.model.inventory import Inventory
+from berth.model.sentinels import UNSET
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import replace_allocations
 from berth.store.database import Database
@@ -19,6 +23,7 @@ from berth.store.resource_classes import ensure_resource_class
 from berth.store.traits import create_trait, replace_provider_traits
 from tests.worlds import (
     MAX_INT,
+    Stock,
     World,
     WorldProvider,
     aggregate_uuid,
@@ -49,25 +54,63 @@ def add_provider(provider: WorldProvider, db: Database) -> None:
     parent = None if provider.parent is None else ProviderUUID(provider_uuid(provider.parent))
     create_provider(db, uuid=uuid, name=provider.name, parent_uuid=parent)
 
-    def seen() -> Generation:
-        return get_provider(db, uuid).generation
-
     if provider.used:
-        roomy = {name: Inventory(total=MAX_INT) for name in provider.stocks}
-        replace_inventories(db, uuid, seen(), roomy)
-        claim = ConsumerWrite(
-            uuid=ConsumerUUID(consumer_uuid(provider.name)),
-            allocations={uuid: provider.used},
-            project_id="worlds",
-            user_id="tests",
-            generation=None,
-            consumer_type="INSTANCE",
-        )
-        replace_allocations(db, [claim], attempts=1)
-    stocks = provider.stocks.items()
-    replace_inventories(
-        db, uuid, seen(), {name: Inventory(**inventory_fields(s)) for name, s in stocks}
-    )
+        make_room(provider, db)
+        hold(provider, db)
+    restock(provider, db)
     aggregates = [AggregateUUID(aggregate_uuid(name)) for name in sorted(provider.aggregates)]
-    replace_aggregates(db, uuid, aggregates, seen())
-    replace_provider_traits(db, uuid, sorted(provider.traits), seen())
+    replace_aggregates(db, uuid, aggregates, get_provider(db, uuid).generation)
+    replace_provider_traits(db, uuid, sorted(provider.traits), get_provider(db, uuid).generation)
+
+
+def change_provider(before: WorldProvider, after: WorldProvider, db: Database) -> None:
+    """Make the inventories of a provider, and what is used of them, what is drawn now; the classes
+    are as before.
+
+    What does not change is not written: a claim alone reaches an index in another way than an
+    inventory.
+    """
+    roomy = False
+    if after.used != before.used:
+        try:
+            hold(after, db)
+        except BerthError:
+            roomy = True
+            make_room(after, db)
+            hold(after, db)
+    if roomy or _without_use(after) != _without_use(before):
+        restock(after, db)
+
+
+def make_room(provider: WorldProvider, db: Database) -> None:
+    """Let a provider have as much of its classes as there can be."""
+    _put(provider, {name: Inventory(total=MAX_INT) for name in provider.stocks}, db)
+
+
+def restock(provider: WorldProvider, db: Database) -> None:
+    """Make a provider's inventories what is drawn, whatever is used of them."""
+    stocks = provider.stocks.items()
+    _put(provider, {name: Inventory(**inventory_fields(stock)) for name, stock in stocks}, db)
+
+
+def hold(provider: WorldProvider, db: Database) -> None:
+    """Let the consumer of a provider hold what is drawn as used."""
+    uuid = ProviderUUID(provider_uuid(provider.name))
+    claim = ConsumerWrite(
+        uuid=ConsumerUUID(consumer_uuid(provider.name)),
+        allocations={uuid: provider.used} if provider.used else {},
+        project_id="worlds",
+        user_id="tests",
+        generation=UNSET,
+        consumer_type="INSTANCE",
+    )
+    replace_allocations(db, [claim], attempts=1)
+
+
+def _put(provider: WorldProvider, inventories: dict[str, Inventory], db: Database) -> None:
+    uuid = ProviderUUID(provider_uuid(provider.name))
+    replace_inventories(db, uuid, get_provider(db, uuid).generation, inventories)
+
+
+def _without_use(provider: WorldProvider) -> dict[str, Stock]:
+    return {name: replace(stock, used=0) for name, stock in provider.stocks.items()}

@@ -31,19 +31,19 @@ list_new() {
 {
     echo "# Written by \`make constraints\`: the versions that this release is tested with."
     install -e .
-    printf '\n# berth\n'
+    printf '\n# berthd\n'
     list_new
     install -e '.[dev]'
-    printf '\n# berth[dev]\n'
+    printf '\n# berthd[dev]\n'
     list_new
     install -e '.[docs]'
-    printf '\n# berth[docs]\n'
+    printf '\n# berthd[docs]\n'
     list_new
     install keystone
     printf '\n# keystone, which the tests start\n'
     list_new
     install -e '.[libvirt]'
-    printf '\n# berth[libvirt]\n'
+    printf '\n# berthd[libvirt]\n'
     list_new
 } >"$scratch/constraints.txt"
 mv "$scratch/constraints.txt" constraints.txt

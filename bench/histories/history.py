@@ -34,7 +34,7 @@ _WRITERS: dict[Writer, int] = {
     writers.put_inventories: 6,
     writers.post_inventory: 3,
     writers.put_inventory: 4,
-    writers.delete_inventory: 2,
+    writers.delete_inventory: 4,
     writers.show_part: 8,
     writers.put_aggregates: 3,
     writers.put_traits: 3,

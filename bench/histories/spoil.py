@@ -12,17 +12,30 @@ from dataclasses import replace
 from typing import Any
 
 from bench.histories.dice import Dice
-from bench.script.step import Json, Step
+from bench.script.step import CALLER, Json, Step
 
 Spoiler = Callable[[Dice, Step], Step]
 
 _UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+#: Traits and resource classes, made or standard.
+_NAME = re.compile(r"\b(?:CUSTOM_\w+|VCPU|MEMORY_MB|DISK_GB|HW_CPU_X86_AVX2|STORAGE_DISK_SSD)\b")
+_UNKNOWN_NAMES = (
+    "CUSTOM_NOBODY",
+    "VCPUS",
+    "HW_CPU_X86_AVX3",
+    "lower",
+    "A-B",
+    "CUSTOM_" + "X" * 256,
+)
 _ODD_VALUES: tuple[Json, ...] = (
     *(None, True, -1, 0, 1, 1.0, 2.5, 3000000000, 2**70, "", "x", "1", "VCPU", "x" * 256),
     *([], {}, ["x"], {"x": 1}),
 )
 _ODD_KEYS = ("extra", "name", "uuid", "generation", "vcpu", "CUSTOM_NOBODY", "mappings", "")
-_BODIES = (b"", b"{", b"null", b"[]", b"{}", b'"x"', b"\xff", b"\xef\xbb\xbf{}", b"{} x", b"1")
+_BODIES = (
+    *(b"", b"{", b"null", b"[]", b"{}", b'"x"', b"\xff", b"\xef\xbb\xbf{}", b"{} x", b"1"),
+    *(b"[1,]", b'{"a" 1}', b'"abc', b"NaN", b'{"a": "\x01"}', b'["\xc3\xa9\xff"]', b"tru"),
+)
 _CONTENT_TYPES = ("text/plain", "application/json; charset=utf-8", "Application/JSON", "")
 _ACCEPTS = (
     *("text/html", "text/plain", "application/json;q=0", "application/*", "*/*;q=0.8", "garbage"),
@@ -109,6 +122,25 @@ def _broken_body(dice: Dice, step: Step) -> Step:
     return replace(step, body=body or None, headers=_with(step, "content-type", "application/json"))
 
 
+def _unknown_name(dice: Dice, step: Step) -> Step:
+    """A trait or a resource class that does not exist in the place of one, in path or body."""
+    text = step.path + (step.body or b"").decode(errors="replace")
+    used = _NAME.findall(text)
+    if not used:
+        return _odd_segment(dice, step)
+    old, new = dice.one_of(used), dice.one_of(_UNKNOWN_NAMES)
+    body = step.body and step.body.replace(old.encode(), new.encode())
+    return replace(step, path=step.path.replace(old, new), body=body)
+
+
+def _odd_caller(dice: Dice, step: Step) -> Step:
+    """Somebody who may do less, or nobody."""
+    if dice.chance(0.3):
+        left = {key: value for key, value in step.headers.items() if key not in CALLER}
+        return replace(step, headers=left)
+    return replace(step, headers=_with(step, "x-roles", dice.one_of(("reader", "member", ""))))
+
+
 def _odd_content_type(dice: Dice, step: Step) -> Step:
     """A content type that is not quite the one that is asked for, or none."""
     return replace(step, headers=_with(step, "content-type", dice.one_of(_CONTENT_TYPES)))
@@ -181,6 +213,8 @@ _SPOILERS: Mapping[Spoiler, int] = {
     _odd_method: 2,
     _odd_segment: 2,
     _unknown_uuid: 3,
+    _unknown_name: 3,
+    _odd_caller: 1,
     _odd_parameter: 4,
 }
 

@@ -13,6 +13,7 @@ from bench.script import (
     aggregates,
     allocations,
     candidates,
+    errors,
     inventories,
     providers,
     reshaper,
@@ -37,5 +38,6 @@ SECTIONS: dict[str, Callable[[], Iterator[Step]]] = {
     "reshaper": reshaper.steps,
     "candidates": candidates.steps,
     "candidates_random": candidates.random_steps,
+    "errors": errors.steps,
     "uuid_spelling": uuid_spelling.steps,
 }

@@ -3,7 +3,7 @@
 
 berth takes all spellings of a uuid for the same thing, the original compares many of them as sent;
 so these steps have objects of their own, and come last. What is to be seen here is that nothing
-fails.
+fails, and that aggregates are shown as they were made.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ def steps() -> Iterator[Step]:
         yield from get(f"{_COLLECTION}?in_tree={parent}")
         yield from get(f"/allocation_candidates?resources=VCPU:1&in_tree={parent}")
         yield request("DELETE", f"{_COLLECTION}/{uid('spelling-new')}")
+    yield from _aggregates_as_sent()
     for generation, aggregate in enumerate(_spellings(uid("spelling-aggregate"))):
         body = {"aggregates": [aggregate], "resource_provider_generation": generation + 1}
         yield request("PUT", f"{_COLLECTION}/{provider}/aggregates", LATEST, body)
@@ -48,6 +49,22 @@ def steps() -> Iterator[Step]:
             yield request("POST", "/allocations", "1.13", {consumer: body})
             yield from get(f"/allocations/{consumer}")
             yield request("DELETE", f"/allocations/{consumer}")
+
+
+def _aggregates_as_sent() -> Iterator[Step]:
+    """The spellings that berth keeps, each of an aggregate of its own: no difference is allowed."""
+    name = "aggregates-as-sent"
+    path = f"{_COLLECTION}/{uid(name)}/aggregates"
+    yield make_provider(name)
+    upper, bare, bare_upper = (uid(f"as-sent-{number}") for number in range(3))
+    spelled = [upper.upper(), bare.replace("-", ""), bare_upper.replace("-", "").upper()]
+    lists = [[one] for one in spelled] + [spelled, spelled[1:], []]
+    for generation, aggregates in enumerate(lists):
+        body: Json = {"aggregates": aggregates, "resource_provider_generation": generation}
+        yield request("PUT", path, LATEST, body)
+        yield from get(path)
+        for aggregate in spelled:
+            yield from get(f"{_COLLECTION}?member_of={aggregate}")
 
 
 def _spellings(uuid: str) -> list[str]:

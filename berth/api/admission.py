@@ -5,10 +5,14 @@ A service that takes on all that comes answers nobody in time. So requests run u
 in line up to another, for a bounded time, and who would be one too many is told to come back,
 before anything was done for it.
 
-Reads and writes have lines of their own. Reads are work for the processor, and more than a few at a
-time only make each other slower; writes mostly wait for the disk, share a commit with those that
-wait beside them, and may wait for another process's lock for seconds, which must not keep readers
-out. `GET /` and the metrics are always answered: whoever watches over the service asks for them.
+Reads, writes and searches for candidates have lines of their own. Reads are work for the processor,
+and more than a few at a time only make each other slower; writes mostly wait for the disk, share a
+commit with those that wait beside them, and may wait for another process's lock for seconds, which
+must not keep readers out. A search may take the processor for seconds, and reads of one thing must
+not wait behind it. Few search at a time (`searching`); other searches may meanwhile find out who
+calls and bring the index up to date, which they share.
+
+`GET /` and the metrics are always answered: whoever watches over the service asks for them.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from typing import Final, Protocol
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from berth.api.in_front import overloaded, refuse
-from berth.api.paths import METRICS, is_public
+from berth.api.paths import CANDIDATES, METRICS, is_public
 from berth.config import AdmissionSettings
 
 _READS = ("GET", "HEAD", "OPTIONS")
@@ -135,7 +139,20 @@ class Line:
             return True
 
     def _tell(self) -> None:
-        self._observer.changed(self._running, len(self._turns))
+        # PERF bench, flat: each search passes a line that nobody observes.
+        if self._observer is not NOBODY:
+            self._observer.changed(self._running, len(self._turns))
+
+
+def searching(settings: AdmissionSettings) -> Line:
+    """The line of the searches that have all they need but the processor."""
+    return Line(
+        running_max=settings.searches_running_max,
+        # No more than these are let through to it.
+        waiting_max=settings.reads_running_max,
+        wait_seconds_max=settings.wait_seconds_max,
+        pause=time.sleep,
+    )
 
 
 def admit(
@@ -144,14 +161,15 @@ def admit(
     pause: Callable[[float], None] = time.sleep,
     of_reads: Observer = NOBODY,
     of_writes: Observer = NOBODY,
+    of_searches: Observer = NOBODY,
 ) -> Callable[[WSGIApplication], WSGIApplication]:
     """A layer that lets requests through as the settings allow, and answers 503 to the rest.
 
     Args:
         pause: spends the seconds before a refusal.
-        of_reads, of_writes: are told how the two lines do.
+        of_reads, of_writes, of_searches: are told how the three lines do.
     """
-    reads, writes = (
+    reads, writes, searches = (
         Line(
             running_max=running_max,
             waiting_max=settings.requests_waiting_max,
@@ -162,6 +180,7 @@ def admit(
         for running_max, observer in (
             (settings.reads_running_max, of_reads),
             (settings.writes_running_max, of_writes),
+            (settings.reads_running_max, of_searches),
         )
     )
 
@@ -169,10 +188,14 @@ def admit(
         def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
             if is_public(environ) or environ["PATH_INFO"] == METRICS:
                 return application(environ, start_response)
-            is_read = environ["REQUEST_METHOD"] in _READS
-            line = reads if is_read else writes
+            if environ["REQUEST_METHOD"] not in _READS:
+                line, observer = writes, of_writes
+            elif environ["PATH_INFO"] == CANDIDATES:
+                line, observer = searches, of_searches
+            else:
+                line, observer = reads, of_reads
             if not line.enter():
-                (of_reads if is_read else of_writes).refused()
+                observer.refused()
                 return refuse(overloaded(), environ, start_response)
             try:
                 return application(environ, start_response)

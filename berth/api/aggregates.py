@@ -6,7 +6,7 @@ Source: spec/rest-api.md 6.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from berth.api import body, caching
@@ -14,7 +14,7 @@ from berth.api.paths import provider_uuid
 from berth.api.rendering import answer
 from berth.api.request import Request, Response, Services
 from berth.api.schemas import aggregates as schemas
-from berth.model.ids import AggregateUUID, Generation, parse_uuid_lax
+from berth.model.ids import Generation
 from berth.model.sentinels import UNSET
 from berth.store import aggregates as store
 
@@ -22,9 +22,9 @@ GENERATION_SINCE = 19
 
 
 def list_aggregates(services: Services, request: Request, response: Response, uuid: str) -> None:
-    """Answer the aggregates that a provider is in."""
+    """Answer the aggregates that a provider is in, each as it was spelled when it was made."""
     found = store.get_aggregates(services.database, provider_uuid(uuid))
-    _answer(request, response, found.uuids, found.generation)
+    _answer(request, response, found.spellings, found.generation)
 
 
 def replace_aggregates(services: Services, request: Request, response: Response, uuid: str) -> None:
@@ -39,14 +39,9 @@ def replace_aggregates(services: Services, request: Request, response: Response,
             sent = wanted
             seen = None
     generation = store.replace_aggregates(
-        services.database, provider, _canonical(sent), UNSET if seen is None else seen
+        services.database, provider, sent, UNSET if seen is None else seen
     )
     _answer(request, response, sent, generation)
-
-
-def _canonical(uuids: Iterable[str]) -> list[AggregateUUID]:
-    """Uuids that the schema has let in, each once."""
-    return list(dict.fromkeys(AggregateUUID(parse_uuid_lax(text) or text) for text in uuids))
 
 
 def _answer(

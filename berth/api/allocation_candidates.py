@@ -20,8 +20,10 @@ from berth.api.errors import (
     QUERY_MISSING_VALUE,
     Refused,
 )
+from berth.api.in_front import overloaded
 from berth.api.microversion import ByMicroversion
 from berth.api.query_string import Pairs, last_values, parse_pairs, values_of
+from berth.api.receiving import CLIENT_GONE
 from berth.api.rendering import answer_bytes
 from berth.api.request import Request, Response, Services
 from berth.api.schema import QUERY
@@ -50,6 +52,10 @@ FORMS = ByMicroversion(
     }
 )
 
+#: A scheduler asks for a handful of either; thousands were many seconds of work.
+GROUPS_MAX = 64
+SAME_SUBTREE_MAX = 400
+
 #: Callers ask the same again and again; a longer query than this is not worth keeping.
 _KEPT_QUERY_LENGTH_MAX = 2048
 
@@ -59,23 +65,31 @@ def list_candidates(services: Services, request: Request, response: Response) ->
     query_string, microversion = request.query_string, request.microversion
     decode_it = _decode_kept if len(query_string) <= _KEPT_QUERY_LENGTH_MAX else decode
     wanted = decode_it(query_string, microversion)
-    budget = Budget(
-        monotonic,
-        seconds=services.search.time_budget_s,
-        answer_bytes_max=services.search.answer_bytes_max,
-    )
+    snapshot = services.index.snapshot()
+    if not services.searching.enter():
+        services.instruments.searches_line.refused()
+        raise overloaded()
     try:
-        rendered = find_candidates(
-            services.index.snapshot(),
-            wanted,
-            settings=services.search,
-            form=FORMS.at(microversion),
-            rng=services.rng,
-            budget=budget,
+        budget = Budget(
+            monotonic,
+            seconds=services.search.time_budget_s,
+            answer_bytes_max=services.search.answer_bytes_max,
+            gone=request.env.get(CLIENT_GONE),
         )
+        try:
+            rendered = find_candidates(
+                snapshot,
+                wanted,
+                settings=services.search,
+                form=FORMS.at(microversion),
+                rng=services.rng,
+                budget=budget,
+            )
+        finally:
+            _count(services.instruments.searches, budget)
     finally:
-        _count(services.instruments.searches, budget)
-    if budget.ended:
+        services.searching.leave()
+    if budget.ended in ("time", "size"):
         _log_incomplete(wanted, budget, len(rendered))
     caching.stamp_now(request, response)
     answer_bytes(response, rendered)
@@ -136,6 +150,8 @@ def decode(query_string: str, microversion: int) -> CandidatesRequest:
     )
 
 
+#: `decode`, with the last requests kept: the text and the microversion decide it, and no database
+#: does. It gives the same object again, by which `berth.candidates.plan` knows its plan.
 _decode_kept = lru_cache(maxsize=1024)(decode)
 
 
@@ -178,19 +194,18 @@ def _decode_root_required(values: list[str], microversion: int) -> filters.Trait
     if len(values) > 1:
         raise Refused(
             400,
-            f"{QUERY}: Query parameter 'root_required' may be specified only once.",
+            "Query parameter 'root_required' may be specified only once.",
             code=QUERY_DUPLICATE_KEY,
         )
     for value in values:
         if value.startswith("in:"):
             raise filters.any_traits_refused(value)
     condition = filters.parse_traits(values, microversion)
-    conflicts = _conflicts(condition)
-    if conflicts:
+    if conflicts := frozenset().union(*_conflicts(condition)):
         raise Refused(
             400,
-            f"{QUERY}: Conflicting required and forbidden traits found in root_required: "
-            f"{', '.join(conflicts)}",
+            "Conflicting required and forbidden traits found in root_required: "
+            f"{', '.join(sorted(conflicts))}",
             code=QUERY_BAD_VALUE,
         )
     return condition
@@ -203,12 +218,23 @@ def _decode_same_subtree(values: list[str]) -> tuple[frozenset[str], ...]:
         if "" in suffixes:
             raise Refused(
                 400,
-                f"{QUERY}: Empty string (unsuffixed group) can not be specified in "
-                f"`same_subtree` query param",
+                # COMPAT: with the blank at the end.
+                "Empty string (unsuffixed group) can not be specified in `same_subtree` ",
                 code=QUERY_BAD_VALUE,
             )
         subtrees.append(suffixes)
-    return tuple(dict.fromkeys(subtrees))
+    distinct = tuple(dict.fromkeys(subtrees))
+    if len(distinct) > SAME_SUBTREE_MAX:
+        raise _too_many("different `same_subtree` values", SAME_SUBTREE_MAX, len(distinct))
+    return distinct
+
+
+def _too_many(what: str, most: int, got: int) -> Refused:
+    return Refused(
+        400,
+        f"{QUERY}: A request may have at most {most} {what}. Got: {got}",
+        code=QUERY_BAD_VALUE,
+    )
 
 
 def _decode_groups(pairs: Pairs, microversion: int) -> list[_Draft]:
@@ -223,11 +249,15 @@ def _decode_groups(pairs: Pairs, microversion: int) -> list[_Draft]:
             suffix = key.removeprefix(parameter)
             draft = drafts.setdefault(suffix, _Draft(suffix))
             draft.keys.append(key)
-            _decode_into(draft, parameter, given, microversion)
+            _decode_into(draft, key, parameter, given, microversion)
+    if len(drafts) > GROUPS_MAX:
+        raise _too_many("request groups", GROUPS_MAX, len(drafts))
     return list(drafts.values())
 
 
-def _decode_into(draft: _Draft, parameter: str, values: list[str], microversion: int) -> None:
+def _decode_into(
+    draft: _Draft, key: str, parameter: str, values: list[str], microversion: int
+) -> None:
     if parameter == "resources":
         for value in values:
             draft.resources = filters.parse_resources(value)
@@ -235,7 +265,7 @@ def _decode_into(draft: _Draft, parameter: str, values: list[str], microversion:
         counting = values if microversion >= filters.ANY_TRAITS_SINCE else values[-1:]
         draft.traits = filters.parse_traits(counting, microversion)
     elif parameter == "member_of":
-        draft.memberships = filters.parse_member_of(values, microversion)
+        draft.memberships = filters.parse_member_of(values, microversion, key=key)
     else:
         for value in values:
             draft.in_tree = _parse_in_tree(value)
@@ -257,20 +287,23 @@ def _check_all_have_resources(drafts: list[_Draft]) -> None:
     if traits:
         raise Refused(
             400,
-            "All traits parameters must be associated with resources. Got the following "
+            # COMPAT: with two blanks.
+            "All traits parameters must be associated with resources.  Found the following "
             f"orphaned traits keys: {traits}",
         )
     memberships = _keys_of(orphans, "member_of")
     if memberships:
         raise Refused(
             400,
-            "All member_of parameters must be associated with resources. Got the following "
+            "All member_of parameters must be associated with resources. Found the following "
             f"orphaned member_of keys: {memberships}",
         )
     if orphans:
         raise Refused(400, "All request groups must specify resources.")
     if not drafts:
-        raise Refused(400, "At least one request group (`resources` or `resources{N}`) is needed.")
+        raise Refused(
+            400, "At least one request group (`resources` or `resources{$S}`) is required."
+        )
 
 
 def _keys_of(drafts: Iterable[_Draft], parameter: str) -> str:
@@ -296,21 +329,22 @@ def _check_resourceless_are_named(
             f"param: bad group(s) - {[draft.suffix for draft in unnamed]}.",
             code=QUERY_BAD_VALUE,
         )
-    unreal = sorted(named - {draft.suffix for draft in drafts})
+    suffixes = sorted({draft.suffix for draft in drafts})
+    unreal = sorted(named.difference(suffixes))
     if unreal:
         raise Refused(
             400,
-            f"Real suffixes should be specified in `same_subtree`: {', '.join(unreal)} is of no "
-            f"group in this request.",
+            f"Real suffixes should be specified in `same_subtree`: {unreal} not found in "
+            f"{suffixes}.",
             code=QUERY_BAD_VALUE,
         )
 
 
 def _check_no_conflicts(drafts: list[_Draft]) -> None:
     found = [
-        f"required{draft.suffix}: ({', '.join(conflicts)})"
+        f"required{draft.suffix}: ({', '.join(sorted(conflicts))})"
         for draft in drafts
-        if (conflicts := _conflicts(draft.traits))
+        for conflicts in _conflicts(draft.traits)
     ]
     if found:
         raise Refused(
@@ -320,10 +354,9 @@ def _check_no_conflicts(drafts: list[_Draft]) -> None:
         )
 
 
-def _conflicts(condition: filters.TraitCondition) -> list[str]:
-    """The traits of required sets that are forbidden as a whole."""
-    hopeless = [wanted for wanted in condition.required if wanted <= condition.forbidden]
-    return sorted(frozenset().union(*hopeless))
+def _conflicts(condition: filters.TraitCondition) -> list[frozenset[str]]:
+    """The required sets of traits that are forbidden as a whole."""
+    return [wanted for wanted in condition.required if wanted <= condition.forbidden]
 
 
 def _decode_limit(value: str) -> int | None:

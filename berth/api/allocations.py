@@ -162,7 +162,8 @@ def _decode_generation(
     if "consumer_generation" not in wanted:
         return UNSET
     generation = wanted["consumer_generation"]
-    return None if generation is None else Generation(int(generation))
+    # COMPAT: not made a whole number where it is 1.0, since a refusal shows what was sent.
+    return None if generation is None else Generation(generation)
 
 
 def _decode_allocations(wanted: Any) -> dict[ProviderUUID, dict[str, int]]:

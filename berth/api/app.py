@@ -9,21 +9,24 @@ from __future__ import annotations
 
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import Any, NoReturn, cast
 from wsgiref.types import WSGIApplication
 
 import falcon
 from falcon.routing import CompiledRouter
 from oslo_middleware import cors, http_proxy_to_wsgi
 
-from berth.api import auth, errors
-from berth.api.admission import admit
-from berth.api.auth import Layer
+from berth.api import errors
+from berth.api.admission import admit, searching
+from berth.api.auth.identity import identify
+from berth.api.auth.layers import Layer, layer_for
 from berth.api.body import check_content_headers
+from berth.api.environ import ROUTE
 from berth.api.errors import Refused
 from berth.api.faults import catch_faults
 from berth.api.microversion import SERVICE_TYPE
 from berth.api.operations import answer_operations, guard_metrics
+from berth.api.outage_log import OutageLog
 from berth.api.policy import Policy
 from berth.api.readiness import Readiness
 from berth.api.receiving import Receiving, by_size
@@ -32,15 +35,13 @@ from berth.api.request import Request, Response, Services
 from berth.api.request_log import log_requests
 from berth.api.router import Router
 from berth.api.routes import ROUTES
+from berth.api.suggestions import did_you_mean
 from berth.api.traffic import count_requests
 from berth.candidates.request import SearchSettings
 from berth.config import Settings
 from berth.index import Index
 from berth.model.errors import BerthError, Conflict, Unavailable
 from berth.store.database import Database
-
-if TYPE_CHECKING:
-    from berth.api.instruments import RequestInstruments
 
 VERSION_HEADER = "openstack-api-version"
 
@@ -82,17 +83,23 @@ def create_app(
             answer_bytes_max=settings.candidates_answer_mib_max * 2**20,
         ),
         rng=Random(),
+        searching=searching(settings.admission),
     )
-    authenticate = authentication or auth.layer_for(settings)
+    authenticate = authentication or layer_for(settings)
     receiving = Receiving(settings.receiving)
-    admitted = admit(settings.admission, of_reads=instruments.reads, of_writes=instruments.writes)
+    admitted = admit(
+        settings.admission,
+        of_reads=instruments.reads,
+        of_writes=instruments.writes,
+        of_searches=instruments.searches_line,
+    )
     application: WSGIApplication = _core(services, policy)
     application = guard_metrics(policy, exposition)(application)
     application = catch_faults(application)
     # A request with a large body is authenticated, received and admitted, in this order; all
     # others are received, admitted and authenticated.
     application = by_size(small=application, large=receiving.rest(admitted(application)))
-    application = auth.identify(application)
+    application = identify(application)
     application = authenticate(application)
     application = by_size(small=admitted(application), large=application)
     application = receiving.begin(application)
@@ -132,7 +139,8 @@ def _core(services: Services, policy: Policy) -> falcon.App[Request, Response]:
     # Falcon takes None, whatever its annotation: no type on an answer without a body.
     app.resp_options.default_media_type = None  # type: ignore[assignment]
     app.add_error_handler(Refused, _answer_refused)
-    app.add_error_handler(BerthError, partial(_answer_error, services.instruments.requests))
+    answer_error = partial(_answer_error, services, OutageLog())
+    app.add_error_handler(BerthError, answer_error)
     app.add_error_handler(falcon.HTTPError, _answer_falcon_error)
     app.add_error_handler(Exception, _raise_on)
     return app
@@ -151,17 +159,21 @@ def _answer_refused(
 
 
 def _answer_error(
-    instruments: RequestInstruments,
+    services: Services,
+    outages: OutageLog,
     request: Request,
     response: Response,
     error: BerthError,
     parameters: dict[str, Any],
 ) -> None:
-    refused = errors.refusal_of(error)
+    place = f"{request.method} {request.env.get(ROUTE)}"
+    refused = errors.refusal_of(error, place, more=did_you_mean(error, services.database))
+    instruments = services.instruments.requests
     if isinstance(error, Conflict):
         instruments.conflicts(refused.code).inc()
     elif isinstance(error, Unavailable):
         instruments.database_failures.inc()
+        outages.note(error, request.env.get(errors.REQUEST_ID))
     _answer_refused(request, response, refused, parameters)
 
 
@@ -169,8 +181,9 @@ def _answer_falcon_error(
     request: Request, response: Response, error: falcon.HTTPError, parameters: dict[str, Any]
 ) -> None:
     """Falcon itself refuses what no route matches."""
-    message = error.description or f"Nothing is at {request.path}"
-    _answer_refused(request, response, Refused(error.status_code, message), parameters)
+    hint = "" if error.description else f"Nothing is at {request.path}."
+    refused = Refused(error.status_code, error.description or "", hint=hint)
+    _answer_refused(request, response, refused, parameters)
 
 
 def _raise_on(

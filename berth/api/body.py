@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import msgspec
 
@@ -102,7 +102,8 @@ def decode(raw: bytes) -> object:
     digits), so the slow one has the last word and the better message.
 
     Raises:
-        Refused: 400, not JSON, NaN or infinity, lone surrogates, nested too deeply, or with a NUL.
+        Refused: 400, not JSON, lone surrogates, nested too deeply, or with a NUL. COMPAT: NaN and
+            infinity are numbers, which schemas refuse where they make no sense.
     """
     if is_deeper(raw, LEVELS_MAX):
         raise Refused(400, f"Malformed JSON: nested too deeply; {LEVELS_MAX} levels are read")
@@ -118,19 +119,15 @@ def _decode(raw: bytes) -> object:
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass
     try:
-        value = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant)
+        value = json.loads(raw.decode("utf-8"))
         json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except UnicodeDecodeError:
-        raise Refused(400, "Malformed JSON: the body is not UTF-8") from None
+    except UnicodeDecodeError as error:
+        raise Refused(400, f"Malformed JSON: {error}") from None
     except UnicodeEncodeError:
         raise Refused(400, "Malformed JSON: half of a surrogate pair in a string") from None
     except ValueError as error:
         raise Refused(400, f"Malformed JSON: {error}") from None
     return value
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def _check_no_nul(value: object) -> None:

@@ -54,4 +54,5 @@ def http_date(moment: datetime) -> str:
 
 @lru_cache(maxsize=4)
 def _date_of_second(second: int) -> str:
+    """A second as HTTP writes it, kept for those who ask within the same."""
     return http_date(datetime.fromtimestamp(second, tz=UTC))

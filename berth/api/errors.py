@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """From errors to answers: the one place that knows which failure is which HTTP status and code.
 
-Source: spec/rest-api.md 1.11 and 1.12. The `detail` of an error is a sentence for the status, an
-empty line, and the message proper alone on the last line, which is what command line clients show.
+Source: spec/rest-api.md 1.11 and 1.12. The `detail` of an error begins with exactly what OpenStack
+Placement says there, since clients match it: a sentence for the status, an empty line, and the
+message. What berth adds comes after it, on the same line: command line clients show the last one.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from berth.api import media_types
 from berth.model import errors as model
+from berth.model.ids import parse_uuid_lax
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
@@ -72,25 +74,75 @@ PHRASES: Mapping[int, str] = {
     414: "URI Too Long",
 }
 
+#: The sentence with which a `detail` begins. COMPAT: where OpenStack Placement has the status, its.
 SENTENCES: Mapping[int, str] = {
-    400: "The request is malformed, or asks for something that cannot be.",
-    401: "The request carries no valid identity.",
-    403: "The caller is known, but not allowed to do this.",
+    400: (
+        "The server could not comply with the request since it is either malformed or otherwise "
+        "incorrect."
+    ),
+    401: (
+        "This server could not verify that you are authorized to access the document you "
+        "requested. Either you supplied the wrong credentials (e.g., bad password), or your "
+        "browser does not understand how to supply the credentials required."
+    ),
+    403: "Access was denied to this resource.",
     404: "The resource could not be found.",
-    405: "The method is not served on this path.",
-    406: "No answer is available in a form that the request accepts.",
+    405: "The method {method} is not allowed for this resource. ",
+    406: (
+        "The resource could not be generated that was acceptable to your browser "
+        "(content of type {accept}. "
+    ),
     408: "The request did not come in time.",
-    409: "The request conflicts with the present state, or with another request.",
+    409: "There was a conflict when trying to complete your request.",
     413: "The request body is too large.",
     414: "The path and query of the request are too long.",
-    415: "The media type of the request body is not supported here.",
+    415: "The request media type {content_type} is not supported by this server. ",
     429: "The client has sent too many requests.",
-    500: "The service failed while handling the request.",
+    500: "The server has either erred or is incapable of performing the requested operation.",
     503: "The service cannot answer at the moment.",
 }
 
+_PROVIDER: Final = "/resource_providers/{uuid}"
+_OLD_GENERATION: Final = (
+    "Resource provider's generation already changed. Please update the generation and try again."
+)
+_MALFORMED_RESHAPER_DATA: Final = (
+    "malformed reshaper data: No such resource class {error.resource_class}."
+)
+#: COMPAT: where OpenStack Placement words an error of the layers below differently, by the error
+#: and the method and template of the path.
+PLACES: Mapping[tuple[type[model.BerthError], str], str] = {
+    (model.ProviderNotFound, f"GET {_PROVIDER}/inventories"): "{error} : {error}",
+    (model.ProviderNotFound, f"GET {_PROVIDER}/inventories/{{resource_class}}"): (
+        "{error} : {error}"
+    ),
+    (model.ProviderNotFound, f"GET {_PROVIDER}/usages"): "{error}: {error}",
+    (model.ProviderNotFound, f"GET {_PROVIDER}/traits"): "{error}: {error}",
+    (model.ProviderNotFound, f"GET {_PROVIDER}/allocations"): (
+        "Resource provider '{error.provider}' not found: {error}"
+    ),
+    (model.ProviderGenerationConflict, f"PUT {_PROVIDER}/aggregates"): _OLD_GENERATION,
+    (model.ProviderGenerationConflict, f"PUT {_PROVIDER}/traits"): _OLD_GENERATION,
+    (model.ProviderGenerationConflict, "POST /reshaper"): (
+        "{error} for provider {error.provider}: actual: {error.actual}, given: {error.seen}"
+    ),
+    (model.InventoryInUse, f"PUT {_PROVIDER}/inventories"): "update conflict: {error}",
+    (model.InventoryInUse, "POST /reshaper"): "update conflict: {error}",
+    (model.UnknownTraits, "GET /resource_providers"): (
+        'Invalid trait(s) in "required" parameter: {error}'
+    ),
+    (model.UnknownTraits, f"PUT {_PROVIDER}/traits"): "No such trait {error.all_traits}",
+    (model.UnknownClassInAllocation, "POST /allocations"): (
+        "Unable to allocate inventory No such resource class {error.resource_class}."
+    ),
+    (model.UnknownClassInAllocation, "POST /reshaper"): _MALFORMED_RESHAPER_DATA,
+    (model.UnknownClassInInventory, "POST /reshaper"): _MALFORMED_RESHAPER_DATA,
+}
+
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
-_TAG = re.compile(r"</?[A-Za-z!][^<>]*>")
+#: Of two newlines in HTML one is a tag.
+_BREAK = re.compile(r"<br[^>]*>", re.IGNORECASE)
+_TAG = re.compile(r"<[^>]*>")
 
 
 class Refused(Exception):
@@ -101,6 +153,7 @@ class Refused(Exception):
         status: int,
         message: str,
         *,
+        hint: str = "",
         code: str = UNDEFINED_CODE,
         headers: Mapping[str, str] = _NO_HEADERS,
         facts: Mapping[str, str] = _NO_HEADERS,
@@ -108,6 +161,8 @@ class Refused(Exception):
         super().__init__(message)
         self.status = status
         self.message = message
+        #: What berth adds to the message, in sentences of its own.
+        self.hint = hint
         self.code = code
         #: Response headers that belong to the answer, such as `Allow`.
         self.headers = headers
@@ -115,11 +170,20 @@ class Refused(Exception):
         self.facts = facts
 
 
-def refusal_of(error: model.BerthError) -> Refused:
-    """The answer for an error of the layers below."""
+def refusal_of(error: model.BerthError, place: str, *, more: str = "") -> Refused:
+    """The answer for an error of the layers below.
+
+    Args:
+        error: what they raised.
+        place: the method and the template of the path, separated by a blank.
+        more: what else to say after the error's own hint.
+    """
     status, code = answer_for(error)
     headers = {"retry-after": RETRY_AFTER_S} if status == 503 else _NO_HEADERS
-    return Refused(status, str(error), code=code, headers=headers)
+    shown = error.public if isinstance(error, model.DatabaseUnavailable) else error
+    message = PLACES.get((type(error), place), "{error}").format(error=shown)
+    hint = f"{error.hint} {more}".strip()
+    return Refused(status, message, hint=hint, code=code, headers=headers)
 
 
 def answer_for(error: model.BerthError) -> tuple[int, str]:
@@ -130,13 +194,13 @@ def answer_for(error: model.BerthError) -> tuple[int, str]:
 def render(refused: Refused, environ: WSGIEnvironment) -> tuple[str, bytes]:
     """The content type and body of an error, in the form that the request prefers."""
     title = PHRASES[refused.status]
-    detail = f"{SENTENCES[refused.status]}\n\n{_one_line(refused.message)}"
+    heading = f"{refused.status} {title}"
     media_type = media_types.error_media_type(environ.get("HTTP_ACCEPT"))
     if media_type == media_types.JSON:
-        return media_type, _as_json(refused, title, detail, environ)
+        return media_type, _as_json(refused, title, detail_of(refused, environ), environ)
     if media_type == media_types.HTML:
-        return f"{media_type}; charset=UTF-8", _as_html(f"{refused.status} {title}", detail)
-    return f"{media_type}; charset=UTF-8", f"{refused.status} {title}\n\n{detail}\n".encode()
+        return f"{media_type}; charset=UTF-8", _as_html(heading, refused, environ)
+    return f"{media_type}; charset=UTF-8", f"{heading}\n\n{detail_of(refused, environ)}".encode()
 
 
 def render_unauthorized(refused: Refused, environ: WSGIEnvironment) -> tuple[str, bytes]:
@@ -145,11 +209,27 @@ def render_unauthorized(refused: Refused, environ: WSGIEnvironment) -> tuple[str
         return render(refused, environ)
     title = PHRASES[refused.status]
     body = {
-        "message": f"{SENTENCES[refused.status]} {_one_line(refused.message)}",
+        "message": (
+            f"{SENTENCES[refused.status]}<br /><br />\n{refused.message}\n\n{refused.hint}"
+        ),
         "code": f"{refused.status} {title}",
         "title": title,
     }
     return media_types.JSON, msgspec.json.encode(body)
+
+
+def detail_of(refused: Refused, environ: WSGIEnvironment) -> str:
+    """The sentence for the status, an empty line, the message, and what berth adds to it.
+
+    COMPAT: the blanks around the message are OpenStack Placement's. A message that repeats what the
+    sentence says in the words of the request has none behind it.
+    """
+    message = _plain(_shortened(_as_in_path(refused.message, environ)))
+    before_hint = "  "
+    if "{" in SENTENCES[refused.status]:
+        before_hint = " " if message and refused.hint else ""
+    hint = _plain(_shortened(refused.hint))
+    return f"{_plain(_sentence(refused, environ))}\n\n {message}{before_hint}{hint}"
 
 
 def send(
@@ -185,18 +265,67 @@ def _as_json(refused: Refused, title: str, detail: str, environ: WSGIEnvironment
     return msgspec.json.encode({"errors": [error]})
 
 
-def _as_html(heading: str, detail: str) -> bytes:
-    paragraphs = "".join(f"<p>{escape(text)}</p>" for text in detail.split("\n\n"))
+def _as_html(heading: str, refused: Refused, environ: WSGIEnvironment) -> bytes:
+    sentence, message, hint = (
+        escape(_encodable(text))
+        for text in (
+            _sentence(refused, environ),
+            _shortened(_as_in_path(refused.message, environ)),
+            _shortened(refused.hint),
+        )
+    )
     page = (
-        f"<!DOCTYPE html><html><head><title>{heading}</title></head>"
-        f"<body><h1>{heading}</h1>{paragraphs}</body></html>"
+        f"<html>\n <head>\n  <title>{heading}</title>\n </head>\n <body>\n  <h1>{heading}</h1>\n"
+        f"  {sentence}<br /><br />\n{message}\n\n{hint}\n </body>\n</html>"
     )
     return page.encode()
 
 
-def _one_line(message: str) -> str:
-    if len(message) > MESSAGE_LENGTH_MAX:
-        half = MESSAGE_LENGTH_MAX // 2
-        message = f"{message[:half]} ... {message[-half:]}"
-    line = " ".join(_TAG.sub("", message).split())
-    return line.encode("utf-8", "replace").decode()
+def _sentence(refused: Refused, environ: WSGIEnvironment) -> str:
+    accept = environ.get("HTTP_ACCEPT")
+    return SENTENCES[refused.status].format(
+        method=environ.get("REQUEST_METHOD"),
+        content_type=environ.get("CONTENT_TYPE") or None,
+        accept=accept if accept not in (None, "", "*/*") else media_types.JSON,
+    )
+
+
+def _as_in_path(message: str, environ: WSGIEnvironment) -> str:
+    """A message that shows what the path names as the path spells it.
+
+    COMPAT: a uuid in the letters of the client, and anything else byte by byte, `é` as `Ã©`.
+    """
+    for sent in environ.get("PATH_INFO", "").split("/"):
+        known_as = sent.encode("latin-1").decode("utf-8", "replace")
+        known_as = parse_uuid_lax(known_as) or known_as
+        if known_as != sent:
+            message = message.replace(known_as, sent)
+    return message
+
+
+def _shortened(message: str) -> str:
+    if len(message) <= MESSAGE_LENGTH_MAX:
+        return message
+    half = MESSAGE_LENGTH_MAX // 2
+    return f"{message[:half]} ... {message[-half:]}"
+
+
+def _plain(text: str) -> str:
+    """Text without what looks like HTML, on one line but for `<br>`.
+
+    COMPAT: as WebOb strips tags, which is how OpenStack Placement makes its details.
+    """
+    text = text.replace("\n", " ").replace("\r", "")
+    text = _replaced(_BREAK, "\n", text)
+    text = text.replace("<!--", "").replace("-->", "")
+    return _encodable(_replaced(_TAG, "", text))
+
+
+def _replaced(tag: re.Pattern[str], by: str, text: str) -> str:
+    """Replace tags, looking only up to the last that ends: many that do not would take long."""
+    end = text.rfind(">") + 1
+    return tag.sub(by, text[:end]) + text[end:]
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

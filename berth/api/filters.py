@@ -101,18 +101,21 @@ def parse_trait_list(value: str, microversion: int) -> tuple[list[str], set[str]
         if not item.startswith("!"):
             required.append(item)
         elif microversion < FORBIDDEN_TRAITS_SINCE:
-            raise Refused(400, f"{_trait_form(microversion)} Got: {value}")
+            raise Refused(400, f"{_trait_form(value, microversion)} Got: {value}")
         else:
             forbidden.add(item.lstrip("!"))
     return required, forbidden
 
 
-def parse_member_of(values: list[str], microversion: int) -> MembershipCondition:
-    """All the values of `member_of`, ANDed."""
+def parse_member_of(
+    values: list[str], microversion: int, *, key: str = "member_of"
+) -> MembershipCondition:
+    """All the values of `member_of`, ANDed; `key` is the parameter with its suffix."""
     if len(values) > 1 and microversion < REPEATED_MEMBER_OF_SINCE:
         raise Refused(
             400,
-            f"{QUERY}: Multiple member_of parameters are not supported before microversion 1.24.",
+            f"Multiple {key} parameters are not supported",
+            hint="Microversion 1.24 and later support them.",
         )
     member_of = []
     not_member_of: set[AggregateUUID] = set()
@@ -122,8 +125,8 @@ def parse_member_of(values: list[str], microversion: int) -> MembershipCondition
             if microversion < FORBIDDEN_MEMBER_OF_SINCE:
                 raise Refused(
                     400,
-                    f"{QUERY}: Forbidden member_of parameters are not supported in the specified "
-                    f"microversion; they are from 1.32 on.",
+                    f"Forbidden {key} parameters are not supported in the specified microversion",
+                    hint="Microversion 1.32 and later support them.",
                 )
             not_member_of |= aggregates
         else:
@@ -137,13 +140,12 @@ def _parse_amount(resource_class: str, amount: str) -> int:
     except ValueError:
         raise Refused(
             400,
-            f"{QUERY}: Requested resource {resource_class} expected positive integer amount. "
-            f"Got: {amount}.",
+            f"Requested resource {resource_class} expected positive integer amount. Got: {amount}.",
         ) from None
     if number < 1:
         raise Refused(
             400,
-            f"{QUERY}: Requested resource {resource_class} requires amount >= 1. Got: {number}.",
+            f"Requested resource {resource_class} requires amount >= 1. Got: {number}.",
         )
     return number
 
@@ -151,7 +153,7 @@ def _parse_amount(resource_class: str, amount: str) -> int:
 def _badly_formed(got: str) -> Refused:
     return Refused(
         400,
-        "Badly formed resources parameter. It should look like "
+        "Badly formed resources parameter. Expected resources query string parameter in form: "
         f"?resources=VCPU:2,MEMORY_MB:1024. Got: {got}.",
     )
 
@@ -159,16 +161,20 @@ def _badly_formed(got: str) -> Refused:
 def _trait_items(items: str, value: str, microversion: int) -> list[str]:
     names = [item.strip() for item in items.split(",")]
     if not all(name.lstrip("!") for name in names):
-        raise Refused(400, f"{_trait_form(microversion)} Got an empty trait in: {value}")
+        form = _trait_form(value, microversion)
+        raise Refused(400, f"{form} Got an empty trait in: {value}")
     return names
 
 
-def _trait_form(microversion: int) -> str:
-    sign = "!" if microversion >= FORBIDDEN_TRAITS_SINCE else ""
-    return (
-        f"{QUERY}: Expected 'required' parameter value of the form: "
-        f"HW_CPU_X86_VMX,{sign}CUSTOM_MAGIC."
-    )
+def _trait_form(value: str, microversion: int) -> str:
+    """The form that a value should have, one with alternatives or one without."""
+    if value.startswith("in:"):
+        form = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
+    elif microversion >= FORBIDDEN_TRAITS_SINCE:
+        form = "HW_CPU_X86_VMX,!CUSTOM_MAGIC"
+    else:
+        form = "HW_CPU_X86_VMX,CUSTOM_MAGIC"
+    return f"{QUERY}: Expected 'required' parameter value of the form: {form}."
 
 
 def _parse_aggregates(value: str) -> frozenset[AggregateUUID]:
@@ -179,8 +185,8 @@ def _parse_aggregates(value: str) -> frozenset[AggregateUUID]:
     elif "," in listed:
         raise Refused(
             400,
-            f"{QUERY}: Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' "
-            f"keyword. Got: {value}",
+            "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword "
+            f"using the valid microversion. Got: {value}",
         )
     else:
         items = [listed]

@@ -12,10 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
+from reprlib import Repr
 from typing import Any, Final
 
 import jsonschema
 from jsonschema import ValidationError
+from jsonschema.exceptions import best_match
 
 from berth.api.shortened import bounded, shortened
 
@@ -23,6 +25,14 @@ Schema = Mapping[str, Any]
 
 #: Says whether a value passes a schema.
 Passes = Callable[[object], bool]
+
+#: Of so many faults in one value the one to tell is chosen.
+_FAULTS_COMPARED_MAX: Final = 1000
+
+#: Writes the begin of a value: whole ones may have many megabytes.
+_DUMP: Final = Repr()
+_DUMP.maxdict = _DUMP.maxlist = 8
+_DUMP.maxstring = 300
 
 #: Members that no schema admits, as many as are named.
 _EXTRAS_NAMED: Final = 50
@@ -60,14 +70,17 @@ class Explainer:
 
     def explain(self, value: Any) -> str:
         """What is wrong, what rule it breaks, and where. Of bounded length."""
-        fault = next(self._validator.iter_errors(bounded(value)))
-        place = _subscripts(fault.relative_path)
-        schema_path = list(fault.relative_schema_path)
-        text = (
-            f"{fault.message}. Failed validating {schema_path[-1]!r} in "
-            f"schema{_subscripts(schema_path[:-1])}"
+        faults = self._validator.iter_errors(bounded(value))
+        fault = best_match(islice(faults, _FAULTS_COMPARED_MAX))
+        assert fault is not None, "the two readers agree"
+        return (
+            f"{fault.message}\n\n"
+            f"Failed validating {fault.validator!r} in "
+            f"schema{_subscripts(list(fault.relative_schema_path)[:-1])}:\n"
+            f"    {_DUMP.repr(fault.schema)}\n\n"
+            f"On instance{_subscripts(fault.relative_path)}:\n"
+            f"    {_DUMP.repr(fault.instance)}"
         )
-        return f"{text}, on instance{place}." if place else f"{text}."
 
     def _items(
         self, validator: Any, items: Schema, instance: object, schema: Schema

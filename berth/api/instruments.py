@@ -207,6 +207,10 @@ class DatabaseInstruments:
         # There before the first of them: what appears with a 1 has not grown, to who looks.
         for reason in ("busy", "lost_race", "lost_connection"):
             self._retries(reason)
+        self._foreign_writes = make.counter(
+            "foreign_writes",
+            "Times that a provider was found to have been written by another program.",
+        )
 
     def committed(self, writes: int) -> None:
         """See `Observer`."""
@@ -215,6 +219,10 @@ class DatabaseInstruments:
     def retried(self, reason: str | None) -> None:
         """See `Observer`."""
         self._retries((reason or OTHER).replace(" ", "_")).inc()
+
+    def found_foreign_write(self) -> None:
+        """See `Observer`."""
+        self._foreign_writes.inc()
 
     def pool_changed(self, connections: int, in_use: int) -> None:
         """See `Observer`."""
@@ -237,11 +245,11 @@ class SearchInstruments:
         self.ended_early = make.labelled(
             Counter,
             "candidates_searches_ended_early",
-            "Searches that ended before they had all that was asked for: their time was over, or "
-            "the answer was large enough.",
+            "Searches that ended before they had all that was asked for: their time was over, the "
+            "answer was large enough, or the client had gone.",
             "reason",
         )
-        for reason in ("time", "size"):
+        for reason in ("time", "size", "gone"):
             self.ended_early(reason)
 
     def tell(self) -> None:
@@ -359,9 +367,9 @@ class Instruments:
         refused = make.labelled(
             Counter, "admission_refused", "Requests told to come back later.", "line"
         )
-        self.reads, self.writes = (
+        self.reads, self.writes, self.searches_line = (
             LineInstruments(running(line), waiting(line), refused(line))
-            for line in ("reads", "writes")
+            for line in ("reads", "writes", "searches")
         )
 
 

@@ -18,6 +18,7 @@ from berth.api.schemas import inventories as schemas
 from berth.model.errors import InvalidInput, InventoryCapacityInvalid
 from berth.model.ids import Generation, ProviderUUID
 from berth.model.inventory import ALLOCATION_RATIO_MAX, MAX_INT, Inventory
+from berth.model.names import is_class_name
 from berth.store import inventories as store
 
 RESERVED_MAY_EQUAL_TOTAL_SINCE = 26
@@ -108,8 +109,8 @@ def decode(record: Mapping[str, Any]) -> Inventory:
     """
     ratio = record.get("allocation_ratio", 1.0)
     # The schema bounds it from above only. Below, negative ratios have always been let in, but
-    # not those that no column can hold.
-    if ratio < -ALLOCATION_RATIO_MAX:
+    # not those that no column can hold, and not NaN.
+    if not ratio >= -ALLOCATION_RATIO_MAX:
         raise InvalidInput(f"An allocation_ratio must be at least -{ALLOCATION_RATIO_MAX}.")
     return Inventory(
         total=int(record["total"]),
@@ -122,7 +123,15 @@ def decode(record: Mapping[str, Any]) -> Inventory:
 
 
 def decode_all(records: Mapping[str, Mapping[str, Any]]) -> dict[str, Inventory]:
-    """Inventories by resource class name."""
+    """Inventories by resource class name.
+
+    Raises:
+        Refused: 400, a record under a name that no resource class can have breaks the schema.
+        InvalidInput: as `decode`.
+    """
+    for resource_class, record in records.items():
+        if not is_class_name(resource_class):
+            schemas.RECORD.check(record)
     return {resource_class: decode(record) for resource_class, record in records.items()}
 
 

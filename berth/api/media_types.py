@@ -28,7 +28,7 @@ def settle(environ: WSGIEnvironment) -> None:
 
 @lru_cache(maxsize=64)
 def admits_json(accept: str | None) -> bool:
-    """Whether a JSON answer will do."""
+    """Whether a JSON answer will do: kept, since the header alone decides it."""
     if not accept or accept in (JSON, "*/*"):
         return True
     ranges = _parse(accept)
@@ -39,7 +39,7 @@ def admits_json(accept: str | None) -> bool:
 def error_media_type(accept: str | None) -> str:
     """The media type in which an error is told: JSON, HTML if that is preferred, else plain text.
 
-    A tie goes to JSON, which every known client reads.
+    A tie goes to JSON, which every known client reads. Kept: the header alone decides it.
     """
     if not accept or accept in (JSON, "*/*"):
         return JSON

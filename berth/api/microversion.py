@@ -45,6 +45,7 @@ class ByMicroversion(Generic[T]):
 @lru_cache(maxsize=64)
 def negotiate(header: str | None) -> int:
     """The microversion that an `OpenStack-API-Version` header asks for; 0 when it asks for none.
+    Kept, since the header alone decides it.
 
     Raises:
         Refused: 400 for a malformed version, 406 for one that is not served.
@@ -74,16 +75,22 @@ def _version_in(header: str | None) -> str | None:
 
 
 def _parse(asked: str) -> int:
-    halves = asked.split(".")
+    halves = asked.split(".", 1)
     try:
-        major, minor = map(int, halves)
-    except ValueError:
-        raise Refused(400, f"invalid version string: {asked}") from None
+        numbers = [int(half) for half in halves]
+        if len(numbers) < 2:
+            # COMPAT: Python's own words for this mistake, as the next ones are.
+            raise ValueError("Version.__new__() missing 1 required positional argument: 'minor'")
+    except ValueError as error:
+        raise Refused(
+            400, f"Invalid microversion: invalid version string: {asked}; {error}"
+        ) from None
+    major, minor = numbers
     if major != 1 or not 0 <= minor <= MINOR_MAX:
         raise Refused(
             406,
-            f"Unacceptable version header: {asked}. "
-            f"Versions {VERSION_MIN} to {VERSION_MAX} are served.",
+            f"Invalid microversion: Unacceptable version header: {asked}",
+            hint=f"Versions {VERSION_MIN} to {VERSION_MAX} are served.",
             facts={"max_version": VERSION_MAX, "min_version": VERSION_MIN},
         )
     return minor

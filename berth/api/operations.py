@@ -21,13 +21,13 @@ from oslo_middleware.exceptions import ConfigInvalid
 from oslo_middleware.healthcheck import Healthcheck
 
 from berth.api import errors, media_types
+from berth.api.environ import CONTEXT, ROUTE
 from berth.api.errors import Refused
 from berth.api.faults import catch_faults
 from berth.api.paths import HEALTHCHECK, LIVEZ, METRICS, READYZ
 from berth.api.policy import METRICS_RULE, Policy
 from berth.api.readiness import NotReady, Readiness
 from berth.api.rendering import STATUS_LINES
-from berth.api.request import CONTEXT, ROUTE
 from berth.api.request_log import PROBE
 from berth.config import ConfigurationError, IPNetwork, Settings
 
@@ -133,7 +133,8 @@ def is_of_networks(
     Args:
         proxies_speak: REMOTE_ADDR has been set to what proxies say, where they do.
     """
-    is_of_proxy = any(environ.get(name) for name in _OF_PROXIES)
+    # Also one without a value: a client can send that to hide what the proxy has put there.
+    is_of_proxy = any(name in environ for name in _OF_PROXIES)
     if is_of_proxy and not (proxies_speak and _names_client(environ)):
         return False
     try:

@@ -17,6 +17,9 @@ PUBLIC = frozenset({"/", "/openapi.json"})
 #: An application that is mounted under a prefix may be asked for that alone.
 _PUBLIC_OR_EMPTY = PUBLIC | {"", None}
 
+#: Where candidates are searched for.
+CANDIDATES: Final = "/allocation_candidates"
+
 #: The paths of operations, which are no part of the API.
 HEALTHCHECK: Final = "/healthcheck"
 LIVEZ: Final = "/livez"

@@ -16,17 +16,17 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, NoReturn
 
 from oslo_config import cfg
 from oslo_context.context import RequestContext
 from oslo_policy import _checks as checks
-from oslo_policy import generator, policy
+from oslo_policy import policy
 
 from berth.api.errors import Refused
-from berth.config import PROJECT
+from berth.config import PROJECT, ConfigurationError
 
 LOG = logging.getLogger(__name__)
 
@@ -40,12 +40,21 @@ METRICS_RULE = "berth:metrics"
 CUSTOMARY_ROLES = frozenset({"admin", "service", "member", "reader"})
 
 _ROLE = re.compile(r"\brole:([\w.-]+)")
+_REFERENCE = re.compile(r"\brule:([\w:.-]+)")
 
 #: Policy files, and the places where some may yet appear, are looked at again after so long a time.
 LOOK_INTERVAL_S = 0.5
 
 #: Decisions that are kept; one more, and all are forgotten.
 _KEPT_MAX = 1024
+
+#: What is said of checks that compare the caller with the target.
+_OWN: Mapping[str, tuple[str, ...]] = {
+    "project_id:%(project_id)s": ("a token of the same project",),
+    "user_id:%(user_id)s": ("a token of the same user",),
+}
+
+_OTHER_SCOPE = "It needs a token of a project; yours is of the system or of a domain."
 
 _PROJECT_SCOPE = ["project"]
 _OLD_REASON = "Placement tells service users from administrators by roles of their own."
@@ -327,6 +336,21 @@ def get_enforcer() -> policy.Enforcer:
     return create_enforcer(conf)
 
 
+def unknown_rules(conf: cfg.ConfigOpts) -> list[str]:
+    """The names in the policy files that stand for nothing: no request asks for them, and no other
+    rule refers to them."""
+    enforcer = create_enforcer(conf)
+    enforcer.load_rules()
+    return _unknown_in(enforcer)
+
+
+def _unknown_in(enforcer: policy.Enforcer) -> list[str]:
+    meant = {*enforcer.registered_rules, enforcer.default_rule}
+    for check in enforcer.rules.values():
+        meant.update(_REFERENCE.findall(str(check)))
+    return sorted(set(enforcer.file_rules) - meant)
+
+
 def named_roles(conf: cfg.ConfigOpts) -> frozenset[str]:
     """The roles that a rule in force asks for, and the customary ones, in small letters."""
     enforcer = create_enforcer(conf)
@@ -337,6 +361,9 @@ def named_roles(conf: cfg.ConfigOpts) -> frozenset[str]:
 
 def print_sample() -> None:
     """Print a policy file with every rule and its default, commented out."""
+    # Here, because a service does not need it, and it takes a tenth of a second to import.
+    from oslo_policy import generator
+
     generator.generate_sample(["--namespace", PROJECT])
 
 
@@ -366,6 +393,8 @@ class _Rule(NamedTuple):
     decide: Decision
     #: Whether nothing but the caller's roles counts.
     is_of_roles: bool
+    #: What a caller may need for it, in words; None where that is not simple to say.
+    needs: tuple[str, ...] | None = None
 
 
 class _Circular(Exception):
@@ -386,7 +415,8 @@ class Policy:
         self._state = _state_of(_policy_paths(conf))
         self._rules = _load(conf)
         self._looked_at = time.monotonic()
-        #: (rule, roles) -> whether it lets them in, where nothing else counts.
+        #: (rule, roles) -> whether it lets them in, where nothing else counts. Depends on the rules
+        #: in force, and begins empty again with each set of rules that is read.
         self._kept: dict[tuple[str, tuple[str, ...]], bool] = {}
 
     def check(
@@ -401,7 +431,7 @@ class Policy:
         if time.monotonic() - self._looked_at > LOOK_INTERVAL_S:
             self._look_again()
         if (caller.system_scope or caller.domain_id) and self._scope_counts:
-            raise Refused(403, rule)
+            raise Refused(403, rule, hint=_OTHER_SCOPE)
         # Taken before the question: what is decided by rules that go meanwhile is not remembered
         # for those that come.
         kept = self._kept
@@ -414,7 +444,11 @@ class Policy:
                     kept.clear()
                 kept[key] = allowed
         if not allowed:
-            raise Refused(403, f"Policy does not allow {rule} to be performed.")
+            raise Refused(
+                403,
+                f"Policy does not allow {rule} to be performed.",
+                hint=_hint(self._rules[rule].needs, caller.roles),
+            )
 
     def _decided(
         self, name: str, caller: RequestContext, target: Mapping[str, str | None] | None
@@ -447,6 +481,18 @@ class Policy:
             LOG.error("The policy files cannot be read, and the rules read before stay: %s", said)
         finally:
             self._lock.release()
+
+
+def _hint(needs: tuple[str, ...] | None, roles: Sequence[str]) -> str:
+    """What a caller who was refused lacks, and what he has."""
+    if needs is None:
+        needed = "`berth policy list` shows what this rule asks for"
+    elif needs:
+        needed = f"It needs {' or '.join(needs)}"
+    else:
+        needed = "The policy allows it to nobody"
+    has = f"the role{'s' if len(roles) > 1 else ''} {', '.join(roles)}" if roles else "no role"
+    return f"{needed}; you have {has}."
 
 
 def _policy_paths(conf: cfg.ConfigOpts) -> tuple[str, ...]:
@@ -483,6 +529,22 @@ def _stamp_of(path: str) -> tuple[int, int, int] | None:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
+def check_policy(conf: cfg.ConfigOpts) -> None:
+    """Read the policy files, so that a broken one is found before anything is served.
+
+    Raises:
+        ConfigurationError: one of them cannot be read.
+    """
+    try:
+        check_readable(conf)
+        create_enforcer(conf).load_rules()
+    except Exception as error:
+        raise ConfigurationError(
+            f"the policy files ({conf.oslo_policy.policy_file}, and those of policy_dirs) "
+            f"cannot be read: {' '.join(str(error).split())}"
+        ) from error
+
+
 def check_readable(conf: cfg.ConfigOpts) -> None:
     """Raise OSError for a policy file that is there and cannot be read.
 
@@ -509,6 +571,8 @@ def _load(conf: cfg.ConfigOpts) -> dict[str, _Rule]:
     check_readable(conf)
     enforcer = create_enforcer(conf)
     enforcer.load_rules()
+    for name in _unknown_in(enforcer):
+        LOG.warning("The policy files set %s, and there is no such rule: it has no effect", name)
     return _compile(enforcer)
 
 
@@ -530,12 +594,15 @@ def _compile_check(check: Any, enforcer: policy.Enforcer, within: tuple[str, ...
     """A closure for one check; `within` names the rules that led here, to end circles."""
     if isinstance(check, checks.TrueCheck):
         return _Rule(lambda subject: True, is_of_roles=True)
+    if isinstance(check, checks.FalseCheck):
+        return _Rule(lambda subject: False, is_of_roles=True, needs=())
     if isinstance(check, checks.OrCheck | checks.AndCheck):
         parts = [_compile_check(part, enforcer, within) for part in check.rules]
         gather = any if isinstance(check, checks.OrCheck) else all
         return _Rule(
             lambda subject: gather(part.decide(subject) for part in parts),
             is_of_roles=all(part.is_of_roles for part in parts),
+            needs=_any_needed(parts) if gather is any else _all_needed(parts),
         )
     if isinstance(check, checks.NotCheck):
         inner = _compile_check(check.rule, enforcer, within)
@@ -548,12 +615,35 @@ def _compile_check(check: Any, enforcer: policy.Enforcer, within: tuple[str, ...
             # A name that no rule has stands for [oslo_policy]policy_default_rule, if there is one.
             named = enforcer.rules[name]
         except KeyError:
-            return _Rule(lambda subject: False, is_of_roles=True)
+            return _Rule(lambda subject: False, is_of_roles=True, needs=())
         return _compile_check(named, enforcer, (*within, name))
     if isinstance(check, checks.RoleCheck) and "%" not in check.match:
         role = check.match.lower()
-        return _Rule(lambda subject: role in subject.roles, is_of_roles=True)
-    return _Rule(_compile_other(check, enforcer, within[0]), is_of_roles=False)
+        return _Rule(
+            lambda subject: role in subject.roles, is_of_roles=True, needs=(f"the role {role}",)
+        )
+    return _Rule(
+        _compile_other(check, enforcer, within[0]), is_of_roles=False, needs=_OWN.get(str(check))
+    )
+
+
+def _any_needed(parts: Sequence[_Rule]) -> tuple[str, ...] | None:
+    needs: dict[str, None] = {}
+    for part in parts:
+        if part.needs is None:
+            return None
+        needs.update(dict.fromkeys(part.needs))
+    return tuple(needs)
+
+
+def _all_needed(parts: Sequence[_Rule]) -> tuple[str, ...] | None:
+    """Only where each part can be met in one way: anything else would take brackets to say."""
+    needs: dict[str, None] = {}
+    for part in parts:
+        if part.needs is None or len(part.needs) != 1:
+            return None
+        needs.update(dict.fromkeys(part.needs))
+    return (" together with ".join(needs),)
 
 
 def _refuse_circle(subject: Subject) -> NoReturn:

@@ -20,6 +20,7 @@ from berth.api.query_string import Pairs, last_values, parse_pairs, values_of
 from berth.api.rendering import LongBody, answer, answer_empty, answer_long, encode
 from berth.api.request import Request, Response, Services
 from berth.api.schemas import providers as schemas
+from berth.model.errors import ProviderNameMissing
 from berth.model.filters import ProviderFilters
 from berth.model.ids import ProviderUUID, parse_uuid_dashed, parse_uuid_lax
 from berth.model.provider import Provider
@@ -58,9 +59,12 @@ def create_provider(services: Services, request: Request, response: Response) ->
     """Create a provider, as a root or below a parent."""
     wanted = body.read(request, schemas.CREATE.at(request.microversion))
     given_uuid, parent = wanted.get("uuid"), wanted.get("parent_provider_uuid")
+    uuid = _canonical(given_uuid) if given_uuid else ProviderUUID(str(uuids.uuid4()))
+    if not wanted["name"]:
+        raise ProviderNameMissing(uuid)
     provider = store.create_provider(
         services.database,
-        uuid=_canonical(given_uuid) if given_uuid else ProviderUUID(str(uuids.uuid4())),
+        uuid=uuid,
         name=wanted["name"],
         parent_uuid=None if parent is None else _canonical(parent),
     )

@@ -43,10 +43,8 @@ def _decode(text: str) -> str:
     if "%" in text or not text.isascii():
         try:
             text = unquote_to_bytes(text.encode("latin-1")).decode("utf-8")
-        except UnicodeDecodeError:
-            raise Refused(
-                400, "Invalid query string parameters: they must be UTF-8, percent-encoded."
-            ) from None
+        except UnicodeDecodeError as error:
+            raise Refused(400, f"Invalid query string parameters: {error}") from None
     if "\0" in text:
         raise Refused(400, "Invalid query string parameters: a NUL character cannot be matched.")
     return text

@@ -14,7 +14,7 @@ from typing import Final
 
 from berth.index import Index
 from berth.index.snapshot import Snapshot
-from berth.model.errors import Unavailable
+from berth.model.errors import DatabaseMoved, Unavailable
 from berth.store import schema
 from berth.store.database import Database
 
@@ -69,8 +69,15 @@ class Readiness:
                 look.set_result(self._index.snapshot())
             else:
                 look.set_result("the schema of the database is not that of this release")
-        except Unavailable:
-            look.set_result("the database cannot be read")
+        except Unavailable as error:
+            look.set_result(_reason_in(error))
         except Exception:
             LOG.exception("Unexpected error while finding out whether this process can serve")
             look.set_result("unexpected error; the log says which")
+
+
+def _reason_in(error: Unavailable) -> str:
+    """What strangers may know of a database that cannot be read."""
+    if isinstance(error, DatabaseMoved) or isinstance(error.__cause__, DatabaseMoved):
+        return "the database's file was removed or replaced"
+    return "the database cannot be read"

@@ -19,10 +19,10 @@ from contextlib import ExitStack
 from typing import Protocol
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+from berth.api.environ import CONTEXT
 from berth.api.errors import Refused
 from berth.api.in_front import overloaded, refuse
 from berth.api.json_form import count_elements
-from berth.api.request import CONTEXT
 from berth.config import ReceivingSettings
 
 #: Where the bytes of a request's body are found below this layer.
@@ -30,6 +30,9 @@ BODY = "berth.body"
 
 #: Where the first layer leaves a body that it has not read to its end.
 _BEGUN = "berth.begun_body"
+#: Where the server may leave a function that says whether the client has gone, and nobody waits for
+#: the answer any more; absent where the server cannot tell.
+CLIENT_GONE = "berth.client_gone"
 
 #: The methods of which some operation takes a body.
 _WITH_BODY = ("PUT", "POST")
@@ -184,7 +187,9 @@ class Receiving:
         if elements > self._elements_max:
             raise _too_many(self._elements_max)
         self._hold(elements * ELEMENT_BYTES, held)
-        return bytes(begun.buffer)
+        body = bytes(begun.buffer)
+        begun.buffer.clear()  # or there would be two of them while the request is answered
+        return body
 
     def _hold(self, size: int, held: ExitStack) -> None:
         """Hold so many more bytes until `held` ends.

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import falcon
 from oslo_context.context import RequestContext
 
+from berth.api.environ import CONTEXT
 from berth.api.errors import MICROVERSION
 from berth.api.microversion import negotiate
 from berth.candidates.request import SearchSettings
@@ -19,14 +20,9 @@ from berth.index import Index
 from berth.store.database import Database
 
 if TYPE_CHECKING:
+    from berth.api.admission import Line
     from berth.api.instruments import Instruments
 
-#: The WSGI environment key under which the router leaves the template of the path.
-ROUTE = "berth.route"
-#: What stands for it where a request was refused before, or no route has its path.
-NO_ROUTE = "none"
-#: The WSGI environment key under which `context` leaves who is asking.
-CONTEXT = "berth.context"
 #: What may stand in a path as it is (RFC 3986).
 _PATH_SAFE = "/~!$&'()*+,;=:@"
 
@@ -44,6 +40,8 @@ class Services:
     search: SearchSettings
     #: For `randomize_allocation_candidates`.
     rng: Random
+    #: Who may search for candidates now.
+    searching: Line
 
 
 class Request(falcon.Request):

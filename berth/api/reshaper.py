@@ -26,7 +26,8 @@ def reshape(services: Services, request: Request, response: Response) -> None:
         [
             ReshapedInventories(
                 provider_uuid=provider,
-                seen=Generation(int(one["resource_provider_generation"])),
+                # COMPAT: not made a whole number: a refusal shows what was sent.
+                seen=Generation(one["resource_provider_generation"]),
                 inventories=inventories.decode_all(one["inventories"]),
             )
             for provider, one in reshaped.items()

@@ -12,6 +12,7 @@ from berth.api import body, caching
 from berth.api.rendering import answer, answer_empty
 from berth.api.request import Request, Response, Services
 from berth.api.schemas import resource_classes as schemas
+from berth.model.names import is_custom_class_name
 from berth.store import resource_classes as store
 
 
@@ -54,7 +55,10 @@ def ensure_resource_class(
     services: Services, request: Request, response: Response, name: str
 ) -> None:
     """Create a custom resource class, or confirm it (1.7)."""
-    schemas.CUSTOM_NAME.check({"name": name})
+    if not is_custom_class_name(name):
+        # COMPAT: OpenStack Placement puts the name between the quotes of a body, and reads that.
+        schemas.CUSTOM_NAME.check(body.decode(f'{{"name": "{name}"}}'.encode()))
+        schemas.CUSTOM_NAME.check({"name": name})
     created = store.ensure_resource_class(services.database, name)
     response.set_header("location", request.location(f"/resource_classes/{name}"))
     answer_empty(response, status=201 if created else 204)

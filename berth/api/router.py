@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from berth.api import body, media_types
+from berth.api.environ import ROUTE
 from berth.api.errors import Refused
 from berth.api.microversion import MINOR_MAX
 from berth.api.policy import Policy
-from berth.api.request import ROUTE, Request, Response, Services
+from berth.api.request import Request, Response, Services
 from berth.api.routes import Operation, Route
 
 Responder = Callable[..., None]
@@ -76,7 +77,7 @@ class _Responders(dict[str, Responder]):
         def refuse(request: Request, response: Response, **parameters: str) -> None:
             raise Refused(
                 405,
-                f"The method {method} is not allowed for this resource.",
+                "The method specified is not allowed for this resource.",
                 headers={"allow": allow},
             )
 
@@ -120,10 +121,8 @@ def _check_media_types(operation: Operation, request: Request) -> None:
 
 
 def _absent(operation: Operation, request: Request) -> Refused:
-    since = f"It is from microversion 1.{operation.since} on; the request is at 1."
-    message = f"{since}{request.microversion}."
-    if operation.absent_is_405:
-        return Refused(
-            405, f"The method {request.method} is not allowed for this resource. {message}"
-        )
-    return Refused(404, message)
+    hint = (
+        f"This needs microversion 1.{operation.since} or later; "
+        f"the request is at 1.{request.microversion}."
+    )
+    return Refused(405 if operation.absent_is_405 else 404, "", hint=hint)

@@ -8,8 +8,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+from berth.api.environ import NO_ROUTE, ROUTE
 from berth.api.errors import MICROVERSION
-from berth.api.request import NO_ROUTE, ROUTE
 from berth.api.request_log import ExceptionInfo
 
 if TYPE_CHECKING:

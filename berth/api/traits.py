@@ -46,8 +46,10 @@ def ensure_trait(services: Services, request: Request, response: Response, name:
     if not is_custom_trait_name(name):
         raise Refused(
             400,
-            f"The trait is invalid. A name has at most {NAME_LENGTH_MAX} characters, begins with "
-            f"CUSTOM_ and goes on with A to Z, 0 to 9 and _. Got: {name}",
+            f"The trait is invalid. A valid trait must be no longer than {NAME_LENGTH_MAX} "
+            'characters, start with the prefix "CUSTOM_" and use following characters: '
+            '"A"-"Z", "0"-"9" and "_"',
+            hint=f"Got: {name}",
         )
     trait, created = store.create_trait(services.database, name)
     response.set_header("location", request.location(f"/traits/{name}"))
@@ -99,8 +101,8 @@ def _decode_name(value: str | None) -> tuple[list[str] | None, str | None]:
     if not colon:
         raise Refused(
             400,
-            f"Badly formatted name parameter. It is in:NAME,NAME or startswith:PREFIX. "
-            f"Got: {value}",
+            "Badly formatted name parameter. Expected name query string parameter in form: "
+            f'?name=[in|startswith]:[name1,name2|prefix]. Got: "{value}"',
         )
     if operator == "in":
         return operand.split(","), None
@@ -112,7 +114,9 @@ def _decode_associated(value: str | None) -> bool | None:
         return None
     if value.lower() not in ("true", "false"):
         raise Refused(
-            400, f'The query parameter "associated" is either "true" or "false". Got: {value}'
+            400,
+            'The query parameter "associated" only accepts "true" or "false"',
+            hint=f"Got: {value}",
         )
     return value.lower() == "true"
 

@@ -32,12 +32,16 @@ from berth.candidates.local import (
     local_tests,
     reach_of,
 )
+from berth.candidates.node_tests import NodeTests
 from berth.candidates.plan import Plan, Slot
 from berth.index.aggregate_sets import Mask
 from berth.index.block import ROWS_MAX, Block
 from berth.index.shape import Shape
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ClassId, ProviderId
+
+#: What it takes to remember that no tree of a shape will do.
+NO_TESTS_BYTES: Final = 200
 
 #: The rows that are looked at first when few candidates are wanted: fewer where sharing providers
 #: may serve, for each that is met costs as much as hundreds of rows; and how many times as many are
@@ -197,8 +201,9 @@ class AnchorFinder:
         self._snapshot = snapshot
         self._plan = plan
         self._budget = budget
-        self._foreign = ForeignProviders(snapshot, plan)
-        self._reach = reach_of(plan, snapshot.sharing)
+        self._foreign = ForeignProviders(snapshot, plan, budget)
+        self._reach = reach_of(plan, snapshot)
+        self._nodes: NodeTests | None = None
         least = SHARED_WINDOW_MIN if self._reach.is_shared else WINDOW_MIN
         self._window = ROWS_MAX if wanted is None else max(least, min(4 * wanted, ROWS_MAX))
 
@@ -209,16 +214,16 @@ class AnchorFinder:
         """
         forbidden = self._plan.forbidden_at_root
         for slot, block in self._blocks():
+            if self._budget.is_spent():
+                return
             tests = self._tests_of(block.shape)
             if tests is None:
                 continue
             first, end = self._rows_of(block)
             while first < end:
-                if self._budget.is_spent():
-                    return
                 window = slice(first, min(first + self._window, end))
                 self._budget.trees += window.stop - first
-                found = local_masks(tests, forbidden, slot, block, window)
+                found = local_masks(tests, forbidden, slot, block, window, self._budget)
                 if found is not None:
                     masks, rows = found
                     if self._reach.is_shared:
@@ -227,6 +232,9 @@ class AnchorFinder:
                         yield Prospects(slot, block, rows, (), None, self._foreign, tests, masks)
                 first = window.stop
                 self._window = min(self._window * WINDOW_GROWTH, ROWS_MAX)
+                # The next block asks for itself.
+                if first < end and self._budget.is_spent():
+                    return
 
     def _blocks(self) -> Iterator[tuple[int, Block]]:
         """The blocks that are worth a look."""
@@ -241,13 +249,21 @@ class AnchorFinder:
         return (0, block.rows) if pinned is None else (pinned.row, pinned.row + 1)
 
     def _tests_of(self, shape: Shape) -> LocalTests | None:
-        """What is to be asked of the trees of a shape; None if none of them will do."""
+        """What is to be asked of the trees of a shape; None if none of them will do, or if the
+        budget ended."""
         known = self._reach.tests
         try:
             return known[shape]
         except KeyError:
-            tests = known[shape] = local_tests(self._plan, shape, self._reach.shareable)
-            return tests
+            pass
+        if self._nodes is None:
+            self._nodes = NodeTests(self._plan)
+        tests = local_tests(self._plan, shape, self._reach.shareable, self._nodes, self._budget)
+        if self._budget.ended is None and self._snapshot.allowance.grow(
+            NO_TESTS_BYTES if tests is None else tests.size
+        ):
+            known[shape] = tests
+        return tests
 
     def _served_alike(
         self, tests: LocalTests, slot: int, block: Block, local: Masks, rows: Rows

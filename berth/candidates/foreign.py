@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from berth.candidates.budget import Budget
 from berth.candidates.local import fits
 from berth.candidates.plan import Plan
 from berth.index.aggregate_sets import Mask
@@ -41,11 +42,15 @@ class Foreign(NamedTuple):
 
 
 class ForeignProviders:
-    """The sharing providers that one search has met."""
+    """The sharing providers that one search has met.
 
-    def __init__(self, snapshot: Snapshot, plan: Plan) -> None:
+    Those that it meets when its budget has ended would do for nothing.
+    """
+
+    def __init__(self, snapshot: Snapshot, plan: Plan, budget: Budget) -> None:
         self._snapshot = snapshot
         self._plan = plan
+        self._budget = budget
         self._met: list[Foreign] = []
         self._numbers: dict[ProviderId, int] = {}
         #: serving providers -> what `useful` says of them.
@@ -139,8 +144,8 @@ class ForeignProviders:
             # PERF bench, sharing: the trees of a block are asked together, for most sharing
             # providers look alike.
             block = self._snapshot.block(slot)
-            serving = list(_serving(self._plan, slot, block, node))
-            self._serving[slot, node] = serving
+            asked = () if self._budget.is_spent() else _serving(self._plan, slot, block, node)
+            serving = self._serving[slot, node] = list(asked)
         serves = frozenset([ask for ask, mask in serving if mask.item(row)])
         foreign = Foreign(len(self._met), provider, location, serves)
         self._numbers[provider] = foreign.number

@@ -16,11 +16,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from berth.candidates.budget import Budget
+from berth.candidates.node_tests import NodeTests
 from berth.candidates.plan import Plan, Slot
 from berth.index.aggregate_sets import Mask
 from berth.index.block import Block, Columns
 from berth.index.shape import Shape
-from berth.index.snapshot import Location, Sharing
+from berth.index.snapshot import Location, Sharing, Snapshot
 from berth.model.ids import ClassId
 
 if TYPE_CHECKING:
@@ -62,6 +64,9 @@ class Open(NamedTuple):
 class LocalTests:
     """What a plan asks of the trees of one shape.
 
+    Kept with the plan (`Reach.tests`) for as long as the shape lives, and forgotten when that and
+    its like take more than the fleet's `Allowance`.
+
     Attributes:
         settled: the asks that one node alone may answer, as `Masks`.
         fits, members: what is asked of those nodes: amounts, and the slots by whose membership
@@ -76,8 +81,20 @@ class LocalTests:
     opens: tuple[Open, ...]
     ways: dict[Hashable, tuple[Way, ...]] = field(default_factory=dict)
 
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        nodes = sum(len(each.nodes) for each in self.opens)
+        return (
+            600
+            + 300 * len(self.settled)
+            + 120 * len(self.fits)
+            + 200 * len(self.opens)
+            + (8 * nodes)
+        )
 
-@dataclass(frozen=True, slots=True, eq=False)
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Reach:
     """Which parts of a plan sharing providers could serve, and what follows from that.
 
@@ -85,7 +102,7 @@ class Reach:
         shareable: ask -> whether some sharing provider has the classes.
         is_shared: whether there is any such ask.
         pinned: the root of the only tree that can be an anchor, None where any can.
-        tests: for each shape that was met, `local_tests`.
+        tests: for each shape that was met, `local_tests`; bounded by the fleet's `Allowance`.
     """
 
     shareable: Mapping[int, bool]
@@ -93,12 +110,17 @@ class Reach:
     pinned: Location | None
     tests: WeakKeyDictionary[Shape, LocalTests | None] = field(default_factory=WeakKeyDictionary)
 
+    def forget(self) -> None:
+        """See `berth.index.allowance.Memory`."""
+        self.tests.clear()
 
-def reach_of(plan: Plan, sharing: Sharing) -> Reach:
+
+def reach_of(plan: Plan, snapshot: Snapshot) -> Reach:
     """What sharing providers can do for a plan; kept with it.
 
     It follows from the classes that they have, and these seldom change.
     """
+    sharing = snapshot.sharing
     key = sharing.classes if sharing.by_aggregate else None
     reach = plan.reaches.get(key)
     if reach is None:
@@ -112,36 +134,53 @@ def reach_of(plan: Plan, sharing: Sharing) -> Reach:
         if len(plan.reaches) >= REACHES_MAX:
             plan.reaches.clear()
         plan.reaches[key] = reach
+        snapshot.allowance.add(reach)
     return reach
 
 
-def local_tests(plan: Plan, shape: Shape, shareable: Mapping[int, bool]) -> LocalTests | None:
+def local_tests(
+    plan: Plan, shape: Shape, shareable: Mapping[int, bool], nodes: NodeTests, budget: Budget
+) -> LocalTests | None:
     """What is to be asked of the trees of a shape; None if none of them will do.
+
+    Where the budget ends meanwhile, there is no answer: the caller asks the budget, and keeps none.
 
     Args:
         shareable: ask -> whether some sharing provider has its classes.
+        nodes: what nodes could do for the plan.
     """
     if not plan.root_traits.passes(shape.kinds[0].traits):
         return None
-    allowed = {ask: _nodes_allowed(shape, slot) for ask, slot in plan.asks.items()}
-    if not all(nodes or shareable[ask] for ask, nodes in allowed.items()):
-        return None
-    unsuffixed = [ask for ask, slot in plan.asks.items() if slot.unsuffixed]
-    if not any(shareable[ask] for ask in unsuffixed):
-        usable = {node for ask in unsuffixed for node in allowed[ask]}
-        traits = frozenset().union(*(shape.kinds[node].traits for node in usable))
-        if any(wanted.isdisjoint(traits) for wanted in plan.union_traits.required):
+    answers = list(map(nodes.of, shape.kinds))
+    able = 0
+    for answer in answers:
+        able |= answer.asks
+    unsuffixed, is_shared = 0, False
+    for ask, slot in plan.asks.items():
+        if not (able >> ask & 1 or shareable[ask]):
+            return None
+        if slot.unsuffixed:
+            unsuffixed |= 1 << ask
+            is_shared |= shareable[ask]
+    if nodes.of_union and not is_shared:
+        missing = nodes.of_union
+        for answer in answers:
+            if answer.asks & unsuffixed:
+                missing &= ~answer.met
+        if missing:
             return None
     settled: dict[int, dict[int, None]] = {}
     amounts: dict[Fit, None] = {}
     members: dict[tuple[int, int], tuple[Slot, int]] = {}
     opens = []
     for ask, slot in plan.asks.items():
-        nodes = allowed[ask]
-        if len(nodes) > 1 or shareable[ask] or slot.in_tree is not None:
-            opens.append(Open(ask, slot, nodes, not shareable[ask]))
+        if budget.is_spent():
+            return None
+        allowed = tuple([node for node, answer in enumerate(answers) if answer.asks >> ask & 1])
+        if len(allowed) > 1 or shareable[ask] or slot.in_tree is not None:
+            opens.append(Open(ask, slot, allowed, not shareable[ask]))
             continue
-        (node,) = nodes
+        (node,) = allowed
         settled[ask] = {node: None}
         for class_id, amount in slot.amounts:
             amounts[Fit(class_id, shape.row_of_node[class_id][node], amount)] = None
@@ -152,7 +191,12 @@ def local_tests(plan: Plan, shape: Shape, shareable: Mapping[int, bool]) -> Loca
 
 
 def local_masks(
-    tests: LocalTests, forbidden_at_root: Mask | None, slot: int, block: Block, window: slice
+    tests: LocalTests,
+    forbidden_at_root: Mask | None,
+    slot: int,
+    block: Block,
+    window: slice,
+    budget: Budget,
 ) -> tuple[Masks, Rows] | None:
     """What would do in some rows of a block, and which of them are worth a look.
 
@@ -162,7 +206,7 @@ def local_masks(
 
     Returns:
         The masks, held to the rows that are worth a look, without nodes that never do; and those
-        rows, as numbers of the block's rows. None if there are none.
+        rows, as numbers of the block's rows. None if there are none, or the budget ended.
     """
     alive: Mask | None = None
     for class_id, line, amount in tests.fits:
@@ -179,7 +223,9 @@ def local_masks(
     else:
         if alive is not None and not np.count_nonzero(alive):
             return None
-        opened = _opened(tests.opens, slot, block, window)
+        opened = _opened(tests.opens, slot, block, window, budget)
+        if opened is None:
+            return None
         for each in tests.opens:
             if each.is_needed:
                 choices = opened[each.ask]
@@ -246,26 +292,20 @@ def _is_shareable(sharing: Sharing, slot: Slot) -> bool:
     )
 
 
-def _nodes_allowed(shape: Shape, slot: Slot) -> tuple[int, ...]:
-    """The nodes that have a slot's classes and traits."""
-    if slot.amounts:
-        having = set(shape.nodes_of_class.get(slot.amounts[0][0], ()))
-        for class_id, _ in slot.amounts[1:]:
-            having.intersection_update(shape.nodes_of_class.get(class_id, ()))
-    else:
-        having = set(range(shape.size))
-    return tuple(node for node in sorted(having) if slot.traits.passes(shape.kinds[node].traits))
-
-
 def _opened(
-    opens: Sequence[Open], slot: int, block: Block, window: slice
-) -> dict[int, dict[int, Mask | None]]:
-    """What would do in the rows of a window; nodes that never do are left out."""
+    opens: Sequence[Open], slot: int, block: Block, window: slice, budget: Budget
+) -> dict[int, dict[int, Mask | None]] | None:
+    """What would do in the rows of a window; nodes that never do are left out.
+
+    None if the budget ended meanwhile.
+    """
     count = window.stop - window.start
     fitting: dict[tuple[ClassId, int], Mask] = {}
     members: dict[tuple[int, int], Mask] = {}
     opened: dict[int, dict[int, Mask | None]] = {}
     for ask, wanted, nodes, _ in opens:
+        if budget.is_spent():
+            return None
         here: dict[int, Mask | None] = {}
         opened[ask] = here
         in_tree = wanted.in_tree

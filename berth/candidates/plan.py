@@ -18,13 +18,12 @@ from berth.candidates.request import CandidatesRequest, RequestGroup
 from berth.index.aggregate_sets import Mask
 from berth.index.snapshot import Location, Snapshot
 from berth.model.errors import UnknownResourceClass, UnknownTraits
-from berth.model.ids import ClassId, TraitId
+from berth.model.ids import AggregateId, AggregateUUID, ClassId, TraitId
 from berth.model.inventory import MAX_INT
 
 if TYPE_CHECKING:
     from berth.candidates.candidate_texts import Template
     from berth.candidates.local import Reach
-    from berth.index.snapshot import Names
 
 #: Plans that are kept; one more, and all are forgotten.
 KEPT_MAX: Final = 1024
@@ -228,38 +227,40 @@ class _Kept:
 
     request: CandidatesRequest
     plan: Plan
-    names: Names
     sets_count: int
-    aggregates_count: int
+    aggregate_ids: Mapping[AggregateUUID, AggregateId]
 
 
-#: (request's identity, one_per_tree) -> its plan. An entry holds the request, so that no other one
-#: can have that identity.
-_KEPT: Final[dict[tuple[int, bool], _Kept]] = {}
+class KeptPlans:
+    """The plans of requests that come again as the same object: a part of a fleet's `Memory`.
+
+    A plan depends on the names of classes and traits, with which the memory ends; on the ids of
+    aggregates and on how many sets of them there are, which an entry says and each use compares;
+    and on nothing else, for one that names a tree is not kept. What the later stages keep with a
+    plan ends with it.
+    """
+
+    def __init__(self) -> None:
+        #: (request's identity, one_per_tree) -> its plan. An entry holds the request, so that no
+        #: other one can have that identity.
+        self.entries: dict[tuple[int, bool], _Kept] = {}
 
 
 def kept_plan_of(snapshot: Snapshot, request: CandidatesRequest, *, one_per_tree: bool) -> Plan:
     """`plan_of`, remembered for requests that come again as the same object."""
     # PERF bench, flat: half of a small answer's time went into finding out the same again.
+    entries = snapshot.memory.part(KeptPlans).entries
     key = id(request), one_per_tree
-    kept = _KEPT.get(key)
-    # A fleet that was loaded anew has other `names`; within one fleet, aggregates and their sets
-    # only become more.
-    names, sets, aggregates = snapshot.names, snapshot.aggregate_sets, snapshot.aggregate_ids
-    if (
-        kept is not None
-        and kept.names is names
-        and kept.sets_count == len(sets)
-        and kept.aggregates_count == len(aggregates)
-    ):
-        return kept.plan
+    kept = entries.get(key)
     # Counted first: what comes meanwhile makes the plan be made again.
-    counts = len(sets), len(aggregates)
+    sets_count, aggregate_ids = len(snapshot.aggregate_sets), snapshot.aggregate_ids
+    if kept is not None and kept.sets_count == sets_count and kept.aggregate_ids is aggregate_ids:
+        return kept.plan
     plan = plan_of(snapshot, request, one_per_tree=one_per_tree)
     if all(group.in_tree is None for group in request.groups):
-        if len(_KEPT) >= KEPT_MAX:
-            _KEPT.clear()
-        _KEPT[key] = _Kept(request, plan, names, *counts)
+        if len(entries) >= KEPT_MAX:
+            entries.clear()
+        entries[key] = _Kept(request, plan, sets_count, aggregate_ids)
     return plan
 
 
@@ -400,7 +401,7 @@ def _trait_test(
 
 def _membership_test(snapshot: Snapshot, group: RequestGroup) -> MembershipTest:
     def having(uuids: frozenset[str]) -> Mask:
-        known = (snapshot.aggregate_ids.get(uuid) for uuid in uuids)
+        known = (snapshot.aggregate_ids.get(AggregateUUID(uuid)) for uuid in uuids)
         return snapshot.aggregate_sets.having_any(number for number in known if number is not None)
 
     member: Mask | None = None

@@ -24,8 +24,12 @@ from berth.index.block import ROWS_MAX
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ClassId
 
-#: Sets of options for which the ways are kept with a shape; one more, and all are forgotten.
+#: Sets of options for which the ways are kept with a shape; one more, and all are forgotten. All
+#: that is kept is bounded by the fleet's `Allowance`.
 KEPT_MAX: Final = 64
+
+#: What it takes to keep the ways of a set of options, the ways themselves aside.
+_ENTRY_BYTES: Final = 500
 
 #: More combinations than this are searched step by step instead.
 WAYS_MAX: Final = 64
@@ -46,6 +50,11 @@ class Way(NamedTuple):
     choices: tuple[int, ...]
     tests: tuple[tuple[int, int], ...]
     sums: tuple[tuple[int, ClassId, int], ...]
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return 250 + 8 * len(self.choices) + 80 * len(self.tests) + 100 * len(self.sums)
 
     def positions(self, prospects: Prospects) -> Rows:
         """The rows in which this way is a candidate."""
@@ -84,7 +93,9 @@ class Ways:
                 return None
             if len(known) >= KEPT_MAX:
                 known.clear()
-            ways = known[key] = self._find(prospects, product(*options))
+            ways = self._find(prospects, product(*options))
+            if self._snapshot.allowance.grow(_ENTRY_BYTES + sum(way.size for way in ways)):
+                known[key] = ways
         return ways
 
     def _find(

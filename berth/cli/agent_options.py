@@ -1,15 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options of the commands that read an agent's configuration."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from berth.compute.agent_config import DEFAULT_PATH, AgentConfig, read_agent_config
+from berth.cli.completion import driver_names
+
+if TYPE_CHECKING:
+    from berth.compute.agent_config import AgentConfig
+
+#: The agent's configuration, unless `--config` names another file.
+DEFAULT_PATH: Final = Path("/etc/berth/agent.yaml")
+
+driver_option = click.option(
+    "--driver",
+    metavar="NAME",
+    shell_complete=driver_names,
+    help="Use this driver instead of the configured one.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +40,9 @@ class AgentSource:
         Raises:
             BadConfiguration: it cannot be read, or not be meant.
         """
+        # Here, so that `--help` need not wait for it.
+        from berth.compute.agent_config import read_agent_config
+
         found = read_agent_config(self.path)
         return replace(found, driver=self.driver) if self.driver else found
 
@@ -41,9 +59,7 @@ def of_agent(command: Callable[..., None]) -> Callable[..., None]:
         type=click.Path(path_type=Path),
         help="The agent's configuration: the nodes of this host, and their driver.",
     )
-    @click.option(
-        "--driver", metavar="NAME", help="Use this driver, whatever the configuration says."
-    )
+    @driver_option
     @functools.wraps(command)
     def with_source(*args: Any, path: Path, driver: str | None, **options: Any) -> None:
         command(*args, agent_source=AgentSource(path, driver), **options)

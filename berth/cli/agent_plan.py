@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """`berth agent plan`: what the next start of the agent would change at its service."""
 
+from __future__ import annotations
+
 import time
 from functools import partial
 from random import Random
+from typing import TYPE_CHECKING
 
 import click
 
 from berth.cli.agent_options import AgentSource, of_agent
-from berth.cli.migration_report import end, print_json, print_text
-from berth.compute.adoption import take_over
-from berth.compute.migration import migrate
-from berth.compute.report_client import ReportClient
-from berth.compute.tracker import Node, Tracker
-from berth.compute.transports import of_service
+
+if TYPE_CHECKING:
+    from berth.compute.tracker import Node
 
 
 @click.command()
@@ -22,11 +22,20 @@ from berth.compute.transports import of_service
 def plan(agent_source: AgentSource, as_json: bool) -> None:
     """Show what the next start would change at the service; nothing is written.
 
-    The tree as the service has it and as it would be, and what would move.
+    Prints the tree as the service has it, the tree as it would be, and the allocations that would
+    move.
 
-    Exit code: 0 where nothing is to be done, 13 where something is, 12 where what the host says and
-    what is held of it do not agree.
+    Exit codes: 0 no changes; 13 changes pending; 12 the host's tree conflicts with existing
+    allocations.
     """
+    # Here, so that `--help` need not wait for it.
+    from berth.cli.migration_report import end, print_json, print_text
+    from berth.compute.adoption import take_over
+    from berth.compute.migration import migrate
+    from berth.compute.report_client import ReportClient
+    from berth.compute.tracker import Tracker
+    from berth.compute.transports import of_service
+
     found = agent_source.read()
     client = ReportClient(of_service(found.access()))
     driver = found.make_driver(client.get_usages, to_look_only=True)

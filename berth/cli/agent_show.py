@@ -8,11 +8,7 @@ from typing import Any
 
 import click
 
-from berth.cli.tree_drawing import draw_tree, tree_as_json
-from berth.compute.agent_config import DEFAULT_PATH, read_agent_config
-from berth.compute.plan import make_plan
-from berth.compute.provider_tree import ProviderTree
-from berth.compute.tracker import tree_of_new
+from berth.cli.agent_options import DEFAULT_PATH, driver_option
 
 
 @click.command()
@@ -23,14 +19,21 @@ from berth.compute.tracker import tree_of_new
     type=click.Path(path_type=Path),
     help=f"The agent's configuration.  [default: {DEFAULT_PATH}, where it is there]",
 )
-@click.option("--driver", metavar="NAME", help="Use this driver, whatever the configuration says.")
+@driver_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(path: Path | None, driver: str | None, as_json: bool) -> None:
-    """Show what this host would report, in a service that knows nothing of it yet.
+    """Show what this host would report to a service that does not know it yet.
 
-    It reads the configuration, if there is one, and the host; no service is asked, and nothing is
-    written.
+    Reads the configuration, if there is one, and the host. Sends nothing to any service, and writes
+    nothing.
     """
+    # Here, so that `--help` need not wait for it.
+    from berth.cli.tree_drawing import print_tree, tree_as_json
+    from berth.compute.agent_config import read_agent_config
+    from berth.compute.plan import make_plan
+    from berth.compute.provider_tree import ProviderTree
+    from berth.compute.tracker import tree_of_new
+
     found = read_agent_config(path or DEFAULT_PATH, may_be_missing=path is None)
     if driver and driver != found.driver:
         # The options are those of the configuration's driver.
@@ -44,6 +47,6 @@ def show(path: Path | None, driver: str | None, as_json: bool) -> None:
         if as_json:
             nodes.append([*tree_as_json(tree, node.uuid)])
         else:
-            click.echo("\n".join(draw_tree(tree, node.uuid, since=ProviderTree())))
+            print_tree(tree, node.uuid, since=ProviderTree())
     if as_json:
         click.echo(json.dumps(nodes, indent=2))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth audit`: allocations and providers that nobody stands behind any more."""
+"""`berth audit`: orphaned allocations, and providers without a host."""
 
 import json
 import subprocess
@@ -22,8 +22,12 @@ from berth.compute.audit import (
     Consumers,
     Finding,
     Known,
+    World,
+    excess,
     find,
+    missing_hosts,
     read_consumers,
+    read_inventories,
     read_world,
     suspects,
 )
@@ -35,8 +39,7 @@ from berth.compute.service import Service
 from berth.compute.undo_file import UndoFile
 
 _HINT_OF_UNTYPED: Final = (
-    "; nova's consumers are of it, instances and migrations alike: give --living unknown=FILE, "
-    "with both in it"
+    " (nova's instances and migrations are both of this type: list both in the file)"
 )
 
 
@@ -45,46 +48,53 @@ _HINT_OF_UNTYPED: Final = (
     "--living",
     multiple=True,
     metavar="TYPE=FILE",
-    help="The consumers of a type that live, a uuid a line; may be repeated, also for one type. "
-    "Types that are not named are not judged. The type of nova's is `unknown`.",
+    help="All consumers of a type that exist, one uuid per line; may be repeated, also for one "
+    "type. Types that you do not name are not checked. Nova's consumers are of type `unknown`.",
 )
 @click.option(
     "--living-command",
     multiple=True,
     metavar="TYPE=COMMAND",
-    help="The same, from what a command prints.",
+    help="The same, from the output of a command.",
 )
 @click.option(
     "--hosts",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="All hosts that there are, a name or uuid a line; without it no provider is judged.",
+    help="All hosts that exist, one name or uuid per line. Without it, providers are not checked.",
 )
 @click.option(
     "--placed",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Where consumers are: a uuid and a host a line, several lines for one that moves.",
+    help="Where consumers run: a uuid and a host per line; several lines for one that moves.",
 )
-@click.option("--fix", "to_fix", is_flag=True, help="Take down what was found, after a question.")
+@click.option("--fix", "to_fix", is_flag=True, help="Remove what was found (asks first).")
 @click.option("--yes", is_flag=True, help="With --fix: do not ask.")
+@click.option(
+    "--at-most",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="With --fix: refuse to remove more than N.  [default: a tenth of the hosts, and a tenth "
+    "of the consumers]",
+)
 @click.option(
     "--undo-file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="With --fix: where each change is written down.  [default: berth-audit-TIME.jsonl]",
+    help="With --fix: the file that records each change.  [default: berth-audit-TIME.jsonl]",
 )
 @click.option(
     "--undo",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Put up again what a file of --fix says, and do nothing else.",
+    help="Restore what --fix removed, from its undo file.",
 )
 @click.option(
     "--url",
     metavar="URL",
-    help="Of a service, which is asked with the token in OS_TOKEN; without it the database is "
-    "opened directly.",
+    help="The service to audit, with the token in OS_TOKEN. Without it, berth opens the database "
+    "directly.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
 @configured
@@ -96,18 +106,22 @@ def audit(
     placed: Path | None,
     to_fix: bool,
     yes: bool,
+    at_most: int | None,
     undo_file: Path | None,
     undo: Path | None,
     url: str | None,
     as_json: bool,
 ) -> None:
-    """Look for allocations and providers that nobody stands behind any more.
+    """Find orphaned allocations, and providers without a host.
 
-    Consumers that are gone and still hold something, leaked migrations, consumers that hold of
-    several hosts, and providers without a host. Only what the lists are about is judged; without
-    lists, only consumers on several hosts are told, and nothing can be fixed.
+    Finds consumers that no longer exist but still hold something, leaked migrations, consumers with
+    allocations on several hosts, and providers whose host is gone. It checks only what you give it
+    a list for. Without lists, it finds only consumers on several hosts, and can fix nothing.
 
-    Exit code: 0 where nothing is wrong or all was fixed, 8 where something is left.
+    A list that was cut short looks like a fleet that is gone, so --fix refuses to remove more than
+    a tenth of the hosts or of the consumers, unless --at-most allows it.
+
+    Exit codes: 0 no problems, or all fixed; 8 problems left.
     """
     of_files = _living(living, _lines_of_file, {})
     of_hosts = frozenset(_some(hosts, _lines_of_file(str(hosts)))) if hosts else None
@@ -122,15 +136,41 @@ def audit(
         of_all = _living(living_command, _lines_of_command, of_files)
         known = Known(living=of_all, hosts=of_hosts, placed=of_places)
         consumers = read_consumers(service, suspects(world, known))
-        findings = find(world, consumers, known)
+        inventories = read_inventories(service, world, missing_hosts(world, known))
+        findings = find(world, consumers, known, inventories)
         _report(findings, unjudged(world, consumers, known), as_json=as_json)
         fixable = [finding for finding in findings if finding.can_be_fixed]
         left = len(findings)
-        question = f"Take down {len(fixable)} of {len(findings)}?"
+        if to_fix:
+            _refuse_excess(world, fixable, at_most)
+        question = f"Remove {len(fixable)} of {len(findings)}?"
         if to_fix and fixable and (yes or _is_agreed(question)):
             left -= _fix(service, consumers, fixable, UndoFile(undo_file or _default_undo_file()))
     if left:
-        raise CommandFailed(f"{left} of {len(findings)} found are left", ExitCode.INCONSISTENT)
+        found = f"{len(findings)} problem{'s' if len(findings) > 1 else ''} found"
+        done = f"{len(findings) - left} fixed" if left < len(findings) else "none fixed"
+        hint = "" if to_fix or not fixable else " (use --fix)"
+        raise CommandFailed(f"{found}, {done}{hint}", ExitCode.INCONSISTENT)
+
+
+def _refuse_excess(world: World, fixable: Sequence[Finding], at_most: int | None) -> None:
+    """See that no list has been cut short.
+
+    Raises:
+        CommandFailed: more would be removed than is allowed.
+    """
+    if at_most is not None:
+        if len(fixable) > at_most:
+            raise CommandFailed(
+                f"nothing was removed: {len(fixable)} would be, and --at-most allows {at_most}",
+                ExitCode.INCONSISTENT,
+            )
+    elif share := excess(world, fixable):
+        raise CommandFailed(
+            f"nothing was removed: {share} would be, which is more than a tenth. Check that the "
+            f"lists are complete; --at-most {len(fixable)} removes them all the same",
+            ExitCode.INCONSISTENT,
+        )
 
 
 def _is_agreed(question: str) -> bool:
@@ -145,7 +185,7 @@ def _is_agreed(question: str) -> bool:
         if sys.stdin.isatty():
             raise
         raise click.UsageError(
-            "--fix asks before it takes anything down, and nobody has answered: say --yes too"
+            "--fix asks before it removes anything, and got no answer: add --yes"
         ) from abort
 
 
@@ -162,7 +202,7 @@ def _living(
     for option in options:
         kind, equals, where = option.partition("=")
         if not (kind and equals and where):
-            raise click.UsageError(f"{option!r} is not TYPE=FILE, as in INSTANCE=instances.txt")
+            raise click.UsageError(f"`{option}` is not TYPE=FILE, as in INSTANCE=instances.txt")
         listed = frozenset(_uuid(line, where) for line in _some(where, read(where)))
         living[kind] = living.get(kind, frozenset()) | listed
     return living
@@ -182,8 +222,8 @@ def _lines_of_command(command: str) -> list[str]:
     )
     if done.returncode:
         raise CommandFailed(
-            f"the command {command!r} ended with {done.returncode}: nobody is judged by what it "
-            f"printed",
+            f"the command `{command}` ended with exit code {done.returncode}, so its output is not "
+            f"used",
             ExitCode.USAGE,
         )
     return _lines(done.stdout)
@@ -198,8 +238,8 @@ def _some(where: object, lines: list[str]) -> list[str]:
     """Lines, of which there are some: an empty list would mean that nobody lives."""
     if not lines:
         raise CommandFailed(
-            f"{where} says that there are none at all, which is more likely a mistake; write one "
-            f"that does not exist if it is so",
+            f"{where} is empty, which is probably a mistake. If nothing exists, list one entry "
+            f"that does not exist",
             ExitCode.USAGE,
         )
     return lines
@@ -210,7 +250,7 @@ def _placed(path: Path) -> dict[str, frozenset[str]]:
     for line in _lines_of_file(str(path)):
         consumer, *host = line.split(maxsplit=1)
         if not host:
-            raise CommandFailed(f"{path}: {line!r} names no host", ExitCode.USAGE)
+            raise CommandFailed(f"{path}: `{line}` names no host", ExitCode.USAGE)
         name = _uuid(consumer, str(path))
         placed[name] = placed.get(name, frozenset()) | {host[0]}
     return placed
@@ -220,7 +260,7 @@ def _uuid(text: str, where: str) -> str:
     try:
         return str(uuid.UUID(text))
     except ValueError:
-        raise CommandFailed(f"{where}: {text!r} is not a uuid", ExitCode.USAGE) from None
+        raise CommandFailed(f"{where}: `{text}` is not a uuid", ExitCode.USAGE) from None
 
 
 # --- What is done ---------------------------------------------------------------------------------
@@ -238,6 +278,7 @@ def _report(findings: Sequence[Finding], unjudged: Mapping[str, int], *, as_json
                             "sentence": finding.sentence,
                             "can_be_fixed": finding.can_be_fixed,
                             "providers": finding.providers,
+                            "lost": finding.lost,
                         }
                         for finding in findings
                     ],
@@ -247,19 +288,21 @@ def _report(findings: Sequence[Finding], unjudged: Mapping[str, int], *, as_json
         )
         return
     for finding in findings:
-        click.echo(f"{finding.kind}: {finding.sentence}")
+        click.echo(finding.sentence)
     for kind, number in sorted(unjudged.items()):
-        of = "any type" if kind == ANY_TYPE else f"type {kind}"
+        who = f"{number} consumer{'s' if number > 1 else ''}"
+        of = "" if kind == ANY_TYPE else f" of type {kind}"
+        flag = "TYPE" if kind == ANY_TYPE else kind
         hint = _HINT_OF_UNTYPED if kind == UNTYPED else ""
-        click.echo(f"not judged: {number} of {of}, of which no list was given{hint}")
+        click.echo(f"{who}{of} not checked: pass --living {flag}=FILE{hint}")
     if not findings:
-        click.echo("nothing found")
+        click.echo("no problems found")
 
 
 def _fix(
     service: Service, consumers: Consumers, findings: Iterable[Finding], undo: UndoFile
 ) -> int:
-    """Take down what was found; how many of them are no more."""
+    """Remove what was found; how many of them are no more."""
     undo.create()
     done = 0
     try:
@@ -267,7 +310,7 @@ def _fix(
             done += _is_done(finding.sentence, partial(fix, service, consumers, finding, undo))
     finally:
         # What was done can be undone even where the rest is broken off.
-        click.echo(f"`berth audit --undo {undo.path}` puts it up again")
+        click.echo(f"`berth audit --undo {undo.path}` restores it")
     return done
 
 
@@ -277,7 +320,7 @@ def _undo(service: Service, undo: UndoFile) -> None:
     for change in changes:
         left -= _is_done(change["subject"], partial(restore, service, change))
     if left:
-        raise CommandFailed(f"{left} of {len(changes)} are not put up again", ExitCode.INCONSISTENT)
+        raise CommandFailed(f"{left} of {len(changes)} were not restored", ExitCode.INCONSISTENT)
 
 
 def _is_done(words: str, make: Callable[[], Outcome]) -> bool:

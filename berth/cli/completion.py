@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth completion`: what a shell has to read to complete berth's commands and options."""
+"""`berth completion`: what a shell reads to complete commands, options and what follows them."""
 
 from typing import Final
 
@@ -23,3 +23,22 @@ def completion(context: click.Context, shell: str) -> None:
     kind = get_completion_class(shell)
     assert kind is not None, "click knows the three"
     click.echo(kind(context.find_root().command, {}, PROGRAM, COMPLETION).source())
+
+
+def driver_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """The drivers that are installed and whose names begin so."""
+    # Here, so that the completion of all else need not wait for it.
+    from importlib.metadata import entry_points
+
+    from berth.compute.drivers import GROUP
+
+    names = {one.name for one in entry_points(group=GROUP)}
+    return sorted(name for name in names if name.startswith(begun))
+
+
+def rule_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """The rules of the policy that guard a route and whose names begin so."""
+    # Here, so that the completion of all else need not wait for it.
+    from berth.api.policy import ROUTE_RULES
+
+    return [name for name, _, _, _ in ROUTE_RULES if name.startswith(begun)]

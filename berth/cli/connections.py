@@ -8,10 +8,12 @@ that is read here since Linux 4.6.
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,9 @@ from typing import Final
 Peer = tuple[str, int]
 
 _OPEN: Final = "/proc/self/fd"
+
+#: Numbers of files that are tried one by one where they cannot be listed.
+_FILES_MAX: Final = 65536
 
 #: States of linux/tcp_states.h in which there is a client: ESTABLISHED, CLOSE_WAIT.
 _CONNECTED: Final = (1, 8)
@@ -57,10 +62,9 @@ def connections_to(port: int) -> Iterator[Connection]:
 
     Cost: some 20 microseconds for each of them.
     """
-    for name in os.listdir(_OPEN):
-        if not _target(f"{_OPEN}/{name}").startswith("socket:"):
+    for fd in _files():
+        if not _target(f"{_OPEN}/{fd}").startswith("socket:"):
             continue
-        fd = int(name)
         try:
             with _borrowed(fd) as held:
                 address = held.getsockname()
@@ -115,6 +119,18 @@ def listens(process: int, port: int) -> bool:
     except OSError:
         return False
     return any(_target(f"{files}/{name}") in listening for name in names)
+
+
+def _files() -> Iterable[int]:
+    """The numbers of this process's open files; more where no file is left to look with."""
+    try:
+        return map(int, os.listdir(_OPEN))
+    except OSError as error:
+        if error.errno not in (errno.EMFILE, errno.ENFILE):
+            raise
+        # All of them are taken, or nearly all.
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return range(_FILES_MAX if soft == resource.RLIM_INFINITY else min(soft, _FILES_MAX))
 
 
 def _target(link: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth db check`: what is wrong in the database, and what of it can be put right."""
+"""The work of `berth db check`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,23 +10,19 @@ from berth import deploy
 from berth.cli.db_opened import opened
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
-from berth.cli.options import ConfigurationSource, configured
+from berth.cli.options import ConfigurationSource
 from berth.config import Settings, read_settings
 from berth.store import schema
 from berth.store.database import Database
 
 
-@click.command()
-@click.option("--repair", is_flag=True, help="Put right what can be, and say what is left.")
-@click.option("--dry-run", is_flag=True, help="With --repair: only say what it would do.")
-@configured
-def check(source: ConfigurationSource, repair: bool, dry_run: bool) -> None:
-    """Look for anything in the database that should not be.
+def check_database(source: ConfigurationSource, *, repair: bool, dry_run: bool) -> None:
+    """Print what is wrong in the configured database, and with `repair` what is done about it.
 
-    Changes nothing without --repair. Services may go on meanwhile.
+    Raises:
+        CommandFailed: something is wrong, or is left so.
+        SchemaNotReady: it has not the schema whose invariants this release knows.
     """
-    if dry_run and not repair:
-        raise click.UsageError("--dry-run says what --repair would do: give both")
     settings = read_settings(source.load())
     with _current(settings, to_look_only=dry_run or not repair) as database:
         if not repair:

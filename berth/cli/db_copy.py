@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth db copy`: move to another database, of the same engine or of another one."""
+"""The work of `berth db copy`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from berth import deploy
 from berth.cli.db_opened import opened
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
-from berth.cli.options import ConfigurationSource, configured
+from berth.cli.options import ConfigurationSource
 from berth.cli.progress import reporting
 from berth.config import Settings, read_settings
 from berth.model.errors import DatabaseUnavailable
@@ -19,37 +19,18 @@ from berth.store.copying import Difference, Outcome, copy_database
 from berth.store.database import Database
 
 
-@click.command()
-@click.option(
-    "--from",
-    "source_url",
-    metavar="URL",
-    required=True,
-    envvar="BERTH_COPY_FROM",
-    help="The database to copy; or set BERTH_COPY_FROM, which others do not see as they see a "
-    "command line.",
-)
-@click.option(
-    "--to",
-    "target_url",
-    metavar="URL",
-    required=True,
-    envvar="BERTH_COPY_TO",
-    help="The empty database to copy into; or set BERTH_COPY_TO.",
-)
-@click.option(
-    "--force",
-    is_flag=True,
-    help="Copy although somebody wrote to the source within the last minute.",
-)
-@configured
-def copy(configuration: ConfigurationSource, source_url: str, target_url: str, force: bool) -> None:
-    """Copy a database into an empty one, of any engine, and compare the two.
+def copy_to_empty(
+    configuration: ConfigurationSource, from_url: str, to_url: str, *, force: bool
+) -> None:
+    """Copy a database into an empty one, compare the two, and print what was copied.
 
-    Nobody may use either of them meanwhile; the source is not changed. A copy that was
-    interrupted goes on where it was when the same command is run again.
+    Args:
+        force: although somebody wrote to the first within the last minute.
+
+    Raises:
+        CommandFailed: there is nothing to copy, the copy broke off, or it is not the same.
     """
-    origin, destination = (_settings_for(configuration, url) for url in (source_url, target_url))
+    origin, destination = (_settings_for(configuration, url) for url in (from_url, to_url))
     if deploy.is_absent(origin):
         raise CommandFailed(
             f"there is no database {origin.database.masked_url} to copy", ExitCode.DATABASE

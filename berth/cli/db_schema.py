@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth db upgrade`, `version` and `release`: the schema of the database."""
+"""The work of `berth db upgrade`, `version` and `release`: the schema of the database."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,22 +10,22 @@ from berth import deploy
 from berth.cli.db_opened import opened
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
-from berth.cli.options import ConfigurationSource, configured
+from berth.cli.options import ConfigurationSource
 from berth.cli.progress import reporting
 from berth.config import read_settings
 from berth.store import schema
 
 
-@click.command()
-@configured
-def upgrade(source: ConfigurationSource) -> None:
-    """Bring the schema to this release; repeatable, and the data stays.
+def upgrade_schema(source: ConfigurationSource, *, force: bool) -> None:
+    """Bring the schema of the configured database to this release, and print what was done.
 
-    A database of the original service is taken over in place, and can be handed back. Stop every
-    service that writes to it first. An upgrade that was broken off goes on where it was.
+    Args:
+        force: even if another program has written to the database within the last minute.
     """
     settings = read_settings(source.load())
     with _resumable(), opened(settings) as database, reporting() as report:
+        if not force:
+            schema.refuse_while_others_write(database)
         done = schema.upgrade(database, owner=deploy.owner_of(settings), report=report)
         schema.sync_standard_names(database)
     for sentence in done:
@@ -35,10 +35,8 @@ def upgrade(source: ConfigurationSource) -> None:
     click.echo(f"{settings.database.masked_url} is at {version}")
 
 
-@click.command()
-@configured
-def version(source: ConfigurationSource) -> None:
-    """Print the schema's revisions: the original's, then berth's own; `None` for an empty one."""
+def print_version(source: ConfigurationSource) -> None:
+    """Print the revisions of the schema; `None` where there is no database."""
     settings = read_settings(source.load())
     if deploy.is_absent(settings):
         click.echo("None")
@@ -47,16 +45,16 @@ def version(source: ConfigurationSource) -> None:
         click.echo(schema.current_version(database))
 
 
-@click.command()
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option(
-    "--force", is_flag=True, help="Also when a berth wrote to the database within the last minute."
-)
-@configured
-def release(source: ConfigurationSource, yes: bool, force: bool) -> None:
-    """Remove berth's own tables, so that the database is the original's alone again.
+def release_database(source: ConfigurationSource, *, yes: bool, force: bool) -> None:
+    """Remove berth's own tables, and print which they were.
 
-    Everything that was written through berth stays. Stop every berth that serves it first.
+    Args:
+        yes: do not ask.
+        force: although a berth wrote to the database within the last minute.
+
+    Raises:
+        CommandFailed: there is no database, or nobody agrees.
+        StillWritten: a berth serves from it.
     """
     settings = read_settings(source.load())
     name = settings.database.masked_url

@@ -1,35 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a command ends that met an error of any part."""
 
+from typing import Final
+
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
-from berth.compute.errors import (
-    BadConfiguration,
-    BadProviderTree,
-    ComputeError,
-    DriverFailed,
-    ReshapeFailed,
-    StateDirInUse,
-)
-from berth.config import ConfigurationError
-from berth.deploy import NotInThisRelease
-from berth.model.errors import BerthError, SchemaError, UnsupportedDatabase
-from berth.store.schema import StillWritten
 
-#: The code of an error, or of its nearest ancestor here.
-EXIT_CODES: dict[type, ExitCode] = {
-    StillWritten: ExitCode.IN_USE,
-    StateDirInUse: ExitCode.IN_USE,
-    NotInThisRelease: ExitCode.UNSUPPORTED,
-    UnsupportedDatabase: ExitCode.UNSUPPORTED,
-    SchemaError: ExitCode.SCHEMA,
-    ConfigurationError: ExitCode.CONFIGURATION,
-    BerthError: ExitCode.DATABASE,
-    BadConfiguration: ExitCode.CONFIGURATION,
-    BadProviderTree: ExitCode.HOST,
-    DriverFailed: ExitCode.HOST,
-    ReshapeFailed: ExitCode.HOST,
-    ComputeError: ExitCode.SERVICE,
+#: The code of an error, or of its nearest ancestor here. By name, as whoever tells of an error has
+#: imported its module, and should not wait for those of all others.
+EXIT_CODES: Final = {
+    "berth.store.adoption.StillWritten": ExitCode.IN_USE,
+    "berth.compute.errors.StateDirInUse": ExitCode.IN_USE,
+    "berth.deploy.NotInThisRelease": ExitCode.UNSUPPORTED,
+    "berth.model.errors.UnsupportedDatabase": ExitCode.UNSUPPORTED,
+    "berth.model.errors.SchemaError": ExitCode.SCHEMA,
+    "berth.config.ConfigurationError": ExitCode.CONFIGURATION,
+    "berth.model.errors.BerthError": ExitCode.DATABASE,
+    "berth.compute.errors.BadConfiguration": ExitCode.CONFIGURATION,
+    "berth.compute.errors.BadProviderTree": ExitCode.HOST,
+    "berth.compute.errors.DriverFailed": ExitCode.HOST,
+    "berth.compute.errors.ReshapeFailed": ExitCode.HOST,
+    "berth.compute.errors.ComputeError": ExitCode.SERVICE,
 }
 
 
@@ -38,8 +29,8 @@ def failure_for(error: Exception) -> CommandFailed:
     if isinstance(error, CommandFailed):
         return error
     for kind in type(error).__mro__:
-        if kind in EXIT_CODES:
-            return CommandFailed(str(error), EXIT_CODES[kind])
+        if code := EXIT_CODES.get(f"{kind.__module__}.{kind.__qualname__}"):
+            return CommandFailed(str(error), code)
     return CommandFailed(
         f"a mistake in berth itself, {type(error).__name__}: {error}; please report it with what "
         f"`berth --debug` adds",

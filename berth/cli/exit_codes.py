@@ -29,7 +29,7 @@ class ExitCode(IntEnum):
     DATABASE = 7
     #: `berth db check` or `berth audit` found something wrong, or left it so.
     INCONSISTENT = 8
-    #: A worker could not start or kept dying; the log says why.
+    #: No worker could start; the log says why.
     WORKERS = 9
     #: Refused because the database, or the state directory of a host's agent, is in use.
     IN_USE = 10
@@ -44,5 +44,5 @@ class ExitCode(IntEnum):
     INTERNAL = 70
     #: Stopped by Ctrl-C before there was anything to drain.
     INTERRUPTED = 130
-    #: Who read the output, such as `head`, did not want all of it.
+    #: The reader closed the pipe (for example `head`).
     OUTPUT_CLOSED = 141

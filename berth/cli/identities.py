@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whom `berth user` and `berth token` speak of: names, projects and roles."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import click
-from oslo_config import cfg
 
-from berth import deploy
-from berth.api.auth.htpasswd import fault_of_name, fault_of_role
-from berth.api.policy import named_roles
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
+
+if TYPE_CHECKING:
+    from oslo_config import cfg
 
 
 def identity_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -28,6 +30,9 @@ def check_name(name: str) -> None:
     Raises:
         CommandFailed: USAGE.
     """
+    # Here, so that `--help` need not wait for it.
+    from berth.api.auth.htpasswd import fault_of_name
+
     if fault := fault_of_name(name):
         raise CommandFailed(f"{name!r} cannot be a name: {fault}", ExitCode.USAGE)
 
@@ -39,7 +44,11 @@ def check_roles(conf: cfg.ConfigOpts, roles: Iterable[str]) -> None:
         CommandFailed: USAGE.
         ConfigurationError: a policy file cannot be read.
     """
-    deploy.check_policy(conf)
+    # Here, so that `--help` need not wait for it.
+    from berth.api.auth.htpasswd import fault_of_role
+    from berth.api.policy import check_policy, named_roles
+
+    check_policy(conf)
     known = named_roles(conf)
     for role in roles:
         if fault := fault_of_role(role):

@@ -33,24 +33,25 @@ cli.defer(
     (
         "audit",
         "audit",
-        "Look for allocations and providers that nobody stands behind any more.",
+        "Find orphaned allocations, and providers without a host.",
     ),
-    ("config", "config_show", "Look at the configuration."),
-    ("db", "db", "Prepare the database, and look after it."),
+    ("config", "config_show", "Show the configuration."),
+    ("db", "db", "Create, upgrade, check and copy the database."),
+    ("files", "files", "Print the directory of the files that come with berth."),
     (
         "migrate-inventory",
         "migrate_inventory",
         "Bring hosts into the shape that they are to have, with every service stopped.",
     ),
-    ("policy", "policy", "Say who may do what."),
+    ("policy", "policy", "Show and test the policy."),
     ("serve", "serve", "Serve the placement API."),
     (
         "status",
         "status",
         "Check whether this release can serve with the configuration and the database as they are.",
     ),
-    ("token", "token", "Make and revoke tokens for callers (auth_strategy = token)."),
-    ("user", "user", "Say who may log in with a name and a password (auth_strategy = http_basic)."),
+    ("token", "token", "Create, list and revoke tokens (auth_strategy = token)."),
+    ("user", "user", "Manage users and their passwords (auth_strategy = http_basic)."),
 )
 cli.add_command(completion)
 

@@ -2,7 +2,7 @@
 """What has become of nodes that were migrated, or would be: for people, and for programs."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ import click
 from berth.cli.error_codes import failure_for
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
-from berth.cli.tree_drawing import draw_tree, tree_as_json
+from berth.cli.tree_drawing import print_tree, tree_as_json
 from berth.compute.errors import Conflict
 from berth.compute.migration import Outcome
 from berth.compute.plan import Plan, amounts_of
@@ -106,18 +106,16 @@ def _nodes(number: int) -> str:
 
 def _print_rehearsal(uuid: str, name: str, found: Rehearsal) -> None:
     click.echo(f"{name} ({uuid})")
-    _print_part("now", draw_tree(found.before, uuid))
-    _print_part("then", draw_tree(found.after, uuid, since=found.before))
-    _print_part("moves", (_draw_move(found, consumer) for consumer in _moved(found.plan)))
+    click.echo("  now:")
+    print_tree(found.before, uuid, indent=4)
+    click.echo("  then:")
+    print_tree(found.after, uuid, since=found.before, indent=4)
+    for number, consumer in enumerate(_moved(found.plan)):
+        if not number:
+            click.echo("  moves:")
+        click.echo(f"    {_draw_move(found, consumer)}")
     writes = sum(_writes(found.plan).values())
     click.echo(f"  {_summary(found.plan)}; {_counted(writes, 'write')}")
-
-
-def _print_part(head: str, lines: Iterable[str]) -> None:
-    for number, line in enumerate(lines):
-        if not number:
-            click.echo(f"  {head}:")
-        click.echo(f"    {line}")
 
 
 def _draw_move(found: Rehearsal, consumer: str) -> str:

@@ -18,12 +18,14 @@ OPTIONS = (
         "--config-file",
         multiple=True,
         metavar="FILE",
+        type=click.Path(),
         help="Read this placement.conf instead of the usual places; may be repeated, later wins.",
     ),
     click.option(
         "--config-dir",
         multiple=True,
         metavar="DIR",
+        type=click.Path(file_okay=False),
         help="Read the *.conf files of this directory too, after the files.",
     ),
 )

@@ -2,38 +2,33 @@
 """`berth policy`: who may do what, as the policy files have it."""
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 
 import click
-from oslo_context.context import RequestContext
 
-from berth import deploy
-from berth.api.errors import Refused
-from berth.api.policy import ROUTE_RULES, Policy, create_enforcer, print_sample
-from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import CommandFailed
+from berth.cli.completion import rule_names
 from berth.cli.options import ConfigurationSource, configured
 
-#: May look at everything, and change nothing, where `berth policy sample --auditor` is in force.
-AUDITOR: Final = "auditor"
-
-#: Nobody's: stands for the project or user of a caller of whom it is not said.
+#: The project or user of a caller, where the command line does not say.
 _SOMEBODY: Final = "somebody"
 
 
 @click.group()
 def policy() -> None:
-    """Say who may do what."""
+    """Show and test the policy."""
 
 
 @policy.command(name="list")
 @click.option("--json", "as_json", is_flag=True, help="For programs: a list of rules.")
 @configured
 def list_rules(source: ConfigurationSource, as_json: bool) -> None:
-    """Print every rule that is in force: its check, the requests that it guards, and whether a
-    file overrides it."""
-    rules = list(_in_force(source))
+    """Print every rule in force: its check, the requests that it guards, and whether a file
+    overrides it."""
+    # Here, so that `--help` need not wait for it.
+    from berth.cli.policy_rules import rules_in_force
+
+    rules = list(rules_in_force(source.load()))
     if as_json:
         click.echo(json.dumps([one._asdict() for one in rules], indent=2))
         return
@@ -47,11 +42,15 @@ def list_rules(source: ConfigurationSource, as_json: bool) -> None:
 @click.option(
     "--auditor",
     is_flag=True,
-    help=f"Instead the overrides that let the role {AUDITOR} look at everything and change "
-    f"nothing: a file for policy.d.",
+    help="Print a file for policy.d instead, which lets the role auditor read everything and "
+    "change nothing.",
 )
 def sample(auditor: bool) -> None:
     """Print a policy file with every rule and its default, commented out."""
+    # Here, so that `--help` need not wait for it.
+    from berth.api.policy import print_sample
+    from berth.cli.policy_rules import auditor_file
+
     if auditor:
         click.echo(auditor_file(), nl=False)
     else:
@@ -59,12 +58,15 @@ def sample(auditor: bool) -> None:
 
 
 @policy.command()
-@click.argument("rules", metavar="[RULE]...", nargs=-1)
+@click.argument("rules", metavar="[RULE]...", nargs=-1, shell_complete=rule_names)
 @click.option("--role", "roles", multiple=True, help="A role of the caller; may be repeated.")
 @click.option("--project", default=_SOMEBODY, help="The project of the caller's token.")
 @click.option("--user", default=_SOMEBODY, help="The caller's user id.")
 @click.option("--system", is_flag=True, help="The token's scope is the system, not a project.")
-@click.option("--target-project", help="Whose usages are asked for.  [default: the caller's]")
+@click.option(
+    "--target-project",
+    help="The project whose usages the caller asks for.  [default: the caller's]",
+)
 @configured
 def check(
     source: ConfigurationSource,
@@ -75,81 +77,14 @@ def check(
     system: bool,
     target_project: str | None,
 ) -> None:
-    """Say what somebody with these roles may do, of everything or of the RULEs named.
+    """Print what a caller with these roles may do, by all rules or by the RULEs named.
 
-    Exit code: 0; where RULEs are named and one of them refuses, 1.
+    Exit codes: 1 if you name RULEs and one of them refuses, or if a policy file sets a rule that
+    does not exist; otherwise 0.
     """
-    known = {name: requests for name, _, _, requests in ROUTE_RULES}
-    for rule in rules:
-        if rule not in known:
-            raise CommandFailed(
-                f"there is no rule {rule}: `berth policy list` names them all", ExitCode.USAGE
-            )
-    conf = source.load()
-    deploy.check_policy(conf)
-    caller = RequestContext(
-        roles=list(roles),
-        project_id=None if system else project,
-        user_id=user,
-        system_scope="all" if system else None,
-        overwrite=False,
-    )
-    target: dict[str, str | None] | None = (
-        {"project_id": target_project, "user_id": user} if target_project else None
-    )
-    in_force = Policy(conf)
-    refused = False
-    for name in rules or known:
-        admitted = _admits(in_force, name, caller, target)
-        refused |= not admitted
-        requests = ", ".join(f"{method} {path}" for method, path in known[name])
-        click.echo(f"{'yes' if admitted else 'no':4} {name:52} {requests}")
-    if rules and refused:
+    # Here, so that `--help` need not wait for it.
+    from berth.cli.policy_rules import Caller, print_admitted
+
+    caller = Caller(roles, project, user, is_of_system=system, target_project=target_project)
+    if not print_admitted(source.load(), rules, caller) and rules:
         raise click.exceptions.Exit(1)
-
-
-class Rule(NamedTuple):
-    """A rule in force."""
-
-    name: str
-    check: str
-    is_default: bool
-    #: As in `GET /traits`; none for a rule that others refer to.
-    requests: tuple[str, ...]
-
-
-def auditor_file() -> str:
-    """A policy file that adds the auditor to all who may look."""
-    lines = [
-        f"# The role {AUDITOR} may look at everything, and change nothing.",
-        "# Put this file into policy.d, beside placement.conf, and give the role to whom it suits.",
-    ]
-    for name, default, _, requests in ROUTE_RULES:
-        only_looks = all(method == "GET" for method, _ in requests)
-        if only_looks and f"role:{AUDITOR}" not in default:
-            lines.append(f'"{name}": "{default} or role:{AUDITOR}"')
-    return "\n".join(lines) + "\n"
-
-
-def _in_force(source: ConfigurationSource) -> Iterator[Rule]:
-    conf = source.load()
-    deploy.check_policy(conf)
-    enforcer = create_enforcer(conf)
-    enforcer.load_rules()
-    requests = {
-        name: tuple(f"{method} {path}" for method, path in guarded)
-        for name, _, _, guarded in ROUTE_RULES
-    }
-    for name, default in enforcer.registered_rules.items():
-        found = str(enforcer.rules.get(name, default.check))
-        yield Rule(name, found, name not in enforcer.file_rules, requests.get(name, ()))
-
-
-def _admits(
-    in_force: Policy, name: str, caller: RequestContext, target: dict[str, str | None] | None
-) -> bool:
-    try:
-        in_force.check(name, caller, target)
-    except Refused:
-        return False
-    return True

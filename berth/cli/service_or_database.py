@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The way of a command to what a service holds: a running one, or its database."""
 
+from __future__ import annotations
+
 import os
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.options import ConfigurationSource
-from berth.compute.service import Transport
-from berth.compute.transports import with_token
+
+if TYPE_CHECKING:
+    from berth.compute.service import Transport
 
 
 def service_or_database(
@@ -29,6 +33,9 @@ def service_or_database(
         from berth.direct import PlacementDirect
 
         return stack.enter_context(PlacementDirect(source.load(), to_look_only=to_look_only))
+    # Here too: the other way does without.
+    from berth.compute.transports import with_token
+
     token = os.environ.get("OS_TOKEN")
     if not token:
         raise CommandFailed("--url needs a token in OS_TOKEN", ExitCode.USAGE)

@@ -12,6 +12,11 @@ address that is late by the kernel's own count, nothing having been sent on it s
 came; and of those the one on which a request came when the waiting began. Only a whole request of
 the same address that has run for as long could be mistaken for it; its client loses the answer.
 
+When a client goes while its request is worked at, Granian closes the connection at once, and lets
+the application go on. So a client has gone for certain when none of the connections from its
+address could be the one on which its request came (`has_gone`). With several requests from one
+address this may be found out late, or not at all, but never of a client that waits.
+
 A fleet whose hosts ask once a minute, each on a connection of its own, can fill a worker with
 connections on which nothing happens. Where they get scarce, those that have rested longest are
 closed before Granian's time.
@@ -26,7 +31,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -44,6 +49,13 @@ _LOOK_EACH_S: Final = 1.0
 
 #: Seconds for which a connection has rested that may be closed to make room.
 _RESTED_S: Final = 1.0
+
+#: Seconds that may pass from when a request has come until the application is called: all threads
+#: of a worker share one processor.
+_CALLED_S_MAX: Final = 2.0
+
+#: Seconds by which the kernel's times and ours may differ: it counts in ticks.
+_TICK_S: Final = 0.1
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -89,6 +101,22 @@ class Late(NamedTuple):
     owing: list[Connection]
 
 
+class Asking(NamedTuple):
+    """A connection that may be one on which an answer is awaited."""
+
+    #: The earliest moment at which something can last have been sent on it.
+    sent_from: float
+    #: The latest moment at which something can last have come.
+    came_until: float
+
+
+class Look(NamedTuple):
+    """What a look at all connections has shown."""
+
+    begun: float
+    asking: Mapping[Address, Sequence[Asking]]
+
+
 @dataclass
 class SlowClients:
     """The deadlines of one worker's clients."""
@@ -97,6 +125,7 @@ class SlowClients:
     #: The bodies that somebody is waiting for at this moment.
     waits: set[Wait] = field(default_factory=set, init=False)
     _seen: dict[Peer, Seen] = field(default_factory=dict, init=False)
+    _last: Look | None = field(default=None, init=False)
 
     def watched(self, stream: Stream, address: str) -> WatchedBody:
         """A body whose reading ends at its deadline."""
@@ -113,14 +142,46 @@ class SlowClients:
             while True:
                 time.sleep(_LOOK_EACH_S)
                 try:
+                    begun = time.monotonic()
                     connections = list(connections_to(port))
-                    _cut_off(self.late(connections, time.monotonic()))
+                    now = time.monotonic()
+                    self.note(connections, begun, now)
+                    _cut_off(self.late(connections, now))
                     for one in in_the_way(connections, connections_max):
                         cut(one, socket.SHUT_RD)
                 except Exception:
                     LOG.exception("Slow clients could not be looked after")
 
         threading.Thread(target=look, name="slow-clients", daemon=True).start()
+
+    def note(self, connections: list[Connection], begun: float, ended: float) -> None:
+        """Remember who may be waiting for an answer.
+
+        Args:
+            connections: all of them, each as it was at some moment between `begun` and `ended`.
+        """
+        asking: dict[Address, list[Asking]] = defaultdict(list)
+        for one in connections:
+            if one.came:
+                asking[_address(one.peer[0])].append(
+                    Asking(begun - one.sent_ago, ended - one.came_ago)
+                )
+        self._last = Look(begun, asking)
+
+    def has_gone(self, address: str, since: float) -> bool:
+        """Whether a client has certainly gone: on none of its address's connections has something
+        come by then, and nothing been sent after.
+
+        Args:
+            since: when its request came to the application.
+        """
+        last = self._last
+        if last is None or last.begun - since < _LOOK_EACH_S:
+            return False
+        return not any(
+            one.came_until >= since - _CALLED_S_MAX and one.sent_from <= since + _TICK_S
+            for one in last.asking.get(_address(address), ())
+        )
 
     def late(self, connections: list[Connection], now: float) -> Late:
         """Whom to cut off; to be called again and again, each time with all connections."""
@@ -164,6 +225,11 @@ class WatchedBody:
         self._stream = stream
         self._wait = wait
         self._slow_clients = slow_clients
+        self._has_ended = False
+
+    def is_read(self, announced: int | None) -> bool:
+        """Whether nothing more is to come of it, for all that is known."""
+        return self._has_ended or (announced is not None and self._wait.received >= announced)
 
     def read(self, size: int, /) -> bytes:
         """As many bytes, or fewer where the body ends.
@@ -179,6 +245,7 @@ class WatchedBody:
         finally:
             waits.discard(wait)
         wait.received += len(piece)
+        self._has_ended = len(piece) < size
         if len(piece) < size and self._slow_clients.is_over(
             wait.since, wait.received, time.monotonic()
         ):

@@ -1,28 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`berth token`: tokens for callers, with `[api]auth_strategy = token`."""
 
-import json
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
 
 import click
 
-from berth.api.auth.identity import Identity
-from berth.api.auth.token_file import Token, issue, parse_tokens, render_tokens
-from berth.api.auth.watched_file import read_credentials
-from berth.cli import credential_file
-from berth.cli.columns import print_columns
-from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import CommandFailed
-from berth.cli.identities import check_name, check_roles, identity_options
+from berth.cli.identities import identity_options
 from berth.cli.options import ConfigurationSource, configured
-from berth.config import read_token_file
-
-_NEVER: Final = "never"
-_UNITS: Final = {"h": "hours", "d": "days", "w": "weeks"}
 
 _file = click.option(
     "--file",
@@ -34,11 +19,11 @@ _file = click.option(
 
 @click.group()
 def token() -> None:
-    """Make and revoke tokens for callers (auth_strategy = token)."""
+    """Create, list and revoke tokens (auth_strategy = token)."""
 
 
 @token.command()
-@click.option("--user", required=True, metavar="U", help="Whose token it is.")
+@click.option("--user", required=True, metavar="U", help="The owner of the token.")
 @identity_options
 @click.option(
     "--expires",
@@ -58,26 +43,14 @@ def create(
     expires: str,
     file: Path | None,
 ) -> None:
-    """Make a token and print it, this once: only its hash is kept.
+    """Create a token and print it, this once: only its hash is stored.
 
-    It counts within a second where the service runs.
+    A running service accepts it within a second.
     """
-    conf = source.load()
-    now = datetime.now(UTC).replace(microsecond=0)
-    end = parse_expires(expires, now)
-    check_name(user)
-    check_name(project or user)
-    check_roles(conf, roles)
-    identity = Identity(user, project or user, tuple(roles))
-    secret = ""
+    # Here, so that `--help` need not wait for it.
+    from berth.cli.token_file_edits import create_token
 
-    def edit(text: str, tokens: Mapping[str, Token]) -> str:
-        nonlocal secret
-        secret, made = issue(identity, created=now, expires=end, taken=tokens)
-        return render_tokens([*tokens.values(), made])
-
-    credential_file.change(file or read_token_file(conf), parse_tokens, edit, may_create=True)
-    click.echo(secret)
+    create_token(source, user=user, project=project, roles=roles, expires=expires, file=file)
 
 
 @token.command(name="list")
@@ -85,14 +58,11 @@ def create(
 @_file
 @configured
 def list_tokens(source: ConfigurationSource, as_json: bool, file: Path | None) -> None:
-    """Print which tokens there are, and whose; the tokens themselves are not kept."""
-    path = file or read_token_file(source.load())
-    shown = list(_shown(read_credentials(path, parse_tokens).values(), datetime.now(UTC)))
-    if as_json:
-        click.echo(json.dumps(shown, indent=2))
-    else:
-        heads = ("id", "user", "project", "roles", "created", "expires", "state")
-        print_columns(heads, [[_cell(one[head]) for head in heads] for one in shown])
+    """Print the tokens with their owners and roles; the secrets themselves are not stored."""
+    # Here, so that `--help` need not wait for it.
+    from berth.cli.token_file_edits import print_tokens
+
+    print_tokens(source, as_json=as_json, file=file)
 
 
 @token.command()
@@ -100,59 +70,8 @@ def list_tokens(source: ConfigurationSource, as_json: bool, file: Path | None) -
 @_file
 @configured
 def revoke(source: ConfigurationSource, token_id: str, file: Path | None) -> None:
-    """Revoke the token ID, the part between the underscores: who brings it is not let in any
-    more."""
-    path = file or read_token_file(source.load())
+    """Revoke the token with this ID, the part between its underscores."""
+    # Here, so that `--help` need not wait for it.
+    from berth.cli.token_file_edits import revoke_token
 
-    def edit(text: str, tokens: Mapping[str, Token]) -> str:
-        if token_id not in tokens:
-            raise CommandFailed(
-                f"there is no token of that ID in {path}: `berth token list` names them all",
-                ExitCode.USAGE,
-            )
-        return render_tokens(one for one in tokens.values() if one.id != token_id)
-
-    credential_file.change(path, parse_tokens, edit, may_create=False)
-
-
-def parse_expires(text: str, now: datetime) -> datetime | None:
-    """When a token shall expire; None for never.
-
-    Raises:
-        CommandFailed: it is no such thing, or is past (USAGE).
-    """
-    if text == _NEVER:
-        return None
-    try:
-        if after := re.fullmatch(r"(\d+)([hdw])", text):
-            end = now + timedelta(**{_UNITS[after[2]]: int(after[1])})
-        else:
-            end = datetime.fromisoformat(text)
-            end = end.replace(tzinfo=UTC) if end.tzinfo is None else end.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise CommandFailed(
-            f"--expires {text}: say 12h, 90d, 4w, {_NEVER}, or a date such as 2027-01-31",
-            ExitCode.USAGE,
-        ) from None
-    if end <= now:
-        raise CommandFailed(f"--expires {text}: this is past", ExitCode.USAGE)
-    return end
-
-
-def _shown(tokens: Iterable[Token], now: datetime) -> Iterable[dict[str, Any]]:
-    for one in tokens:
-        yield {
-            "id": one.id,
-            "user": one.user,
-            "project": one.project,
-            "roles": list(one.roles),
-            "created": one.created.isoformat(),
-            "expires": one.expires.isoformat() if one.expires else None,
-            "state": "expired" if one.is_expired(now) else "valid",
-        }
-
-
-def _cell(value: str | list[str] | None) -> str:
-    if value is None:
-        return _NEVER
-    return ",".join(value) if isinstance(value, list) else value
+    revoke_token(source, token_id, file=file)

@@ -1,14 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host's tree of providers, drawn for people.
 
-Indentation is parentage; `CLASS=total(field:value,...)` is an inventory, of which the fields are
-left out that are the service's defaults.
+In a pipe or a file a provider is a line, as a script would have it: indentation is parentage, and
+`CLASS=total(field:value,...)` is an inventory. On a terminal it is a tree with branches, as wide as
+the terminal, with a line for each inventory. In both, fields that have the service's defaults are
+left out.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
+import click
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from berth.cli.terminal import terminal
 from berth.compute.provider_tree import ProviderTree
 from berth.model.inventory import Inventory
 
@@ -20,6 +30,22 @@ _FIELDS: Final = {
     "step_size": "step",
     "allocation_ratio": "ratio",
 }
+
+
+#: How a name is coloured that a provider gains, and one that it loses.
+_COLOURS: Final = {"+": "green", "-": "red"}
+
+
+def print_tree(
+    tree: ProviderTree, root: str, *, since: ProviderTree | None = None, indent: int = 0
+) -> None:
+    """Print a tree, so many columns from the left; the other arguments are those of `draw_tree`."""
+    console = terminal()
+    if console is None:
+        for line in draw_tree(tree, root, since=since):
+            click.echo(" " * indent + line)
+    else:
+        console.print(Padding(_branches(tree, root, since), (0, 0, 0, indent)))
 
 
 def draw_tree(tree: ProviderTree, root: str, *, since: ProviderTree | None = None) -> Iterator[str]:
@@ -57,14 +83,48 @@ def tree_as_json(tree: ProviderTree, root: str) -> Iterator[dict[str, Any]]:
         }
 
 
+def _branches(tree: ProviderTree, root: str, since: ProviderTree | None) -> RenderableType:
+    """The tree for a terminal: a branch for each provider, with its inventories under its name."""
+    if not tree.exists(root):
+        return Text("(not there)")
+    drawn: dict[str | None, Tree] = {}
+    for uuid in tree.get_provider_uuids(root):
+        data = tree.data(uuid)
+        details = Group(*_details(tree, uuid, since))
+        label = Group(Text(data.name, style="bold"), Padding(details, (0, 0, 0, 2)))
+        parent = drawn.get(data.parent_uuid)
+        drawn[uuid] = Tree(label, guide_style="dim") if parent is None else parent.add(label)
+    return drawn[root]
+
+
+def _details(tree: ProviderTree, uuid: str, since: ProviderTree | None) -> Iterator[RenderableType]:
+    inventory = sorted(tree.data(uuid).inventory.items())
+    if inventory:
+        columns = Table.grid(padding=(0, 2, 0, 0))
+        columns.add_column(style="cyan", overflow="fold")
+        columns.add_column(justify="right")
+        columns.add_column(style="dim", overflow="fold")
+        for resource_class, record in inventory:
+            fields = ", ".join(f"{name} {value}" for name, value in _fields(record))
+            columns.add_row(resource_class, str(record["total"]), fields)
+        yield columns
+    if since is not None and (changes := list(_draw_changes(tree, since, uuid))):
+        words = (Text(word, style=_COLOURS[word[0]]) for word in changes)
+        yield Text(" ", overflow="fold").join(words)
+
+
 def _draw_record(resource_class: str, record: Mapping[str, Any]) -> str:
-    plain = asdict(Inventory(record["total"]))
-    fields = [
-        f"{short}:{record[name]}"
-        for name, short in _FIELDS.items()
-        if record.get(name, plain[name]) not in (plain[name], _also_plain(name, record))
-    ]
+    fields = [f"{name}:{value}" for name, value in _fields(record)]
     return f"{resource_class}={record['total']}" + (f"({','.join(fields)})" if fields else "")
+
+
+def _fields(record: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """What an inventory has besides its total, as it is called in a drawing."""
+    plain = asdict(Inventory(record["total"]))
+    for name, short in _FIELDS.items():
+        value = record.get(name, plain[name])
+        if value not in (plain[name], _also_plain(name, record)):
+            yield short, value
 
 
 def _also_plain(name: str, record: Mapping[str, Any]) -> object:

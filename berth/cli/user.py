@@ -1,33 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`berth user`: who may log in with `[api]auth_strategy = http_basic`."""
 
-import json
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from berth.api.auth.htpasswd import (
-    PASSWORD_BYTES_MAX,
-    User,
-    hash_password,
-    parse_users,
-    with_user,
-    without_user,
-)
-from berth.api.auth.identity import Identity
-from berth.api.auth.watched_file import read_credentials
-from berth.cli import credential_file
-from berth.cli.columns import print_columns
-from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import CommandFailed
-from berth.cli.identities import check_name, check_roles, identity_options
+from berth.cli.identities import identity_options
 from berth.cli.options import ConfigurationSource, configured
-from berth.config import read_user_file
-
-Users = Mapping[str, User]
 
 _file = click.option(
     "--file",
@@ -44,7 +24,7 @@ _password_stdin = click.option(
 
 @click.group()
 def user() -> None:
-    """Say who may log in with a name and a password (auth_strategy = http_basic)."""
+    """Manage users and their passwords (auth_strategy = http_basic)."""
 
 
 @user.command()
@@ -63,24 +43,12 @@ def add(
 ) -> None:
     """Add the user NAME, and ask for the password.
 
-    It counts within a second where the service runs.
+    A running service accepts the user within a second.
     """
-    conf = source.load()
-    path = file or read_user_file(conf)
-    check_name(name)
-    check_name(project or name)
-    check_roles(conf, roles)
-    # Once before anybody types, and once more when nobody else can change the file.
-    if path.exists():
-        _refuse_double(read_credentials(path, parse_users), name, path)
-    password_hash = hash_password(_ask_password(name, from_stdin=password_stdin))
-    added = User(Identity(name, project or name, tuple(roles)), password_hash)
+    # Here, so that `--help` need not wait for it.
+    from berth.cli.user_file_edits import add_user
 
-    def edit(text: str, users: Users) -> str:
-        _refuse_double(users, name, path)
-        return with_user(text, added)
-
-    credential_file.change(path, parse_users, edit, may_create=True)
+    add_user(source, name, project=project, roles=roles, password_stdin=password_stdin, file=file)
 
 
 @user.command(name="list")
@@ -88,25 +56,17 @@ def add(
 @_file
 @configured
 def list_users(source: ConfigurationSource, as_json: bool, file: Path | None) -> None:
-    """Print who may log in, with project and roles."""
-    users = read_credentials(file or read_user_file(source.load()), parse_users)
-    found = [one.identity for one in users.values()]
-    if as_json:
-        shown = [
-            {"name": one.user, "project": one.project, "roles": list(one.roles)} for one in found
-        ]
-        click.echo(json.dumps(shown, indent=2))
-    else:
-        print_columns(
-            ("name", "project", "roles"),
-            [(one.user, one.project, ",".join(one.roles)) for one in found],
-        )
+    """Print the users with their projects and roles."""
+    # Here, so that `--help` need not wait for it.
+    from berth.cli.user_file_edits import print_users
+
+    print_users(source, as_json=as_json, file=file)
 
 
 @user.command(name="set")
 @click.argument("name")
 @identity_options
-@click.option("--no-roles", is_flag=True, help="Take all roles away.")
+@click.option("--no-roles", is_flag=True, help="Remove all roles.")
 @_file
 @configured
 def set_user(
@@ -117,24 +77,11 @@ def set_user(
     no_roles: bool,
     file: Path | None,
 ) -> None:
-    """Change the project of the user NAME, or the roles, which replace those there were."""
-    if not (project or roles or no_roles) or (roles and no_roles):
-        raise CommandFailed("say --project, and either --role or --no-roles", ExitCode.USAGE)
-    conf = source.load()
-    if project is not None:
-        check_name(project)
-    check_roles(conf, roles)
+    """Change the project of the user NAME, or replace the user's roles."""
+    # Here, so that `--help` need not wait for it.
+    from berth.cli.user_file_edits import change_user
 
-    def changed(found: User) -> User:
-        old = found.identity
-        identity = Identity(
-            old.user,
-            project or old.project,
-            tuple(roles) if roles or no_roles else old.roles,
-        )
-        return replace(found, identity=identity)
-
-    _change_user(file or read_user_file(conf), name, changed)
+    change_user(source, name, project=project, roles=roles, no_roles=no_roles, file=file)
 
 
 @user.command()
@@ -143,11 +90,11 @@ def set_user(
 @_file
 @configured
 def passwd(source: ConfigurationSource, name: str, password_stdin: bool, file: Path | None) -> None:
-    """Give the user NAME another password; the old one counts no more."""
-    path = file or read_user_file(source.load())
-    _find(read_credentials(path, parse_users), name, path)
-    password_hash = hash_password(_ask_password(name, from_stdin=password_stdin))
-    _change_user(path, name, lambda found: replace(found, password_hash=password_hash))
+    """Change the password of the user NAME."""
+    # Here, so that `--help` need not wait for it.
+    from berth.cli.user_file_edits import change_password
+
+    change_password(source, name, password_stdin=password_stdin, file=file)
 
 
 @user.command()
@@ -155,62 +102,8 @@ def passwd(source: ConfigurationSource, name: str, password_stdin: bool, file: P
 @_file
 @configured
 def remove(source: ConfigurationSource, name: str, file: Path | None) -> None:
-    """Remove the user NAME, who is not let in any more."""
-    path = file or read_user_file(source.load())
+    """Remove the user NAME."""
+    # Here, so that `--help` need not wait for it.
+    from berth.cli.user_file_edits import remove_user
 
-    def edit(text: str, users: Users) -> str:
-        _find(users, name, path)
-        return without_user(text, name)
-
-    credential_file.change(path, parse_users, edit, may_create=False)
-
-
-def _change_user(path: Path, name: str, changed: Callable[[User], User]) -> None:
-    def edit(text: str, users: Users) -> str:
-        return with_user(text, changed(_find(users, name, path)))
-
-    credential_file.change(path, parse_users, edit, may_create=False)
-
-
-def _find(users: Users, name: str, path: Path) -> User:
-    if name not in users:
-        raise CommandFailed(
-            f"there is no user {name} in {path}: `berth user list` names them all", ExitCode.USAGE
-        )
-    return users[name]
-
-
-def _refuse_double(users: Users, name: str, path: Path) -> None:
-    if name in users:
-        raise CommandFailed(
-            f"there is a user {name} in {path} already: `berth user set` changes project and "
-            f"roles, `berth user passwd` the password",
-            ExitCode.USAGE,
-        )
-
-
-def _ask_password(name: str, *, from_stdin: bool) -> str:
-    if from_stdin:
-        password = _read_password()
-    elif sys.stdin.isatty():
-        password = click.prompt(f"Password of {name}", hide_input=True, confirmation_prompt=True)
-    else:
-        raise CommandFailed(
-            "there is no terminal to ask for the password: send it with --password-stdin",
-            ExitCode.USAGE,
-        )
-    if not 1 <= len(password.encode()) <= PASSWORD_BYTES_MAX or "\0" in password:
-        raise CommandFailed(
-            f"a password has 1 to {PASSWORD_BYTES_MAX} bytes, and no NUL among them",
-            ExitCode.USAGE,
-        )
-    return password
-
-
-def _read_password() -> str:
-    try:
-        password = sys.stdin.readline().rstrip("\r\n")
-        password.encode()
-    except UnicodeError:
-        raise CommandFailed("the password is not UTF-8", ExitCode.USAGE) from None
-    return password
+    remove_user(source, name, file=file)

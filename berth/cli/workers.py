@@ -10,13 +10,14 @@ listening, finishes what it has begun, and ends.
 import functools
 import gc
 import logging
+import multiprocessing
 import os
 import resource
 import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, MutableSequence
 from typing import Any
 from wsgiref.types import WSGIApplication
 
@@ -34,6 +35,7 @@ from berth.cli.failure import CommandFailed
 from berth.cli.granian_environ import for_granian
 from berth.cli.lifeline import STOP_S_MAX, end_with_parent
 from berth.cli.options import ConfigurationSource
+from berth.cli.revival import Revival
 from berth.cli.slow_clients import SlowClients
 from berth.cli.tls import Tls
 from berth.cli.wakeup import Wakeup
@@ -83,8 +85,8 @@ def threads_for(admission: AdmissionSettings, receiving: ReceivingSettings) -> i
     Granian starts them as requests queue up, and ends those that were idle for 30 s. A worker with
     604 of them started was seen to take some 130 MB more than without.
     """
-    running = admission.reads_running_max + admission.writes_running_max
-    waiting = 2 * admission.requests_waiting_max + receiving.bodies_waiting_max
+    running = 2 * admission.reads_running_max + admission.writes_running_max
+    waiting = 3 * admission.requests_waiting_max + receiving.bodies_waiting_max
     return running + waiting + THREADS_REFUSING
 
 
@@ -110,7 +112,7 @@ def run(
     tls: Tls | None,
     announce: Callable[[], None],
 ) -> None:
-    """Serve until told to stop, replacing workers that die.
+    """Serve until told to stop, starting workers again that end.
 
     Args:
         threads: of each worker, for requests.
@@ -119,7 +121,7 @@ def run(
         tls: with what to serve HTTPS; None: serve HTTP.
 
     Raises:
-        CommandFailed: the workers cannot start, or keep dying (WORKERS).
+        CommandFailed: no worker can start (WORKERS).
     """
     server = Server(
         "berth",
@@ -137,7 +139,6 @@ def run(
         ),
         # Granian's own choices stand for the rest. Of a do-nothing application, one worker gave 39
         # thousand answers a second to 16 and to 64 clients; with the "mt" runtime, 17 to 38.
-        respawn_failed_workers=True,
         ssl_cert=tls and tls.cert,
         ssl_key=tls and tls.key,
         ssl_protocol_min=SSLProtocols.tls12,
@@ -157,7 +158,7 @@ def run(
         if server.interrupt_signal:
             return
         raise CommandFailed(
-            "a worker could not start, or kept dying; the log above says why", ExitCode.WORKERS
+            "no worker can start; the log above says why", ExitCode.WORKERS
         ) from error
 
 
@@ -201,6 +202,15 @@ def load_worker(
     return for_granian(application, slow_clients)
 
 
+def load_and_note(
+    load: Callable[[int], WSGIApplication], has_served: MutableSequence[int], worker: int
+) -> WSGIApplication:
+    """In a worker: load its application, and let the parent know that it could."""
+    application = load(worker)
+    has_served[worker] = 1
+    return application
+
+
 def spare_collections() -> None:
     """Let the collector of cycles look less often, and never at what stands by now.
 
@@ -213,27 +223,68 @@ def spare_collections() -> None:
 
 
 class Server(MPServer):
-    """Granian's server, which says that it serves once it does."""
+    """Granian's server, which says that it serves once it does, and does not give up on workers.
+
+    Granian itself ends the service, workers that serve with it, when one ends twice within 5.5 s.
+    """
 
     def __init__(self, target: str, *, announce: Callable[[], None], **options: Any) -> None:
         super().__init__(target, **options)
         self._announce = announce
+        self._is_announced = False
+        self._revival = Revival(self.workers, now=time.monotonic())
+        #: For each worker 1 from when it has all that it needs to serve; written by the worker.
+        self._has_served = multiprocessing.Array("b", self.workers, lock=False)
         # Granian clears its event after it has looked what there is to do: what comes in between
         # is still to be done.
         self.main_loop_interrupt = Wakeup(
             lambda: self.interrupt_signal or bool(self.interrupt_children)
         )
 
-    def startup(self, spawn_target: Any, target_loader: Any) -> None:
-        """Start the workers, and announce the service when the first of them answers."""
-        super().startup(spawn_target, target_loader)  # type: ignore[no-untyped-call]
-        while not self.main_loop_interrupt.wait(READY_POLL):
-            try:
-                socket.create_connection((self.bind_addr, self.bind_port)).close()
-            except ConnectionRefusedError:
-                continue
-            self._announce()
-            return
+    def _serve_loop(self, spawn_target: Any, target_loader: Any) -> None:
+        """Announce the service when the first worker answers, and start again those that end."""
+        while True:
+            pause = self._revival.pause(now=time.monotonic())
+            self.main_loop_interrupt.wait(pause if self._is_announced else READY_POLL)
+            if self.interrupt_signal:
+                return
+            self.main_loop_interrupt.clear()
+            if self.reload_signal:
+                self._reload(spawn_target, target_loader)  # type: ignore[no-untyped-call]
+            while self.interrupt_children:
+                self._note_end(self.interrupt_children.pop())
+            if due := self._revival.due(now=time.monotonic()):
+                self._respawn_workers(due, spawn_target, target_loader)
+            if not self._is_announced and self._answers():
+                self._is_announced = True
+                self._announce()
+
+    def _note_end(self, number: int) -> None:
+        """Take note of a worker that has ended by itself; end the service if none can start."""
+        worker: Any = self.wrks[number]  # without types in Granian
+        code: int = worker.inner.exitcode
+        pause = self._revival.ended(
+            number,
+            had_served=bool(self._has_served[number]),
+            for_good=code == ExitCode.WORKERS,
+            now=time.monotonic(),
+        )
+        serving = {one for one, has_served in enumerate(self._has_served) if has_served}
+        if self._revival.is_hopeless(serving):
+            self.shutdown(ExitCode.WORKERS)
+        LOG.warning(
+            "Worker %d has ended (%s); it is started again %s",
+            number + 1,
+            f"signal {-code}" if code < 0 else f"exit code {code}",
+            f"in {pause:g} s" if pause else "at once",
+        )
+
+    def _answers(self) -> bool:
+        try:
+            socket.create_connection((self.bind_addr, self.bind_port)).close()
+        except ConnectionRefusedError:
+            return False
+        return True
 
     def shutdown(self, exit_code: int = 0) -> None:
         """Stop the workers, and say so first."""
@@ -243,7 +294,9 @@ class Server(MPServer):
     # As MPServer has it, which is not as its own base class says.
     def _spawn_worker(self, idx: int, target: Any, callback_loader: Any) -> Any:  # type: ignore[override]
         """Start a worker, which is told its number."""
-        loader = functools.partial(callback_loader, idx)
+        self._has_served[idx] = 0
+        self._revival.begun(idx, now=time.monotonic())
+        loader = functools.partial(load_and_note, callback_loader, self._has_served, idx)
         return super()._spawn_worker(idx, target, loader)
 
     def _stop_workers(self) -> None:

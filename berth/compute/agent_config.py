@@ -37,8 +37,6 @@ from berth.compute.whole_files import replace_file
 
 Kept = TypeVar("Kept")
 
-DEFAULT_PATH: Final = Path("/etc/berth/agent.yaml")
-
 #: What may stand in the file, and in some of its mappings.
 KEYS: Final = (
     *("service", "driver", "options", "node", "nodes", "interval_s", "start_patience_s"),

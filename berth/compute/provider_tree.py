@@ -22,6 +22,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, Self
 
+from berth.model.ids import parse_uuid_lax
+
 SHARING_TRAIT: Final = "MISC_SHARES_VIA_AGGREGATE"
 
 #: A resource class's record: its fields as the service names them.
@@ -333,12 +335,12 @@ class ProviderTree:
     def in_aggregates(self, name_or_uuid: str, aggregates: Iterable[str]) -> bool:
         """Whether a provider is in all of some aggregates."""
         with self._lock:
-            return self._find(name_or_uuid).aggregates.issuperset(aggregates)
+            return self._find(name_or_uuid).aggregates.issuperset(_canonical(aggregates))
 
     def have_aggregates_changed(self, name_or_uuid: str, aggregates: Iterable[str]) -> bool:
         """Whether a set of aggregates differs from a provider's."""
         with self._lock:
-            return self._find(name_or_uuid).aggregates != set(aggregates)
+            return self._find(name_or_uuid).aggregates != _canonical(aggregates)
 
     def update_aggregates(
         self, name_or_uuid: str, aggregates: Iterable[str], generation: int | None = None
@@ -346,19 +348,19 @@ class ProviderTree:
         """Put a provider into these aggregates and no others; whether something has changed."""
         with self._lock:
             provider = self._find(name_or_uuid)
-            before, provider.aggregates = provider.aggregates, set(aggregates)
+            before, provider.aggregates = provider.aggregates, _canonical(aggregates)
             _note_generation(provider, generation)
             return provider.aggregates != before
 
     def add_aggregates(self, name_or_uuid: str, *aggregates: str) -> None:
         """Put a provider into some aggregates more."""
         with self._lock:
-            self._find(name_or_uuid).aggregates.update(aggregates)
+            self._find(name_or_uuid).aggregates.update(_canonical(aggregates))
 
     def remove_aggregates(self, name_or_uuid: str, *aggregates: str) -> None:
         """Take a provider out of some aggregates, those that it is in."""
         with self._lock:
-            self._find(name_or_uuid).aggregates.difference_update(aggregates)
+            self._find(name_or_uuid).aggregates.difference_update(_canonical(aggregates))
 
     def update_resources(self, name_or_uuid: str, resources: Mapping[str, set[Any]]) -> bool:
         """Note which things of the host a provider's inventory counts; whether it has changed."""
@@ -477,6 +479,11 @@ def _differs(old: Inventory, new: Inventory) -> bool:
         for resource_class, record in new.items()
         for name, value in record.items()
     )
+
+
+def _canonical(aggregates: Iterable[str]) -> set[str]:
+    """Aggregates as they are compared; what is no uuid is for `judging` to refuse."""
+    return {(isinstance(one, str) and parse_uuid_lax(one)) or one for one in aggregates}
 
 
 def _note_generation(provider: _Provider, generation: int | None) -> None:

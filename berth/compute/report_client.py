@@ -24,6 +24,7 @@ from berth.compute.reading import TreeReader
 from berth.compute.service import Listed, Service, Transport, provider_path
 from berth.compute.undo import Change, change_of
 from berth.compute.writing import TreeWriter, create_provider
+from berth.model.ids import parse_uuid_lax
 
 #: How often an aggregate is changed anew where others change the provider meanwhile.
 _AGGREGATE_ATTEMPTS_MAX: Final = 4
@@ -323,11 +324,15 @@ class ReportClient(ConsumerClient):
             ValueError: there is no provider of that name, or neither was said.
             Conflict: others were quicker, again and again.
         """
-        self._edit_aggregates(self._uuid_of(context, host_name, rp_uuid), add={agg_uuid})
+        self._edit_aggregates(
+            self._uuid_of(context, host_name, rp_uuid), add={parse_uuid_lax(agg_uuid) or agg_uuid}
+        )
 
     def aggregate_remove_host(self, context: object, agg_uuid: str, host_name: str) -> None:
         """Take a host's root provider out of an aggregate; see `aggregate_add_host`."""
-        self._edit_aggregates(self._uuid_of(context, host_name, None), remove={agg_uuid})
+        self._edit_aggregates(
+            self._uuid_of(context, host_name, None), remove={parse_uuid_lax(agg_uuid) or agg_uuid}
+        )
 
     def get_providers_in_tree(self, context: object, uuid: str) -> list[Listed]:
         """The providers of the tree that one stands in; none where there is no such provider."""
@@ -381,11 +386,14 @@ class ReportClient(ConsumerClient):
         path = provider_path(uuid, "aggregates")
         for attempts_left in reversed(range(_AGGREGATE_ATTEMPTS_MAX)):
             there = self.service.get(path)
-            wanted = ({*there["aggregates"]} | add) - remove
-            if wanted == {*there["aggregates"]}:
+            # The service shows each as it was once spelled, and should get it back like that.
+            spelled = {parse_uuid_lax(text) or text: text for text in there["aggregates"]}
+            wanted = (spelled.keys() | add) - remove
+            if wanted == spelled.keys():
                 return
+            sent = sorted(spelled.get(uuid, uuid) for uuid in wanted)
             try:
-                self.service.put(path, {**there, "aggregates": sorted(wanted)})
+                self.service.put(path, {**there, "aggregates": sent})
             except Conflict:
                 if not attempts_left:
                     raise

@@ -41,6 +41,9 @@ METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
+#: Who may read the metrics where nothing is configured.
+_LOOPBACK = ("127.0.0.1/32", "::1/128")
+
 #: `user:password@`, up to the last @: a password with an unescaped / or @ is masked whole.
 _PASSWORD = re.compile(r"(://[^:/?@]*:)[^?]*@")
 _PASSWORD_PARAMETER = re.compile(r"(?i)([?&](?:password|passwd|pwd)=)[^&]*")
@@ -89,6 +92,7 @@ class AdmissionSettings:
 
     reads_running_max: int
     writes_running_max: int
+    searches_running_max: int
     #: Of each kind.
     requests_waiting_max: int
     wait_seconds_max: float
@@ -157,7 +161,7 @@ def load(
         config_dirs: directories whose `*.conf` files are read after those, in sorted order; none:
             the first placement.conf.d of the usual places.
         embedded: where nothing says which database to use, neither a file nor the environment,
-            take the embedded one of this user, with noauth2.
+            take the embedded one of this user, with noauth2, and let this machine read the metrics.
         debug: log at DEBUG, whatever the files say.
 
     Raises:
@@ -172,6 +176,7 @@ def load(
         url = f"sqlite:///{embedded_database_path()}"
         conf.set_default("connection", url, group="placement_database")
         conf.set_default("auth_strategy", "noauth2", group="api")
+        conf.set_default("metrics_networks", list(_LOOPBACK), group="berth")
     return conf
 
 
@@ -239,6 +244,7 @@ def read_settings(conf: cfg.ConfigOpts) -> Settings:
             admission=AdmissionSettings(
                 reads_running_max=conf.berth.reads_running_max,
                 writes_running_max=conf.berth.writes_running_max,
+                searches_running_max=conf.berth.searches_running_max,
                 requests_waiting_max=conf.berth.requests_waiting_max,
                 wait_seconds_max=conf.berth.wait_seconds_max,
             ),

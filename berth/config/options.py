@@ -194,11 +194,18 @@ BERTH_OPTS: tuple[cfg.Opt, ...] = (
         "commit.",
     ),
     cfg.IntOpt(
+        "searches_running_max",
+        default=2,
+        min=1,
+        help="Searches for allocation candidates that a worker runs at a time; reads never wait "
+        "for them.",
+    ),
+    cfg.IntOpt(
         "requests_waiting_max",
         default=256,
         min=0,
-        help="Reads, and likewise writes, that wait in a worker until it is their turn; one more "
-        "is answered 503.",
+        help="Reads, and likewise writes and searches for candidates, that wait in a worker until "
+        "it is their turn; one more is answered 503.",
     ),
     cfg.FloatOpt(
         "wait_seconds_max",
@@ -253,10 +260,13 @@ BERTH_OPTS: tuple[cfg.Opt, ...] = (
     ),
     cfg.ListOpt(
         "metrics_networks",
-        default=["127.0.0.1/32", "::1/128"],
-        help="Networks from which /metrics may be read without a token; empty for none. A request "
-        "that came by way of a proxy is of none of them, unless enable_proxy_headers_parsing is "
-        "on: then it is of the network of the client that the proxy names.",
+        default=[],
+        help="Networks from which /metrics may be read without a token. Where nothing at all is "
+        "configured, these are 127.0.0.1/32 and ::1/128. Name the machine itself only if no proxy "
+        "runs there for others: one that does not say that it is a proxy cannot be told from a "
+        "local client. A request that names a proxy is of none of these networks, unless "
+        "enable_proxy_headers_parsing is on: then it is of the network of the client that the "
+        "proxy names.",
     ),
     cfg.IntOpt(
         "metrics_classes_max",

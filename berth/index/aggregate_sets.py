@@ -30,13 +30,22 @@ class AggregateSets:
         self._sets: list[frozenset[AggregateId]] = [frozenset()]
         self._ids: dict[frozenset[AggregateId], int] = {frozenset(): NO_AGGREGATES}
         self._having: dict[AggregateId, list[int]] = {}
+        #: Another id of an aggregate -> the one that stands in `_sets`.
+        self._firsts: dict[AggregateId, AggregateId] = {}
 
     def __len__(self) -> int:
         """How many sets there are by now."""
         return len(self._sets)
 
+    def unite(self, another: AggregateId, first: AggregateId) -> None:
+        """From now on, let two ids stand for one aggregate. No set may hold `another` yet."""
+        assert another not in self._having, "its sets would not be found"
+        self._firsts[another] = first
+
     def id_of(self, aggregates: frozenset[AggregateId]) -> int:
         """The id of a set, given out on first sight."""
+        if self._firsts:
+            aggregates = frozenset(self._firsts.get(one, one) for one in aggregates)
         known = self._ids.get(aggregates)
         if known is not None:
             return known

@@ -31,9 +31,9 @@ Texts = NDArray[np.object_]
 Values = TypeVar("Values", Floats, SmallInts)
 S = TypeVar("S", bound=np.generic)
 
-#: Trees per block: large enough that array operations outweigh the interpreter, small enough that
-#: copying one array of a block on a write costs microseconds and that a search with a limit touches
-#: little.
+#: Trees per block at most: large enough that array operations outweigh the interpreter, small
+#: enough that copying one array of a block on a write costs microseconds and that a search with a
+#: limit touches little. Tests give a fleet smaller blocks.
 ROWS_MAX: Final = 4096
 
 #: The length of every uuid's text.
@@ -172,9 +172,9 @@ class Block:
             because tables are indexed with them.
         tree_aggregate_sets: (R,), ids of `AggregateSets`: what any provider of the tree is in.
         columns: one entry for each class of the shape.
-        summaries: (R,) the rendered provider summaries of whole trees, None where nobody asked yet;
-            a cache, filled and bounded by `berth.candidates.summaries`, dropped for a row by
-            whatever changes the row.
+        summaries: (R,) the rendered provider summaries of whole trees, None where nobody asked yet.
+            Kept between requests: `berth.index.summary_text` fills and bounds it, whatever changes
+            a row drops the row's text, and `Fleet.set_names` those in which a name changed.
     """
 
     shape: Shape
@@ -222,6 +222,10 @@ class Block:
             and self.uuid(node, row) == record.uuid
             for node, record in enumerate(tree.nodes)
         )
+
+    def without_texts(self) -> Block:
+        """The block with nothing remembered of how its trees are described."""
+        return replace(self, summaries=no_texts(self.rows))
 
     def with_row_values(self, changed: Mapping[int, Tree]) -> Block:
         """The block with other amounts, units or aggregates in some rows; providers and shape are

@@ -58,7 +58,10 @@ class Layout(NamedTuple):
 class BlockBuilder:
     """Takes in the fleet part by part, and gives out blocks."""
 
-    def __init__(self, shapes: ShapeRegistry, sets: AggregateSets) -> None:
+    def __init__(
+        self, shapes: ShapeRegistry, sets: AggregateSets, rows_max: int = ROWS_MAX
+    ) -> None:
+        self._rows_max = rows_max
         self._shapes = shapes
         self._sets = sets
         self._class_lists = _Lists()
@@ -86,10 +89,11 @@ class BlockBuilder:
             block = self._block(part, layout, starts + layout.places[:, None], sets)
             pending = self._pending.setdefault(layout.shape, [])
             pending.append(block)
-            if sum(each.rows for each in pending) >= ROWS_MAX:
+            most = self._rows_max
+            if sum(each.rows for each in pending) >= most:
                 whole = Block.joined(pending)
-                full = whole.rows - whole.rows % ROWS_MAX
-                yield from (whole.part(at, at + ROWS_MAX) for at in range(0, full, ROWS_MAX))
+                full = whole.rows - whole.rows % most
+                yield from (whole.part(at, at + most) for at in range(0, full, most))
                 self._pending[layout.shape] = (
                     [whole.part(full, whole.rows)] if full < whole.rows else []
                 )

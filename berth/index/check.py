@@ -8,8 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TypeVar
 
+import numpy as np
+
 from berth.index.shape import NO_PARENT
 from berth.index.snapshot import Snapshot
+from berth.index.summary_text import filled, tree_template_of
 from berth.model.ids import AggregateId, ClassId, ProviderId
 
 K = TypeVar("K")
@@ -28,15 +31,31 @@ def faults_of(
     return list(
         chain(
             _cross_reference_faults(live),
+            derived_faults(live),
             _differences("provider", _providers(live), _providers(fresh)),
             _differences(
                 "sharing through aggregate", live.sharing.by_aggregate, fresh.sharing.by_aggregate
             ),
             _differences("resource class", live.names.class_ids, fresh.names.class_ids),
             _differences("trait", live.names.trait_ids, fresh.names.trait_ids),
+            _text_faults(live, fresh),
             _usage_faults(live, used),
         )
     )
+
+
+def derived_faults(snapshot: Snapshot) -> Iterator[str]:
+    """What a block's columns say twice, the second time for the search: rooms, and bounds."""
+    for slot, block in snapshot.occupied():
+        for class_id, columns in block.columns.items():
+            where = f"slot {slot}, class {class_id}"
+            due = np.maximum(0, np.minimum(columns.capacity - columns.used, columns.max_unit))
+            for at in np.argwhere(columns.room != due).tolist():
+                yield f"{where}, at {at}: room is not {due[*at]:.0f}"
+            if columns.min_unit_max < columns.min_unit.max():
+                yield f"{where}: min_unit_max is too small"
+            if not columns.stepped and columns.step_size.max() > 1:
+                yield f"{where}: stepped is false"
 
 
 def _cross_reference_faults(live: Snapshot) -> Iterator[str]:
@@ -56,6 +75,21 @@ def _cross_reference_faults(live: Snapshot) -> Iterator[str]:
                     yield f"provider {record.uuid} is not found by its uuid"
                 if shape.parents[node] >= node or (node == 0) != (shape.parents[node] == NO_PARENT):
                     yield f"provider {record.uuid} stands before its parent"
+
+
+def _text_faults(live: Snapshot, fresh: Snapshot) -> Iterator[str]:
+    """Texts that are kept, and are not what would be made of the tree now."""
+    names = fresh.names
+    for slot, block in live.occupied():
+        rows = np.array([row for row, text in enumerate(block.summaries) if text], dtype=np.int64)
+        if not len(rows):
+            continue
+        due = tree_template_of(block.shape, names.class_names, names.trait_names)
+        for row, text in zip(rows.tolist(), filled(due, block, rows), strict=True):
+            if block.summaries[row] != text:
+                yield f"slot {slot}, row {row}: kept is {block.summaries[row]}, due is {text!r}"
+        if live.memory.templates.get(block.shape, due) != due:
+            yield f"slot {slot}: the template that is kept is not {due.text!r}"
 
 
 def _providers(snapshot: Snapshot) -> dict[ProviderId, object]:

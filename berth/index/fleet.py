@@ -16,14 +16,16 @@ import numpy as np
 import os_traits
 
 from berth.index.aggregate_sets import AggregateSets
+from berth.index.allowance import BYTES_MAX, Allowance
 from berth.index.block import ROWS_MAX, Block, Tree
 from berth.index.bulk import BlockBuilder
+from berth.index.memory import Memory, TextSize
 from berth.index.paged_map import PagedMap
 from berth.index.records import InventoryRecord, NodeRecord
 from berth.index.shape import Shape, ShapeRegistry
 from berth.index.snapshot import Location, Names, Sharing, Snapshot, location_of, packed
 from berth.index.uuid_map import UuidMap
-from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
+from berth.model.ids import AggregateId, AggregateUUID, ClassId, ProviderId, TraitId
 from berth.store.index_feed import FleetRows
 
 N = TypeVar("N")
@@ -35,16 +37,25 @@ class Fleet:
     """All trees of the fleet in blocks, and what is needed to change them."""
 
     def __init__(
-        self, *, class_ids: Mapping[str, ClassId], trait_ids: Mapping[str, TraitId]
+        self,
+        *,
+        class_ids: Mapping[str, ClassId],
+        trait_ids: Mapping[str, TraitId],
+        rows_max: int = ROWS_MAX,
     ) -> None:
+        assert 0 < rows_max <= ROWS_MAX
+        self._rows_max = rows_max
         self.names = Names.of(class_ids, trait_ids)
-        #: aggregate uuid -> id, of every aggregate that some provider was ever seen in; and the
-        #: ids.
-        self._aggregate_ids: dict[str, AggregateId] = {}
+        #: What readers keep as long as `names` is the same object.
+        self._memory = Memory(TextSize())
+        #: aggregate uuid -> id, of every aggregate that some provider was ever seen in: readers
+        #: have it, so it is never changed but replaced; and the ids.
+        self._aggregate_ids: Mapping[AggregateUUID, AggregateId] = {}
         self._known_aggregates: set[AggregateId] = set()
         self._uuids = UuidMap()
         self._shapes = ShapeRegistry()
         self._sets = AggregateSets()
+        self._allowance = Allowance(BYTES_MAX)
         self._locations = PagedMap()
         self._blocks: list[Block | None] = []
         self._free_slots: list[int] = []
@@ -68,27 +79,47 @@ class Fleet:
             aggregate_ids=self._aggregate_ids,
             aggregate_sets=self._sets,
             sharing=self._sharing,
+            memory=self._memory,
+            allowance=self._allowance,
         )
 
-    def add_names(self, class_ids: Mapping[str, ClassId], trait_ids: Mapping[str, TraitId]) -> bool:
-        """Take over the present names; False, and nothing done, when one was renamed.
+    def set_names(self, class_ids: Mapping[str, ClassId], trait_ids: Mapping[str, TraitId]) -> None:
+        """Take over what classes and traits are called now.
 
-        Rendered texts hold names, so after a renaming the fleet has to be loaded anew.
+        An engine may give the id of a deleted one to the next: ids say nothing about names. So what
+        was remembered under the old names ends, with the texts of the trees that have an id whose
+        name is another one now, or gone.
         """
-        new = Names.of(class_ids, trait_ids)
-        if any(new.class_names.get(k, name) != name for k, name in self.names.class_names.items()):
-            return False
-        self.names = new
-        return True
+        before, new = self.names, Names.of(class_ids, trait_ids)
+        if new == before:
+            return
+        self.names, self._memory = new, Memory(self._memory.texts)
+        classes = _renamed(before.class_names, new.class_names)
+        traits = _renamed(before.trait_names, new.trait_names)
+        for slot, block in enumerate(self._blocks):
+            if block is not None and not (
+                traits.isdisjoint(block.shape.traits)
+                and classes.isdisjoint(block.shape.nodes_of_class)
+            ):
+                self._blocks[slot] = block.without_texts()
 
     def unknown_aggregates(self, aggregates: Iterable[AggregateId]) -> set[AggregateId]:
         """Those of some aggregates whose uuids the fleet has not been told."""
         return {aggregate for aggregate in aggregates if aggregate not in self._known_aggregates}
 
-    def add_aggregates(self, ids: Mapping[str, AggregateId]) -> None:
-        """Tell the uuids of some aggregates: uuid -> id."""
-        self._aggregate_ids.update(ids)
-        self._known_aggregates.update(ids.values())
+    def add_aggregates(self, rows: Iterable[tuple[AggregateId, AggregateUUID]]) -> None:
+        """Tell for what aggregates some rows stand. Of several rows of one aggregate, which an
+        adopted database may have, the first counts for all of them."""
+        found = list(rows)
+        if not found:
+            return
+        ids = dict(self._aggregate_ids)
+        for number, uuid in found:
+            self._known_aggregates.add(number)
+            first = ids.setdefault(uuid, number)
+            if first != number:
+                self._sets.unite(number, first)
+        self._aggregate_ids = ids
 
     def roots_of(self, providers: Iterable[ProviderId]) -> set[ProviderId]:
         """The roots, as the index has them, of those of some providers that it has."""
@@ -102,7 +133,7 @@ class Fleet:
     def load(self, parts: Iterable[FleetRows]) -> None:
         """Fill the fleet, which must be empty: each tree in one of some parts, whole."""
         assert not self._blocks
-        builder = BlockBuilder(self._shapes, self._sets)
+        builder = BlockBuilder(self._shapes, self._sets, self._rows_max)
         for part in parts:
             for block in builder.add(part):
                 self._settle(block)
@@ -202,7 +233,7 @@ class Fleet:
         done = 0
         for slot in sorted(self._slots[shape]):
             block = self._block(slot)
-            part = trees[done : done + ROWS_MAX - block.rows]
+            part = trees[done : done + self._rows_max - block.rows]
             if part:
                 larger = self._blocks[slot] = block.with_rows(part)
                 rows = range(block.rows, larger.rows)
@@ -210,7 +241,7 @@ class Fleet:
                 self._note_sharing(larger, rows)
                 done += len(part)
         while done < len(trees):
-            part = trees[done : done + ROWS_MAX]
+            part = trees[done : done + self._rows_max]
             self._settle(Block.of(shape, part))
             done += len(part)
 
@@ -267,6 +298,11 @@ class Fleet:
             self.names.trait_ids.get(SHARING_TRAIT),
             frozenset().union(*(classes for _, classes in self._sharing_by.values())),
         )
+
+
+def _renamed(before: Mapping[N, str], now: Mapping[N, str]) -> set[N]:
+    """The ids that have another name now, or none."""
+    return {number for number, name in before.items() if now.get(number) != name}
 
 
 def _trees(rows: FleetRows, shapes: ShapeRegistry, sets: AggregateSets) -> Iterator[Tree]:

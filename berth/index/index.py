@@ -13,16 +13,20 @@ import os
 import threading
 import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from berth.index.block import ROWS_MAX
 from berth.index.check import faults_of
 from berth.index.fleet import Fleet
 from berth.index.snapshot import Snapshot
-from berth.model.errors import DatabaseUnavailable, IndexUnavailable
+from berth.model.errors import DatabaseUnavailable, IndexUnavailable, LostRace
 from berth.model.ids import ProviderId
 from berth.store import index_feed
+from berth.store.aggregate_spellings import iter_aggregates
 from berth.store.database import Database
+from berth.store.foreign_writes import take_over, written_elsewhere
 from berth.store.index_feed import WriterHead
 from berth.store.transaction import Tx
 
@@ -71,7 +75,21 @@ class Unobserved:
 class Index:
     """The index of one process, to be shared by all of its threads."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(
+        self,
+        db: Database,
+        *,
+        portions: index_feed.Portions = index_feed.USUAL,
+        rows_max: int = ROWS_MAX,
+    ) -> None:
+        """An index that has read nothing yet.
+
+        Args:
+            portions: how much it reads at a time.
+            rows_max: trees in one of its blocks.
+        """
+        self._portions = portions
+        self._rows_max = rows_max
         self.counts = Counts()
         self.observer: Observer = Unobserved()
         self._db = db
@@ -80,6 +98,8 @@ class Index:
         self._snapshot: Snapshot | None = None
         #: writer -> the last seq whose journal is part of the snapshot.
         self._applied: dict[int, int] = {}
+        #: Providers that refreshes have found to be written by another program.
+        self._foreign: set[ProviderId] = set()
         #: The database's commit stamp before the last refresh.
         self._stamp: tuple[int, int] | None = None
         #: How many times the database has been asked how far its writers are, and the last of
@@ -108,6 +128,8 @@ class Index:
                 stamp = self._db.commit_stamp()
                 if self._snapshot is None or stamp is None or stamp != self._stamp:
                     self._snapshot = self._observed()
+                    if self._foreign:
+                        self._take_over_foreign()
                     self._stamp = stamp
             except DatabaseUnavailable as error:
                 self._failed = self._asked
@@ -136,6 +158,16 @@ class Index:
         self.observer.refreshed(self.observer.clock() - begun, wholly=wholly)
         return snapshot
 
+    def _take_over_foreign(self) -> None:
+        """Have the providers recounted that another program has written, and read the sums again.
+
+        Where nothing may be written now, a later claim on one of them finds the same.
+        """
+        found, self._foreign = self._foreign, set()
+        with suppress(DatabaseUnavailable, LostRace):
+            take_over(self._db, found)
+            self._snapshot = self._observed()
+
     def _refreshed(self) -> Snapshot:
         with self._db.watch() as tx:
             heads = index_feed.writer_heads(tx)
@@ -149,36 +181,36 @@ class Index:
             if not moved and self._snapshot is not None:
                 return self._snapshot
             changes = index_feed.journal_since(tx, moved)
-            if changes.names and not self._fleet.add_names(
-                class_ids=(names := index_feed.names(tx)).classes, trait_ids=names.traits
-            ):
-                return self._reloaded(tx, heads)
             self._apply(self._fleet, tx, changes)
         self.counts.refreshes += 1
         return self._taken(self._fleet, heads)
 
     def _apply(self, fleet: Fleet, tx: Tx, changes: index_feed.Changes) -> None:
         try:
+            if changes.names:
+                names = index_feed.names(tx)
+                fleet.set_names(class_ids=names.classes, trait_ids=names.traits)
             if changes.wholly:
                 self._replace_trees(fleet, tx, changes.wholly)
             if changes.usage_only:
                 self.counts.usages += len(changes.usage_only)
-                fleet.set_used(index_feed.usages_of(tx, changes.usage_only))
+                fleet.set_used(index_feed.usages_of(tx, changes.usage_only, self._portions))
         except BaseException:
             # Half a change is no index: the next read starts from the database.
             self._fleet = None
             raise
 
     def _replace_trees(self, fleet: Fleet, tx: Tx, changed: set[ProviderId]) -> None:
-        roots = index_feed.roots_of(tx, changed) | fleet.roots_of(changed)
-        rows = index_feed.fleet_rows(tx, roots)
+        roots = index_feed.roots_of(tx, changed, self._portions) | fleet.roots_of(changed)
+        rows = index_feed.fleet_rows(tx, roots, self._portions)
+        self._foreign |= written_elsewhere(tx, [number for number, *_ in rows.providers])
         unknown = fleet.unknown_aggregates(aggregate for _, aggregate in rows.aggregates)
-        fleet.add_aggregates(index_feed.aggregate_ids(tx, unknown))
+        fleet.add_aggregates(iter_aggregates(tx, unknown))
         self.counts.trees += len(roots)
         fleet.replace(roots, fleet.trees_from(rows))
 
     def _reloaded(self, tx: Tx, heads: Mapping[int, WriterHead]) -> Snapshot:
-        fleet = _loaded(tx)
+        fleet = _loaded(tx, self._portions, self._rows_max)
         self.counts.loads += 1
         return self._taken(fleet, heads)
 
@@ -211,9 +243,11 @@ def _beyond_horizon(applied: Mapping[int, int], heads: Mapping[int, WriterHead])
     ) or any(head.trimmed_seq > applied.get(writer, 0) for writer, head in heads.items())
 
 
-def _loaded(tx: Tx) -> Fleet:
+def _loaded(
+    tx: Tx, portions: index_feed.Portions = index_feed.USUAL, rows_max: int = ROWS_MAX
+) -> Fleet:
     names = index_feed.names(tx)
-    fleet = Fleet(class_ids=names.classes, trait_ids=names.traits)
-    fleet.add_aggregates(index_feed.aggregate_ids(tx, None))
-    fleet.load(index_feed.fleet_parts(tx))
+    fleet = Fleet(class_ids=names.classes, trait_ids=names.traits, rows_max=rows_max)
+    fleet.add_aggregates(iter_aggregates(tx, None))
+    fleet.load(index_feed.fleet_parts(tx, portions))
     return fleet

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from berth.index.aggregate_sets import AggregateSets
+from berth.index.allowance import Allowance
 from berth.index.block import Block
+from berth.index.memory import Memory
 from berth.index.paged_map import ABSENT, Ints, PagedMap
 from berth.index.uuid_map import UuidMap
-from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
+from berth.model.ids import AggregateId, AggregateUUID, ClassId, ProviderId, TraitId
 
 _ROW_SHIFT: Final = 16
 _SLOT_SHIFT: Final = 32
@@ -43,7 +45,8 @@ def location_of(value: int) -> Location | None:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The deployment's resource classes and traits, both ways."""
+    """The deployment's resource classes and traits, both ways; one object as long as all are the
+    same."""
 
     class_ids: Mapping[str, ClassId]
     class_names: Mapping[ClassId, str]
@@ -69,8 +72,10 @@ class Sharing:
         by_aggregate: aggregate -> the sharing providers directly in it, ascending.
         trait: the id of MISC_SHARES_VIA_AGGREGATE, None where the deployment does not know it.
         classes: every class that some sharing provider has inventory of.
-        of_tree_set: a cache: aggregate set of a tree -> the sharing providers it can be served by
-            (its own among them).
+        of_tree_set: aggregate set of a tree -> the sharing providers it can be served by (its own
+            among them). Kept between requests; it depends on `by_aggregate` alone, since the id of
+            a set never changes its meaning, and ends with this object: the first change of any
+            sharing provider, its aggregates or its classes makes another.
     """
 
     by_aggregate: Mapping[AggregateId, tuple[ProviderId, ...]]
@@ -97,17 +102,22 @@ class Snapshot:
         blocks: by slot; None where a slot is free.
         locations: provider id -> `packed` location.
         uuids: which providers may have a uuid; shared with later snapshots.
-        aggregate_ids: uuid -> id; shared with later snapshots, and may already know newer ones.
-        aggregate_sets: likewise shared; a set's id never changes its meaning.
+        aggregate_ids: uuid -> id; one object as long as all are the same.
+        aggregate_sets: shared with later snapshots, and may already have newer ones; a set's id
+            never changes its meaning.
+        memory: what readers keep between requests; one object as long as `names` is.
+        allowance: shared with later snapshots; bounds what searches remember about shapes.
     """
 
     blocks: Sequence[Block | None]
     locations: PagedMap
     names: Names
     uuids: UuidMap
-    aggregate_ids: Mapping[str, AggregateId]
+    aggregate_ids: Mapping[AggregateUUID, AggregateId]
     aggregate_sets: AggregateSets
     sharing: Sharing
+    memory: Memory
+    allowance: Allowance
 
     def occupied(self) -> Iterator[tuple[int, Block]]:
         """All blocks, with their slots."""

@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can go wrong, as one small tree: each class is one sentence about the world.
 
-An error holds its facts as attributes and makes its own message, which tells what was asked, what
-is so and, where it can, what to do next. Only `api/errors.py` knows what each is over HTTP. Some
-fragments of the messages are matched by clients and must stay: spec/rest-api.md 17 and
-spec/allocation-candidates.md 3.
+An error holds its facts as attributes and makes its own message. Where OpenStack Placement has a
+message for the same mistake, `str(error)` is that message, letter for letter, because clients match
+it; what berth adds, such as amounts and what to do next, is the `hint`. Only `api/errors.py` knows
+what each is over HTTP, and in which places OpenStack Placement words a message differently.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from berth.model.ids import ConsumerUUID, Generation, ProviderUUID
 
 
 class BerthError(Exception):
     """The ancestor of everything that berth itself refuses."""
+
+    def __init__(self, message: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        #: What berth adds to the message, in sentences of its own.
+        self.hint = hint
 
 
 # --- What was named does not exist ---------------------------------------------------------------
@@ -43,9 +49,14 @@ class InventoryNotFound(NotFound):
         to_delete: bool = False,
         class_exists: bool = True,
     ) -> None:
-        rest = "found for delete" if to_delete else f"for {provider}"
-        why = "" if class_exists else f": No such resource class {resource_class}"
-        super().__init__(f"No inventory of class {resource_class} {rest}{why}")
+        message = f"No inventory of class {resource_class}"
+        if to_delete:
+            message = f"{message} found for delete"
+            missing = f"No such resource class {resource_class}."
+            message = f"{message}: {message if class_exists else missing}"
+        else:
+            message = f"{message} for {provider}"
+        super().__init__(message)
         self.provider = provider
         self.resource_class = resource_class
 
@@ -54,7 +65,7 @@ class ResourceClassNotFound(NotFound):
     """No resource class has this name."""
 
     def __init__(self, resource_class: str) -> None:
-        super().__init__(f"No such resource class {resource_class}")
+        super().__init__(f"No such resource class {resource_class}.")
         self.resource_class = resource_class
 
 
@@ -62,7 +73,7 @@ class TraitNotFound(NotFound):
     """No trait has this name."""
 
     def __init__(self, trait: str) -> None:
-        super().__init__(f"No such trait {trait}")
+        super().__init__(f"No such trait(s): {trait}.")
         self.trait = trait
 
 
@@ -92,57 +103,55 @@ class UnstorableValue(Invalid):
         super().__init__(f"The database cannot store a value of this request: {said}")
 
 
-class UnknownResourceClass(Invalid):
-    """A query asks for a resource class that does not exist."""
+class UnknownClass(Invalid):
+    """A query or a body names a resource class that does not exist."""
 
-    def __init__(self, resource_class: str) -> None:
-        super().__init__(
-            f"Invalid resource class in resources parameter: No such resource class "
-            f"{resource_class}"
-        )
+    def __init__(self, before: str, resource_class: str) -> None:
+        super().__init__(f"{before} No such resource class {resource_class}.")
         self.resource_class = resource_class
 
 
-class UnknownClassInInventory(Invalid):
+class UnknownResourceClass(UnknownClass):
+    """A query asks for a resource class that does not exist."""
+
+    def __init__(self, resource_class: str) -> None:
+        super().__init__("Invalid resource class in resources parameter:", resource_class)
+
+
+class UnknownClassInInventory(UnknownClass):
     """An inventory is of a resource class that does not exist."""
 
     def __init__(
         self, provider: ProviderUUID, resource_class: str, *, creating: bool = False
     ) -> None:
         failed = "Unable to create" if creating else "Unknown resource class in"
-        super().__init__(
-            f"{failed} inventory for resource provider {provider}: "
-            f"No such resource class {resource_class}"
-        )
+        super().__init__(f"{failed} inventory for resource provider {provider}:", resource_class)
         self.provider = provider
-        self.resource_class = resource_class
 
 
-class UnknownClassInAllocation(Invalid):
+class UnknownClassInAllocation(UnknownClass):
     """An allocation is of a resource class that does not exist."""
 
     def __init__(self, consumer: ConsumerUUID, resource_class: str) -> None:
-        super().__init__(
-            f"Unable to allocate inventory for consumer {consumer}: "
-            f"No such resource class {resource_class}"
-        )
+        super().__init__(f"Unable to allocate inventory for consumer {consumer}:", resource_class)
         self.consumer = consumer
-        self.resource_class = resource_class
 
 
 class UnknownTraits(Invalid):
-    """Traits are named that do not exist."""
+    """A query or a body names traits that do not exist."""
 
     def __init__(self, traits: Sequence[str]) -> None:
-        super().__init__(f"No such trait(s): {', '.join(traits)}.")
+        # COMPAT: of several, one is named.
+        super().__init__(f"No such trait(s): {traits[0]}.")
         self.traits = tuple(traits)
+        self.all_traits = ", ".join(traits)
 
 
 class UnknownProviderInAllocation(Invalid):
     """An allocation is against a provider that does not exist."""
 
     def __init__(self, provider: ProviderUUID) -> None:
-        super().__init__(f"Allocation for resource provider '{provider}' that does not exist")
+        super().__init__(f"Allocation for resource provider '{provider}' that does not exist.")
         self.provider = provider
 
 
@@ -150,15 +159,31 @@ class ReshapedProviderNotFound(Invalid):
     """A reshape replaces the inventories of a provider that does not exist."""
 
     def __init__(self, provider: ProviderUUID) -> None:
-        super().__init__(f"Unable to reshape: No resource provider with uuid {provider} found")
+        super().__init__(
+            f"Resource provider {provider} in inventories not found: "
+            f"No resource provider with uuid {provider} found"
+        )
+        self.provider = provider
+
+
+class ProviderNameMissing(Invalid):
+    """A new provider has the empty name."""
+
+    def __init__(self, provider: ProviderUUID) -> None:
+        super().__init__(
+            f'Unable to create resource provider "", {provider}: '
+            "Object action create failed because: name is required"
+        )
         self.provider = provider
 
 
 class ParentInvalid(Invalid):
     """A provider cannot have the parent that was asked for."""
 
-    #: What is wrong with the parent; the fragment that clients match.
+    #: What is wrong with the parent, and while doing what.
     reason: str
+    action = "update"
+    advice = ""
 
     def __init__(
         self, provider: ProviderUUID, parent: ProviderUUID | None, *, new_name: str | None = None
@@ -168,8 +193,10 @@ class ParentInvalid(Invalid):
             if new_name is None
             else f'Unable to create resource provider "{new_name}", {provider}'
         )
-        given = "" if parent is None else f" (parent given: {parent})"
-        super().__init__(f"{doing}: {self.reason}{given}")
+        super().__init__(
+            f"{doing}: Object action {self.action} failed because: {self.reason}",
+            " ".join(filter(None, (self.advice, parent and f"The parent given is {parent}."))),
+        )
         self.provider = provider
         self.parent = parent
 
@@ -177,25 +204,33 @@ class ParentInvalid(Invalid):
 class ParentIsSelf(ParentInvalid):
     """A new provider names itself as its parent."""
 
-    reason = "parent provider UUID cannot be same as UUID"
+    action = "create"
+    reason = (
+        "parent provider UUID cannot be same as UUID. "
+        "Please set parent provider UUID to None if there is no parent."
+    )
 
 
 class ParentNotFound(ParentInvalid):
     """The parent does not exist."""
 
-    reason = "parent provider UUID does not exist"
+    #: COMPAT: when a provider is updated, too.
+    action = "create"
+    reason = "parent provider UUID does not exist."
 
 
 class ReparentNotAllowed(ParentInvalid):
     """A child may get another parent from microversion 1.37 on only."""
 
-    reason = "re-parenting a provider is not currently allowed; it is from microversion 1.37 on"
+    reason = "re-parenting a provider is not currently allowed."
+    advice = "Microversion 1.37 and later allow it."
 
 
 class UnparentNotAllowed(ParentInvalid):
     """A child may become a root from microversion 1.37 on only."""
 
-    reason = "un-parenting a provider is not currently allowed; it is from microversion 1.37 on"
+    reason = "un-parenting a provider is not currently allowed."
+    advice = "Microversion 1.37 and later allow it."
 
 
 class TreeLoop(ParentInvalid):
@@ -217,10 +252,12 @@ class InventoryCapacityInvalid(Invalid):
     ) -> None:
         doing = "create" if creating else "update"
         excess = "greater than" if reserved_may_equal_total else "greater than or equal to"
+        least = 0 if reserved_may_equal_total else 1
         super().__init__(
             f"Unable to {doing} inventory for resource provider {provider}: "
-            f"the reserved amount of {resource_class} is {excess} total, "
-            f"or its capacity, (total - reserved) x allocation_ratio, is too small"
+            f"Invalid inventory for '{resource_class}' on resource provider '{provider}'. "
+            f"The reserved value is {excess} total.",
+            f"Its capacity, (total - reserved) * allocation_ratio, must be at least {least}.",
         )
         self.provider = provider
         self.resource_class = resource_class
@@ -232,7 +269,8 @@ class InventoryNotOnProvider(Invalid):
     def __init__(self, provider: ProviderUUID, resource_class: str) -> None:
         super().__init__(
             f"No inventory record with resource class for resource provider {provider}: "
-            f"No inventory of class {resource_class} found: create it first"
+            f"No inventory of class {resource_class} found.",
+            "Create it with POST first.",
         )
         self.provider = provider
         self.resource_class = resource_class
@@ -256,7 +294,7 @@ class CannotDeleteStandardClass(CannotChangeStandard):
     def __init__(self, resource_class: str) -> None:
         super().__init__(
             f"Error in delete resource class: "
-            f"Cannot delete standard resource class {resource_class}"
+            f"Cannot delete standard resource class {resource_class}."
         )
         self.resource_class = resource_class
 
@@ -265,7 +303,7 @@ class CannotDeleteStandardTrait(CannotChangeStandard):
     """A standard trait stays."""
 
     def __init__(self, trait: str) -> None:
-        super().__init__(f"Cannot delete standard trait {trait}")
+        super().__init__(f"Cannot delete standard trait {trait}.")
         self.trait = trait
 
 
@@ -285,8 +323,9 @@ class ProviderGenerationConflict(ConcurrentUpdate):
 
     def __init__(self, provider: ProviderUUID, *, seen: int, actual: Generation) -> None:
         super().__init__(
-            f"resource provider generation conflict for {provider}: "
-            f"actual: {actual}, given: {seen}. Please update the generation and try again."
+            "resource provider generation conflict",
+            f"Resource provider {provider} is at generation {actual}, not {seen}. "
+            "Read it again and retry.",
         )
         self.provider = provider
         self.seen = seen
@@ -300,10 +339,9 @@ class ConsumerGenerationConflict(ConcurrentUpdate):
         self, consumer: ConsumerUUID, *, seen: int | None, actual: Generation | None
     ) -> None:
         expected = "null" if actual is None else actual
-        # COMPAT: clients know the original's words, "expected null" and "got None".
         super().__init__(
-            f"consumer generation conflict - expected {expected} but got {seen} "
-            f"for consumer {consumer}"
+            f"consumer generation conflict - expected {expected} but got {seen}",
+            f"Read the allocations of consumer {consumer} again and retry.",
         )
         self.consumer = consumer
         self.seen = seen
@@ -341,7 +379,7 @@ class InventoryExists(ConcurrentUpdate):
     def __init__(self, provider: ProviderUUID, resource_class: str) -> None:
         super().__init__(
             f"Update conflict: resource provider {provider} has inventory of {resource_class} "
-            f"already; update it instead"
+            "already. Update it with PUT instead."
         )
         self.provider = provider
         self.resource_class = resource_class
@@ -351,7 +389,11 @@ class InventoryInUseOnDelete(ConcurrentUpdate):
     """One inventory is to be deleted and has allocations (with the code that clients know)."""
 
     def __init__(self, provider: ProviderUUID, resource_class: str) -> None:
-        super().__init__(_in_use(provider, [resource_class]))
+        super().__init__(
+            f"Unable to delete inventory of class {resource_class}: "
+            f"{_in_use(provider, [resource_class])}",
+            _FREE_IT,
+        )
         self.provider = provider
         self.resource_class = resource_class
 
@@ -360,7 +402,7 @@ class InventoryInUse(Conflict):
     """Inventories would go away while they have allocations."""
 
     def __init__(self, provider: ProviderUUID, resource_classes: Sequence[str]) -> None:
-        super().__init__(_in_use(provider, resource_classes))
+        super().__init__(_in_use(provider, resource_classes), _FREE_IT)
         self.provider = provider
         self.resource_classes = tuple(resource_classes)
 
@@ -368,8 +410,10 @@ class InventoryInUse(Conflict):
 class DuplicateProviderName(Conflict):
     """Another provider has this name."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"Conflicting resource provider name: {name} already exists.")
+    def __init__(self, name: str, *, creating: bool = True) -> None:
+        # COMPAT: nova looks for "name:" when it creates a provider.
+        kind = " name:" if creating else ""
+        super().__init__(f"Conflicting resource provider{kind} {name} already exists.")
         self.name = name
 
 
@@ -386,7 +430,8 @@ class ProviderInUse(Conflict):
 
     def __init__(self, provider: ProviderUUID) -> None:
         super().__init__(
-            f"Unable to delete resource provider {provider}: Resource provider has allocations."
+            f"Unable to delete resource provider {provider}: Resource provider has allocations.",
+            "Remove or move them first.",
         )
         self.provider = provider
 
@@ -396,7 +441,9 @@ class ProviderHasChildren(Conflict):
 
     def __init__(self, provider: ProviderUUID) -> None:
         super().__init__(
-            f"Unable to delete resource provider {provider}: It has child resource providers."
+            f"Unable to delete parent resource provider {provider}: "
+            "It has child resource providers.",
+            "Delete them first.",
         )
         self.provider = provider
 
@@ -404,11 +451,9 @@ class ProviderHasChildren(Conflict):
 class ResourceClassExists(Conflict):
     """A resource class has this name already."""
 
-    def __init__(self, resource_class: str) -> None:
-        super().__init__(
-            f"Conflicting resource class already exists: {resource_class}. "
-            f"Resource class already exists"
-        )
+    def __init__(self, resource_class: str, *, creating: bool = True) -> None:
+        subject = "Conflicting resource class" if creating else "Resource class"
+        super().__init__(f"{subject} already exists: {resource_class}")
         self.resource_class = resource_class
 
 
@@ -417,7 +462,8 @@ class ResourceClassInUse(Conflict):
 
     def __init__(self, resource_class: str) -> None:
         super().__init__(
-            f"Error in delete resource class {resource_class}: Class is in use in inventory"
+            f"Error in delete resource class: Cannot delete resource class {resource_class}. "
+            "Class is in use in inventory."
         )
         self.resource_class = resource_class
 
@@ -434,10 +480,10 @@ class NoInventory(Conflict):
     """A claim is on something that the provider does not have."""
 
     def __init__(self, provider: ProviderUUID, resource_classes: Sequence[str]) -> None:
-        listed = ", ".join(f"'{name}'" for name in resource_classes)
         super().__init__(
-            f"Unable to allocate inventory: Inventory for {listed} on resource provider "
-            f"'{provider}' does not exist"
+            f"Unable to allocate inventory: Inventory for '{', '.join(resource_classes)}' on "
+            f"resource provider '{provider}' invalid.",
+            "The provider has no such inventory.",
         )
         self.provider = provider
         self.resource_classes = tuple(resource_classes)
@@ -457,9 +503,10 @@ class UnitViolation(Conflict):
         step_size: int,
     ) -> None:
         super().__init__(
-            f"Unable to allocate inventory: Inventory for '{resource_class}' on resource provider "
-            f"'{provider}' is given out in amounts from {min_unit} to {max_unit} in steps of "
-            f"{step_size}: {asked} asked"
+            f"{_no_allocation(provider, resource_class)} "
+            "The requested amount would violate inventory constraints.",
+            f"Asked for {asked}; min_unit is {min_unit}, max_unit {max_unit}, "
+            f"step_size {step_size}.",
         )
         self.provider = provider
         self.resource_class = resource_class
@@ -473,9 +520,9 @@ class CapacityExceeded(Conflict):
         self, provider: ProviderUUID, resource_class: str, *, asked: int, free: int
     ) -> None:
         super().__init__(
-            f"Unable to allocate inventory: Inventory for '{resource_class}' on resource provider "
-            f"'{provider}': {asked} asked, {free} free. "
-            f"The requested amount would exceed the capacity."
+            f"{_no_allocation(provider, resource_class)} "
+            "The requested amount would exceed the capacity.",
+            f"{asked} asked, {free} free.",
         )
         self.provider = provider
         self.resource_class = resource_class
@@ -491,7 +538,29 @@ class Unavailable(BerthError):
 
 
 class DatabaseUnavailable(Unavailable):
-    """The database cannot be reached, is busy for too long, or is broken."""
+    """The database cannot be reached, is busy for too long, or is broken.
+
+    Args:
+        message: may quote the driver, and name the server.
+        public: what whoever asks over HTTP may know; they need not know which database there is.
+    """
+
+    def __init__(
+        self, message: str, *, public: str = "The database cannot be used at the moment; try again"
+    ) -> None:
+        super().__init__(message)
+        self.public = public
+
+
+class DatabaseMoved(DatabaseUnavailable):
+    """The file of the database was removed or replaced while it was open."""
+
+    def __init__(self) -> None:
+        message = (
+            "The database's file was removed or replaced while it is served: nothing is read or "
+            "written until it is back in its place, or the service is started again"
+        )
+        super().__init__(message, public=message)
 
 
 class IndexUnavailable(Unavailable):
@@ -524,9 +593,16 @@ class SchemaError(BerthError):
     """The database's tables are not what berth can work with or upgrade."""
 
 
+_FREE_IT: Final = "Remove or move its allocations first."
+
+
 def _in_use(provider: ProviderUUID, resource_classes: Sequence[str]) -> str:
     listed = ", ".join(resource_classes)
+    return f"Inventory for '{listed}' on resource provider '{provider}' in use."
+
+
+def _no_allocation(provider: ProviderUUID, resource_class: str) -> str:
     return (
-        f"Inventory for '{listed}' on resource provider '{provider}' in use. "
-        f"Remove or move its allocations first."
+        f"Unable to allocate inventory: Unable to create allocation for '{resource_class}' on "
+        f"resource provider '{provider}'."
     )

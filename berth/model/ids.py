@@ -40,6 +40,15 @@ def parse_uuid_lax(text: str) -> str | None:
     return str(UUID(bare)) if _HEX_DIGITS.fullmatch(bare) else None
 
 
+def common_spellings(uuid: str) -> tuple[str, ...]:
+    """The canonical form of a uuid and the other ways in which clients write it, each once.
+
+    Without dashes is what Python's `UUID.hex` gives, upper case what some tools print.
+    """
+    undashed = uuid.replace("-", "")
+    return tuple(dict.fromkeys((uuid, undashed, uuid.upper(), undashed.upper())))
+
+
 def parse_uuid_36(text: str) -> str | None:
     """The canonical form of 36 hexadecimal digits and dashes, or None.
 

@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import Connection, MetaData, Table, func, inspect, select
 
 from berth.model.errors import SchemaError
+from berth.store.aggregate_spellings import odd_spellings, read_odd, respell
 from berth.store.data_migrations import NOBODY_IN_PARTICULAR, Owner, migrate_data
 from berth.store.database import Database
+from berth.store.others_at_work import AT_WORK, seconds_since_foreign_write
 from berth.store.schema_lock import schema_lock
 from berth.store.tables import berth_writer, resource_providers
 from berth.store.transaction import Tx
@@ -56,6 +58,20 @@ class StillWritten(SchemaError):
     """Somebody works with what is to be removed."""
 
 
+def refuse_while_others_write(db: Database) -> None:
+    """See that no program but berth has written to a database that is to be upgraded.
+
+    Raises:
+        StillWritten: one has, within the last minute.
+    """
+    if (seconds := seconds_since_foreign_write(db)) is not None:
+        raise StillWritten(
+            f"another program wrote to the database {seconds} seconds ago: stop every member of "
+            f"OpenStack Placement that uses it, and try again {AT_WORK.seconds} seconds after the "
+            f"last write; --force upgrades all the same"
+        )
+
+
 def upgrade(
     db: Database, *, owner: Owner = NOBODY_IN_PARTICULAR, report: Report = unheard
 ) -> list[str]:
@@ -81,6 +97,7 @@ def upgrade(
         done = []
         if versions_of(db).placement in _BEFORE_DATA_MIGRATIONS:
             done += migrate_data(db, owner, report)
+        done += _respelled(db)
         if versions_of(db) != CURRENT:
             db.write_unnoted(partial(_migrate, berth=BERTH_TABLES_MADE))
             fill_usages(db, report)
@@ -88,6 +105,22 @@ def upgrade(
             done.append(f"{wrong} sums of usage were wrong and have been counted anew")
         db.write_unnoted(partial(_migrate, berth="head"))
         return done
+
+
+def _respelled(db: Database) -> list[str]:
+    """Give aggregates that only one spelling finds a common one; a sentence for what was done."""
+    with db.read() as tx:
+        rows = tx.connection.execute(odd_spellings()).all()
+    odd = [one for row in rows if (one := read_odd(row.number, row.spelling))]
+    changed = db.write_unnoted(partial(respell, odd=odd)) if odd else 0
+    if not changed:
+        return []
+    what = (
+        "1 aggregate in an odd spelling was"
+        if changed == 1
+        else (f"{changed} aggregates in odd spellings were")
+    )
+    return [f"{what} given a common one"]
 
 
 def stamp(db: Database, revision: str) -> None:

@@ -154,8 +154,8 @@ def replace_allocations(db: Database, writes: Sequence[ConsumerWrite], *, attemp
 
     Raises:
         ConsumerGenerationConflict, UnknownProviderInAllocation, UnknownClassInAllocation,
-        NoInventory, UnitViolation, CapacityExceeded: in this order; the last two after the first
-            for all allocations.
+        NoInventory, UnitViolation, CapacityExceeded: after these, for the first amount that has
+            such a fault.
         ConsumerRace: another request wrote one of the consumers at the same time.
         LostRace: other requests changed the providers each time.
     """
@@ -167,8 +167,9 @@ def replace_allocations(db: Database, writes: Sequence[ConsumerWrite], *, attemp
         providers = read_providers(tx, writes)
         classes = read_classes(tx, writes)
         claim = Claim(writes, stored, providers, classes, read_held(tx, uuids))
-        bump_generations(tx, [Bump(provider) for provider in claim.bumped()], for_usage=True)
-        apply_claim(tx, claim)
+        bumped = claim.bumped()
+        bump_generations(tx, [Bump(provider) for provider in bumped], for_usage=True)
+        apply_claim(tx, claim, dict.fromkeys(bumped, 1))
 
     db.write(unit, attempts=attempts, joint=Joint(_claim_at_once, writes))
 
@@ -225,7 +226,7 @@ def _claim_at_once(tx: Tx, items: Sequence[Sequence[ConsumerWrite]]) -> list[boo
     bump_generations(
         tx, [Bump(provider, steps=count) for provider, count in steps.items()], for_usage=True
     )
-    apply_claim(tx, claim)
+    apply_claim(tx, claim, steps)
     return is_new
 
 

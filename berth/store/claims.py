@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from sqlalchemy import BigInteger, and_, bindparam, delete, or_, select, update
+from sqlalchemy import BigInteger, Integer, and_, bindparam, delete, func, or_, select, update
 
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import (
@@ -28,19 +28,21 @@ from berth.model.errors import (
     UnknownClassInAllocation,
     UnknownProviderInAllocation,
 )
-from berth.model.ids import ClassId, ConsumerUUID, ProviderId, ProviderUUID
+from berth.model.ids import ClassId, ConsumerUUID, Generation, ProviderId, ProviderUUID
 from berth.model.inventory import Inventory
 from berth.store.consumers import StoredConsumer, read_consumers, write_consumers
 from berth.store.expressions import stored_ratio
-from berth.store.inventories import Key
-from berth.store.lookups import ProviderRow, chunks, class_ids, missing, providers_by_uuid
+from berth.store.foreign_writes import ForeignWrite, written_elsewhere
+from berth.store.inventories import Key, class_names
+from berth.store.lookups import ProviderRow, class_ids, missing, providers_by_uuid
 from berth.store.prepared import insert_of
-from berth.store.tables import allocations, berth_usages, inventories
+from berth.store.tables import allocations, berth_usages, inventories, resource_providers
 from berth.store.transaction import Tx
 
 _held = allocations.c
 _inv = inventories.c
 _usage = berth_usages.c
+_provider = resource_providers.c
 
 
 class Held(NamedTuple):
@@ -70,9 +72,13 @@ class Claim:
         Those that get new allocations, and those that held the old ones of a consumer being
         emptied. COMPAT spec/rest-api.md 1.15: not those that a consumer merely moves away from.
         """
-        emptied = {write.uuid for write in self.writes if not write.allocations}
         named = {provider.id for provider in self.providers.values()}
-        return named.union(one.key.provider for one in self.held if one.consumer in emptied)
+        return named.union(one.key.provider for one in self.let_go())
+
+    def let_go(self) -> list[Held]:
+        """What consumers hold that shall hold nothing any more."""
+        emptied = {write.uuid for write in self.writes if not write.allocations}
+        return [one for one in self.held if one.consumer in emptied]
 
 
 class _Wanted(NamedTuple):
@@ -86,10 +92,12 @@ class _Wanted(NamedTuple):
 
 
 class _Room(NamedTuple):
-    """An inventory, and what is used of it."""
+    """An inventory, what is used of it, its provider's generation, and the one that its sum has."""
 
     inventory: Inventory
     used: int
+    generation: Generation
+    known: Generation | None
 
 
 def read_providers(tx: Tx, writes: Iterable[ConsumerWrite]) -> dict[ProviderUUID, ProviderRow]:
@@ -132,40 +140,47 @@ def read_held(tx: Tx, uuids: Collection[ConsumerUUID]) -> list[Held]:
     """What some consumers hold."""
     return [
         Held(consumer, Key(provider, resource_class), used)
-        for chunk in chunks(uuids)
+        for chunk in tx.chunks(uuids)
         for consumer, provider, resource_class, used in tx.rows(_HELD_BY, {"consumers": chunk})
     ]
 
 
-def apply_claim(tx: Tx, claim: Claim) -> None:
+def apply_claim(tx: Tx, claim: Claim, steps: Mapping[ProviderId, int]) -> None:
     """Check the claim against the inventories, and write it.
 
     The providers of `claim.bumped()` must have been bumped in this transaction: from then on their
     inventories stand still.
 
+    Args:
+        steps: by how much providers were bumped whose sums have not got the new generation yet.
+
     Raises:
-        NoInventory, UnitViolation, CapacityExceeded: in this order.
+        ForeignWrite: another program has moved a provider.
+        NoInventory, UnitViolation, CapacityExceeded: for the first amount that has such a fault.
         ConsumerRace, LostRace: somebody else was faster.
     """
     try:
-        _apply(tx, claim)
+        _apply(tx, claim, steps)
     except (NoInventory, UnitViolation, CapacityExceeded) as refusal:
         _check_unmoved(tx, claim, refusal)
         raise
 
 
-def _apply(tx: Tx, claim: Claim) -> None:
+def _apply(tx: Tx, claim: Claim, steps: Mapping[ProviderId, int]) -> None:
     wanted = _wanted(claim)
-    rooms = _read_rooms(
-        tx, {one.key.provider for one in wanted}.union(one.key.provider for one in claim.held)
-    )
-    _check_inventories(wanted, rooms)
-    change: Counter[Key] = Counter()
-    for one in wanted:
-        change[one.key] += one.amount
+    places = {one.key.provider for one in wanted}.union(one.key.provider for one in claim.held)
+    rooms, generations = _read_true_rooms(tx, places, steps)
+    change = _asked(wanted)
     for old in claim.held:
         change[old.key] -= old.used
-    _change_usages(tx, change, rooms, wanted)
+    try:
+        _check_not_bare(tx, wanted, claim.let_go(), rooms)
+        _check_inventories(wanted, rooms, change)
+    except NoInventory as refusal:
+        _check_known(tx, places - generations.keys(), refusal)
+        raise
+    moved = {provider: generations[provider] for provider in steps if provider in generations}
+    _change_usages(tx, change, rooms, wanted, moved)
     _release(tx, claim.held, claim.consumers)
     _insert_allocations(tx, wanted)
     write_consumers(tx, claim.writes, claim.consumers)
@@ -197,12 +212,14 @@ def give_back(
         consumers: the records of those who hold them, read before; they are the caller's business.
 
     Raises:
+        ForeignWrite: another program has moved a provider.
         ConsumerRace, LostRace: somebody else was faster.
     """
     change: Counter[Key] = Counter()
     for old in held:
         change[old.key] -= old.used
-    _change_usages(tx, change, _read_rooms(tx, {old.key.provider for old in held}), [])
+    rooms, _ = _read_true_rooms(tx, {old.key.provider for old in held}, {})
+    _change_usages(tx, change, rooms, [], {})
     _release(tx, held, consumers)
 
 
@@ -213,6 +230,8 @@ _ROOMS: Final = (
         _inv.resource_provider_id,
         _inv.resource_class_id,
         _usage.used,
+        _usage.generation,
+        _provider.generation,
         _inv.total,
         _inv.reserved,
         _inv.min_unit,
@@ -227,6 +246,7 @@ _ROOMS: Final = (
             _usage.resource_class_id == _inv.resource_class_id,
         ),
     )
+    .join(resource_providers, _provider.id == _inv.resource_provider_id)
     .where(_inv.resource_provider_id.in_(bindparam("providers", expanding=True)))
 )
 
@@ -249,7 +269,10 @@ _CHANGE_USAGE: Final = (
         _usage.resource_class_id == bindparam("resource_class"),
         or_(_DELTA <= 0, _usage.used + _DELTA <= _CAPACITY),
     )
-    .values(used=_usage.used + _DELTA)
+    .values(
+        used=_usage.used + _DELTA,
+        generation=func.coalesce(bindparam("generation", type_=Integer), _usage.generation),
+    )
 )
 
 
@@ -270,94 +293,194 @@ def _wanted(claim: Claim) -> list[_Wanted]:
 
 def _read_rooms(tx: Tx, providers: Collection[ProviderId]) -> dict[Key, _Room]:
     return {
-        Key(provider, resource_class): _Room(Inventory(*fields), used)
-        for chunk in chunks(sorted(providers))
-        for provider, resource_class, used, *fields in tx.rows(_ROOMS, {"providers": chunk})
+        Key(provider, resource_class): _Room(Inventory(*fields), used, generation, known)
+        for chunk in tx.chunks(sorted(providers))
+        for provider, resource_class, used, known, generation, *fields in tx.rows(
+            _ROOMS, {"providers": chunk}
+        )
     }
 
 
-def _check_inventories(wanted: Sequence[_Wanted], rooms: Mapping[Key, _Room]) -> None:
+def _read_true_rooms(
+    tx: Tx, providers: Collection[ProviderId], steps: Mapping[ProviderId, int]
+) -> tuple[dict[Key, _Room], dict[ProviderId, Generation]]:
+    """What some providers have and what is used of it, and their generations.
+
+    Raises:
+        ForeignWrite: another program has moved one of them, and may have written allocations.
+    """
+    rooms = _read_rooms(tx, providers)
+    known: dict[ProviderId, int] = {}
+    generations: dict[ProviderId, Generation] = {}
+    for key, room in rooms.items():
+        generations[key.provider] = room.generation
+        known[key.provider] = max(
+            known.get(key.provider, -1), -1 if room.known is None else room.known
+        )
+    if foreign := [
+        provider
+        for provider, generation in generations.items()
+        if known[provider] + steps.get(provider, 0) != generation
+    ]:
+        raise ForeignWrite(foreign)
+    return rooms, generations
+
+
+def _check_known(tx: Tx, providers: Collection[ProviderId], refusal: NoInventory) -> None:
+    """See that providers of which nothing is known have not got inventories without berth.
+
+    Raises:
+        ForeignWrite: one has.
+    """
+    if foreign := written_elsewhere(tx, providers):
+        raise ForeignWrite(foreign) from refusal
+
+
+def _check_not_bare(
+    tx: Tx, wanted: Sequence[_Wanted], let_go: Iterable[Held], rooms: Mapping[Key, _Room]
+) -> None:
+    """Refuse a provider without inventory of any class that the whole request is about.
+
+    COMPAT spec/rest-api.md 10.6: before anything else, and with the names of all these classes,
+    those among them that a consumer lets go.
+
+    Raises:
+        NoInventory: there is such a provider.
+    """
+    classes = {one.key.resource_class: one.resource_class for one in wanted}
+    gone = {one.key.resource_class for one in let_go} - classes.keys()
+    bare = {one.key.provider: one.provider for one in wanted}
+    for key in rooms:
+        if key.resource_class in classes or key.resource_class in gone:
+            bare.pop(key.provider, None)
+    for provider in bare.values():
+        raise NoInventory(provider, [*classes.values(), *class_names(tx, gone)])
+
+
+def _check_inventories(
+    wanted: Sequence[_Wanted], rooms: Mapping[Key, _Room], change: Mapping[Key, int]
+) -> None:
     """Refuse what no amount of free room could make right.
 
-    Providers that have nothing at all of what is asked come first (spec/rest-api.md 10.6).
+    Of several faults the first one is raised, which may be that an amount exceeds the capacity.
+
+    Raises:
+        NoInventory, UnitViolation, CapacityExceeded: for the first amount that has such a fault.
     """
-    asked: dict[ProviderUUID, list[_Wanted]] = {}
-    for one in wanted:
-        asked.setdefault(one.provider, []).append(one)
-    for provider, ones in asked.items():
-        if not any(one.key in rooms for one in ones):
-            raise NoInventory(provider, list(dict.fromkeys(one.resource_class for one in ones)))
-    for one in wanted:
-        if one.key not in rooms:
-            raise NoInventory(one.provider, [one.resource_class])
-        inventory = rooms[one.key].inventory
-        if not inventory.allows_unit(one.amount):
-            raise UnitViolation(
-                one.provider,
-                one.resource_class,
-                asked=one.amount,
-                min_unit=inventory.min_unit,
-                max_unit=inventory.max_unit,
-                step_size=inventory.step_size,
-            )
+    for place, one in enumerate(wanted):
+        fault = _fault_of(one, rooms)
+        if fault is not None:
+            _refuse_excess(wanted, rooms, change, only_first=place)
+            raise fault
+
+
+def _fault_of(one: _Wanted, rooms: Mapping[Key, _Room]) -> NoInventory | UnitViolation | None:
+    if one.key not in rooms:
+        return NoInventory(one.provider, [one.resource_class])
+    inventory = rooms[one.key].inventory
+    if inventory.allows_unit(one.amount):
+        return None
+    return UnitViolation(
+        one.provider,
+        one.resource_class,
+        asked=one.amount,
+        min_unit=inventory.min_unit,
+        max_unit=inventory.max_unit,
+        step_size=inventory.step_size,
+    )
 
 
 def _change_usages(
-    tx: Tx, change: Mapping[Key, int], rooms: Mapping[Key, _Room], wanted: Sequence[_Wanted]
+    tx: Tx,
+    change: Mapping[Key, int],
+    rooms: Mapping[Key, _Room],
+    wanted: Sequence[_Wanted],
+    moved: Mapping[ProviderId, Generation],
 ) -> None:
     """Add to the sums of usage, or refuse as a whole.
 
+    Args:
+        moved: providers of which a sum must get the generation, even where none changes.
+
     RACE tests/store/test_claim_races.py: the row counts decide; what was read before only names
     the rows that exist (old data may hold allocations of no inventory).
+    RACE tests/proof/test_workers.py, MariaDB: which sums have been changed cannot be told from what
+    they are; others release what they hold without waiting for the provider. So the sums that have
+    not been changed are the ones to judge by.
 
     Raises:
         CapacityExceeded: one of them has not so much free.
         LostRace: an inventory went at the same time.
     """
     tx.reused.update(key.provider for key in change)
-    changing = [key for key in sorted(change) if change[key] != 0 and key in rooms]
+    changing = {key for key in change if change[key] != 0 and key in rooms}
+    if missed := moved.keys() - {key.provider for key in changing}:
+        changing.update({key.provider: key for key in rooms if key.provider in missed}.values())
     if not changing:
         return
+    ordered = sorted(changing)
     counts = tx.change_each(
         _CHANGE_USAGE,
         [
-            {"provider": key.provider, "resource_class": key.resource_class, "delta": change[key]}
-            for key in changing
+            {
+                "provider": key.provider,
+                "resource_class": key.resource_class,
+                "delta": change.get(key, 0),
+                "generation": moved.get(key.provider),
+            }
+            for key in ordered
         ],
     )
-    unchanged = {key for key, count in zip(changing, counts, strict=True) if not count}
+    unchanged = {key for key, count in zip(ordered, counts, strict=True) if not count}
     if unchanged:
-        _refuse_excess(tx, change, unchanged, wanted)
+        now = _read_rooms(tx, {one.key.provider for one in wanted})
+        still = {key: room for key, room in now.items() if key in unchanged}
+        _refuse_excess(wanted, still, change, only_first=len(wanted))
         raise LostRace("an inventory")
 
 
 def _refuse_excess(
-    tx: Tx, change: Mapping[Key, int], unchanged: Collection[Key], wanted: Sequence[_Wanted]
+    wanted: Sequence[_Wanted],
+    rooms: Mapping[Key, _Room],
+    change: Mapping[Key, int],
+    *,
+    only_first: int,
 ) -> None:
-    """Say which of the wanted allocations did not fit: its sum has not been changed, and cannot be.
+    """Say which of the wanted allocations does not fit, adding them up in the order of the request.
 
-    RACE tests/proof/test_workers.py, MariaDB: which sums have been changed cannot be told from what
-    they are; others release what they hold without waiting for the provider.
+    Args:
+        wanted: all of the request.
+        rooms: the inventories to judge by, without what the request adds.
+        change: by how much the request changes what is used of each.
+        only_first: so many of the wanted ones are judged.
 
     Raises:
-        CapacityExceeded: for the first one, in the order of the request.
+        CapacityExceeded: for the first one, with what is asked for up to there.
     """
-    now = _read_rooms(tx, {one.key.provider for one in wanted})
+    # What the consumers give back of each, as a negative number.
+    given_back = Counter(change)
+    given_back.subtract(_asked(wanted))
     asked: Counter[Key] = Counter()
-    for one in wanted:
+    for one in wanted[:only_first]:
         asked[one.key] += one.amount
-    for one in wanted:
-        room, delta = now.get(one.key), change[one.key]
-        if room is None or one.key not in unchanged:
+        room, back = rooms.get(one.key), given_back[one.key]
+        if room is None or asked[one.key] + back <= 0:
             continue
-        if not room.inventory.has_capacity_for(room.used + delta):
-            used_by_others = room.used + delta - asked[one.key]
+        if not room.inventory.has_capacity_for(room.used + back + asked[one.key]):
             raise CapacityExceeded(
                 one.provider,
                 one.resource_class,
                 asked=asked[one.key],
-                free=max(room.inventory.capacity - used_by_others, 0),
+                free=max(room.inventory.capacity - room.used - back, 0),
             )
+
+
+def _asked(wanted: Iterable[_Wanted]) -> Counter[Key]:
+    """How much of each inventory is asked for."""
+    asked: Counter[Key] = Counter()
+    for one in wanted:
+        asked[one.key] += one.amount
+    return asked
 
 
 # --- Allocations ---------------------------------------------------------------------------------
@@ -390,7 +513,7 @@ def _release(
     if unrecorded and (made := read_consumers(tx, unrecorded)):
         raise ConsumerRace(list(made))
     holders = list(dict.fromkeys(one.consumer for one in held))
-    deleted = sum(tx.change(_RELEASE, {"consumers": chunk}) for chunk in chunks(holders))
+    deleted = sum(tx.change(_RELEASE, {"consumers": chunk}) for chunk in tx.chunks(holders))
     if deleted != len(held):
         raise ConsumerRace(holders)
 

@@ -15,7 +15,7 @@ from berth.model.consumer import ConsumerWrite
 from berth.model.errors import ConsumerGenerationConflict, ConsumerRace, LostRace
 from berth.model.ids import ConsumerUUID, Generation
 from berth.model.sentinels import UNSET
-from berth.store.lookups import chunks, missing
+from berth.store.lookups import missing
 from berth.store.prepared import insert_of
 from berth.store.tables import consumer_types, consumers, projects, users
 from berth.store.transaction import Tx
@@ -61,7 +61,7 @@ def read_consumers(tx: Tx, uuids: Collection[ConsumerUUID]) -> dict[ConsumerUUID
     """Those of some consumers that have a record."""
     return {
         row[1]: StoredConsumer(*row)
-        for chunk in chunks(uuids)
+        for chunk in tx.chunks(uuids)
         for row in tx.rows(_BY_UUID, {"uuids": chunk})
     }
 
@@ -216,7 +216,7 @@ def _all_ids(
 
 def _owner_ids(tx: Tx, wanted: Sequence[Collection[str]]) -> tuple[dict[str, int], ...]:
     found: tuple[dict[str, int], ...] = ({}, {}, {})
-    pending = [list(chunks(sorted(names))) for names in wanted]
+    pending = [list(tx.chunks(sorted(names))) for names in wanted]
     while any(pending):
         names = {
             f"names_{place}": parts.pop() if parts else [] for place, parts in enumerate(pending)

@@ -5,6 +5,8 @@ Retries live here and nowhere else: a unit of work that met a lock, a deadlock o
 change is run again from its first read, after a random pause, a bounded number of times.
 """
 
+from __future__ import annotations
+
 import random
 import time
 from collections import Counter
@@ -45,6 +47,9 @@ _BUSY_S_MAX: Final = 10.0
 #: Runs that may lose their connection; what cannot be connected to at all is told at once.
 _LOST_ATTEMPTS: Final = 3
 
+#: Runs that may ask for something else to be committed first: each finds what came after the last.
+_DETOURS: Final = 10
+
 #: Runs of a group of writes that the engine refuses because of others, before they go apart.
 _GROUP_RUNS: Final = 4
 
@@ -84,6 +89,25 @@ class _CommitFailed(CommitFailed):
 class _OutcomeUnknown(DatabaseUnavailable):
     """A commit may have taken place or not."""
 
+    def __init__(self) -> None:
+        message = (
+            "The database failed while it committed, and cannot be asked whether it did: look "
+            "before you try again"
+        )
+        super().__init__(message, public=message)
+
+
+class CommitFirst(Exception):
+    """A unit of work cannot go on before something else has been committed; then it is run again.
+
+    Args:
+        what: does that.
+    """
+
+    def __init__(self, what: Callable[[Database], object]) -> None:
+        super().__init__("something else has to be committed first")
+        self.what: Final = what
+
 
 class Observer(Protocol):
     """Is told what a database is used for, by the thread that uses it."""
@@ -97,6 +121,9 @@ class Observer(Protocol):
     def pool_changed(self, connections: int, in_use: int) -> None:
         """The pool has so many connections now, and so many of them are in use."""
 
+    def found_foreign_write(self) -> None:
+        """Another program had written a provider: see `foreign_writes`."""
+
 
 class Unobserved:
     """Nobody wants to know."""
@@ -108,6 +135,9 @@ class Unobserved:
         """Nothing."""
 
     def pool_changed(self, connections: int, in_use: int) -> None:
+        """Nothing."""
+
+    def found_foreign_write(self) -> None:
         """Nothing."""
 
 
@@ -128,6 +158,7 @@ class Database:
         clock: Callable[[], datetime],
         rng: random.Random,
         sleep: Callable[[float], None],
+        in_list_max: int,
     ) -> None:
         self.engine: Final = engine
         self.dialect: Final = dialect
@@ -142,6 +173,7 @@ class Database:
         self._clock = clock
         self._rng = rng
         self._sleep = sleep
+        self._in_list_max = in_list_max
         self._statements = Statements(engine.dialect)
         self._writes = GroupCommit(self._settle, mixes_kinds=dialect.is_embedded)
         #: For whoever leads a group commit. Not kept with a connection: those beyond the pool's
@@ -162,6 +194,7 @@ class Database:
         Raises:
             DatabaseUnavailable: the database cannot be read.
         """
+        self.dialect.ensure_in_place()
         with translated(), self.engine.connect() as connection:
             connection.begin()
             yield self._begun(Runner(connection))
@@ -188,6 +221,7 @@ class Database:
         runs_left: Counter[str | None] = Counter(
             {_LOST_RACE: max(attempts, 1), _BUSY: _BUSY_ATTEMPTS, _LOST_CONNECTION: _LOST_ATTEMPTS}
         )
+        detours_left = _DETOURS
         deadline = time.monotonic() + _BUSY_S_MAX
         with translated():
             while True:
@@ -196,6 +230,11 @@ class Database:
                 try:
                     result: T = write.outcome()
                     return result
+                except CommitFirst as detour:
+                    detours_left -= 1
+                    if not detours_left or time.monotonic() > deadline:
+                        raise LostRace("a resource provider") from detour
+                    detour.what(self)
                 except (LostRace, exc.DBAPIError) as error:
                     reason = self._reason_to_retry(error)
                     runs_left[reason] -= 1
@@ -214,6 +253,7 @@ class Database:
         """
         with translated(), self._begun_to_write() as run:
             result = unit(self._begun(run))
+            self.dialect.ensure_in_place(writing=True)
             run.commit()
         return result
 
@@ -235,6 +275,14 @@ class Database:
                     raise
         return False
 
+    def may_come_back(self, error: BaseException) -> bool:
+        """Whether a failure came of a server that is away, so that all that was begun may succeed
+        when it is done again; a read or a write that was refused is refused again."""
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, exc.DBAPIError):
+            cause = cause.__cause__
+        return cause is not None and (is_lost(cause) or self.dialect.is_away(cause.orig))
+
     def commit_stamp(self) -> CommitStamp | None:
         """A value that differs from an earlier one if anyone has committed in between.
 
@@ -244,6 +292,7 @@ class Database:
         Raises:
             DatabaseUnavailable: the database cannot be asked.
         """
+        self.dialect.ensure_in_place()
         with translated():
             return self._watching.ask(self._stamp)
 
@@ -254,6 +303,7 @@ class Database:
         Raises:
             DatabaseUnavailable: the database cannot be read.
         """
+        self.dialect.ensure_in_place()
         with translated(), self._watching.use(self.dialect.begin_reading) as run:
             yield self._begun(run)
 
@@ -361,7 +411,9 @@ class Database:
             DBAPIError: it has not been committed.
             NoWriter: it cannot be until this process has a row of the clock.
             _CommitFailed: it may have been committed.
+            DatabaseMoved: nobody would find it again.
         """
+        self.dialect.ensure_in_place(writing=True)
         touched = journal.Touched.of(parts)
         if not touched:
             run.commit()
@@ -390,10 +442,7 @@ class Database:
                 return self._outcome_of(failure)
             except exc.SQLAlchemyError as error:
                 if self.dialect.is_embedded or time.monotonic() > deadline:
-                    raise _OutcomeUnknown(
-                        "The database failed while it committed, and cannot be asked whether it "
-                        "did: look before you try again"
-                    ) from error
+                    raise _OutcomeUnknown from error
             self._sleep(_OUTCOME_PAUSE_S)
 
     def _outcome_of(self, failure: _CommitFailed) -> bool:
@@ -419,7 +468,13 @@ class Database:
         return writer
 
     def _begun(self, run: Runner) -> Tx:
-        return Tx(run, self.dialect, self._statements, now=self._now())
+        return Tx(
+            run,
+            self.dialect,
+            self._statements,
+            now=self._now(),
+            in_list_max=self._in_list_max,
+        )
 
     def _now(self) -> datetime:
         return self.dialect.stored_time(self._clock())

@@ -95,6 +95,16 @@ class Dialect(Protocol):
         For those that take rows in no order: two such wait for each other, and one must give way.
         """
 
+    def ensure_in_place(self, *, writing: bool = False) -> None:
+        """Make sure that what is open is still what the URL names; cheap enough for each request.
+
+        Args:
+            writing: a commit is about to follow, on a connection made ready with `for_writing`.
+
+        Raises:
+            DatabaseMoved: it is not.
+        """
+
     def is_transient(self, error: BaseException | None) -> bool:
         """Whether the engine refused because of others at work, and has taken back, or will, all of
         the transaction: run again, it may succeed. The connection is as good as before."""

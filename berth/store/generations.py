@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lock of providers: every accepted change counts its generation up, in the same commit."""
+"""The lock of providers: every accepted change counts its generation up, in the same commit.
 
-from collections.abc import Iterable
+So does every change by another program on the same database, but that does not write the generation
+to the sums of usage, as berth does: by this the two are told apart (`foreign_writes`).
+"""
+
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import Integer, bindparam, func, update
+from sqlalchemy import Integer, bindparam, exists, func, literal, or_, select, update
 
 from berth.model.errors import LostRace, ProviderGenerationConflict
 from berth.model.ids import Generation, ProviderId
 from berth.store.expressions import rewritten
+from berth.store.foreign_writes import ForeignWrite
 from berth.store.lookups import ProviderRow
-from berth.store.tables import resource_providers
+from berth.store.tables import berth_usages, inventories, resource_providers
 from berth.store.transaction import Tx
 
-_rp = resource_providers.c
+_rp, _usage = resource_providers.c, berth_usages.c
 
 #: Written with the generation that was read, or with any when that is NULL.
 _BUMP: Final = (
@@ -31,6 +36,35 @@ _PIN: Final = (
     update(resource_providers)
     .where(_rp.id == bindparam("provider"), _rp.generation == bindparam("seen"))
     .values(generation=_rp.generation, updated_at=rewritten(_rp.updated_at))
+)
+
+
+#: All sums of a provider, if one of them has the generation that the provider had.
+#: LIMIT makes MySQL read the table before it writes to it, without which it refuses to.
+_known: Final = berth_usages.alias("known")
+_KEEP: Final = (
+    update(berth_usages)
+    .where(
+        _usage.resource_provider_id == bindparam("provider"),
+        exists(
+            select(
+                select(literal(1))
+                .where(
+                    _known.c.resource_provider_id == bindparam("provider"),
+                    _known.c.generation == bindparam("seen"),
+                )
+                .limit(1)
+                .subquery("one")
+            )
+        ),
+    )
+    .values(generation=bindparam("generation", type_=Integer))
+)
+_HAS_STOCK: Final = select(
+    or_(
+        exists().where(inventories.c.resource_provider_id == bindparam("provider")),
+        exists().where(_usage.resource_provider_id == bindparam("provider")),
+    )
 )
 
 
@@ -60,13 +94,41 @@ def bump_generation(tx: Tx, provider: ProviderRow) -> Generation:
     Raises:
         LostRace: somebody moved or deleted it since.
     """
-    bump_generations(tx, [Bump(provider.id, provider.generation)])
+    bump = Bump(provider.id, provider.generation)
+    bump_generations(tx, [bump])
+    keep_generations(tx, [bump])
     return Generation(provider.generation + 1)
+
+
+def keep_generations(tx: Tx, bumps: Sequence[Bump]) -> None:
+    """Write the new generations of providers to their sums; for those with `seen`, after the bump
+    and before inventories come or go.
+
+    Raises:
+        ForeignWrite: one of them had been moved by another program.
+    """
+    moves = [
+        {"provider": one.provider, "seen": one.seen, "generation": one.seen + one.steps}
+        for one in sorted(bumps, key=lambda bump: bump.provider)
+        if one.seen is not None
+    ]
+    if not moves:
+        return
+    counts = tx.change_each(_KEEP, moves)
+    unkept = [move["provider"] for move, count in zip(moves, counts, strict=True) if not count]
+    # Who has no inventory has no sums.
+    if foreign := [
+        provider for provider in unkept if tx.rows(_HAS_STOCK, {"provider": provider})[0][0]
+    ]:
+        raise ForeignWrite(foreign)
 
 
 def bump_generations(tx: Tx, bumps: Iterable[Bump], *, for_usage: bool = False) -> None:
     """Move several providers on, in the order of their ids; all of them count as touched, unless
     nothing but their usage is to change.
+
+    Their sums of usage must get the new generations in the same transaction: `keep_generations`, or
+    `claims.apply_claim`.
 
     RACE tests/store/test_claim_races.py: the rows stay locked until the commit, so whoever reads
     inventories after this sees them as they will be when it commits.

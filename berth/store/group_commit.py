@@ -103,13 +103,19 @@ class GroupCommit:
             that come while it waits for the database's lock share the commit.
         mixes_kinds: whether writes of all kinds may share a transaction: where the database has a
             single writer at a time, and nobody waits for rows.
+        writes_max: how many writes share a transaction at most.
     """
 
     def __init__(
-        self, commit: Callable[[Callable[[], list[Write]]], None], *, mixes_kinds: bool = True
+        self,
+        commit: Callable[[Callable[[], list[Write]]], None],
+        *,
+        mixes_kinds: bool = True,
+        writes_max: int = WRITES_MAX,
     ) -> None:
         self._commit = commit
         self._mixes_kinds = mixes_kinds
+        self._writes_max = writes_max
         self._lock = threading.Lock()
         self._waiting: deque[Write] = deque()
         self._is_led = False
@@ -179,6 +185,6 @@ class GroupCommit:
         left: deque[Write] = deque()
         for write in self._waiting:
             fits = self._mixes_kinds or write.kind == oldest
-            (taken if fits and len(taken) < WRITES_MAX else left).append(write)
+            (taken if fits and len(taken) < self._writes_max else left).append(write)
         self._waiting = left
         return taken

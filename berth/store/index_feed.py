@@ -9,6 +9,7 @@ journal of the next refresh.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -25,7 +26,7 @@ from sqlalchemy import (
     select,
 )
 
-from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId, parse_uuid_lax
+from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
 from berth.store import journal
 from berth.store.prepared import Parameters
 from berth.store.tables import (
@@ -34,7 +35,6 @@ from berth.store.tables import (
     berth_usages,
     berth_writer,
     inventories,
-    placement_aggregates,
     resource_classes,
     resource_provider_aggregates,
     resource_provider_traits,
@@ -46,15 +46,22 @@ from berth.store.transaction import Tx
 #: In the journal: not a provider, but the definitions of traits or resource classes changed.
 NAMES_CHANGED: Final = ProviderId(journal.NAMES)
 
-#: Values in one IN list; engines limit the number of parameters of a statement.
-_IN_LIST_MAX: Final = 500
-
-#: Providers in one part of a full load, roughly: enough for array operations, and the rows of a
-#: part are all that a load holds in memory besides its result.
-_PART_PROVIDERS: Final = 16384
-
 #: No root has a larger id.
 _NO_ROOT_BEYOND: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Portions:
+    """How much is read at a time; tests set it to a few, so that they cross its bounds."""
+
+    #: Values in one IN list; engines limit the number of parameters of a statement.
+    in_list_max: int = 500
+    #: Providers in one part of a full load, roughly: enough for array operations, and the rows of
+    #: a part are all that a load holds in memory besides its result.
+    part_providers: int = 16384
+
+
+USUAL: Final = Portions()
 
 
 class WriterHead(NamedTuple):
@@ -177,7 +184,7 @@ _LAST_ROOT_OF_PART: Final = (
     .where(_root > bindparam("after"))
     .order_by(_root)
     .limit(1)
-    .offset(_PART_PROVIDERS - 1)
+    .offset(bindparam("skipped", type_=BigInteger))
 )
 
 
@@ -198,10 +205,12 @@ def journal_since(tx: Tx, applied: Mapping[int, int]) -> Changes:
     return Changes(wholly, reused - wholly, names_changed)
 
 
-def usages_of(tx: Tx, providers: Collection[ProviderId]) -> dict[ProviderId, dict[ClassId, int]]:
+def usages_of(
+    tx: Tx, providers: Collection[ProviderId], portions: Portions = USUAL
+) -> dict[ProviderId, dict[ClassId, int]]:
     """provider -> class -> what is used of it, of those of some providers that have inventory."""
     usages: dict[ProviderId, dict[ClassId, int]] = {}
-    for chunk in _chunks(list(providers)):
+    for chunk in _chunks(list(providers), portions):
         for provider, class_id, used in tx.rows(_USAGES, {"providers": chunk}):
             usages.setdefault(provider, {})[class_id] = used
     return usages
@@ -215,36 +224,22 @@ def names(tx: Tx) -> Names:
     )
 
 
-def aggregate_ids(tx: Tx, wanted: Collection[AggregateId] | None) -> dict[str, AggregateId]:
-    """uuid -> id, of the aggregates with some ids, or of all.
-
-    Each under the usual spelling of its uuid; of two that differ in their spelling only, which the
-    original takes for two, the one that is spelled so counts.
-    """
-    statement = select(placement_aggregates.c.uuid, placement_aggregates.c.id)
-    ids: dict[str, AggregateId] = {}
-    for part in _parts(placement_aggregates.c.id, wanted):
-        for stored, number in _pairs(tx, statement.where(*part)):
-            uuid = parse_uuid_lax(stored or "") or stored
-            if uuid == stored or uuid not in ids:
-                ids[uuid] = number
-    return ids
-
-
-def roots_of(tx: Tx, providers: Collection[ProviderId]) -> set[ProviderId]:
+def roots_of(
+    tx: Tx, providers: Collection[ProviderId], portions: Portions = USUAL
+) -> set[ProviderId]:
     """The roots of those of some providers that exist."""
     rp = resource_providers.c
     return {
         root
-        for part in _parts(rp.id, providers)
+        for part in _parts(rp.id, providers, portions)
         for root in tx.connection.execute(select(rp.root_provider_id).where(*part)).scalars()
     }
 
 
-def fleet_rows(tx: Tx, roots: Collection[ProviderId]) -> FleetRows:
-    """The trees of some roots; four queries for each 500 of them."""
+def fleet_rows(tx: Tx, roots: Collection[ProviderId], portions: Portions = USUAL) -> FleetRows:
+    """The trees of some roots; four queries for each portion of them."""
     rows = FleetRows([], [], [], [])
-    for chunk in _chunks(sorted(roots)):
+    for chunk in _chunks(sorted(roots), portions):
         part = _tree_rows(tx, _OF_ROOTS, {"roots": chunk})
         rows.providers.extend(part.providers)
         rows.inventories.extend(part.inventories)
@@ -253,11 +248,13 @@ def fleet_rows(tx: Tx, roots: Collection[ProviderId]) -> FleetRows:
     return rows
 
 
-def fleet_parts(tx: Tx) -> Iterator[FleetRows]:
+def fleet_parts(tx: Tx, portions: Portions = USUAL) -> Iterator[FleetRows]:
     """All trees, some thousand providers at a time; five queries for each part."""
     after, more = -1, True
     while more:
-        found = tx.rows(_LAST_ROOT_OF_PART, {"after": after})
+        found = tx.rows(
+            _LAST_ROOT_OF_PART, {"after": after, "skipped": portions.part_providers - 1}
+        )
         upto = found[0][0] if found else _NO_ROOT_BEYOND
         yield _tree_rows(tx, _OF_ROOT_RANGE, {"after": after, "upto": upto})
         after, more = upto, bool(found)
@@ -283,17 +280,17 @@ def _pairs(tx: Tx, statement: Select[Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def _parts(
-    column: Column[int], wanted: Collection[int] | None
+    column: Column[int], wanted: Collection[int] | None, portions: Portions
 ) -> Iterator[tuple[ColumnElement[bool], ...]]:
     """WHERE clauses that together hold a column to some values: a single empty one for "all"."""
     if wanted is None:
         yield ()
         return
-    for chunk in _chunks(sorted(wanted)):
+    for chunk in _chunks(sorted(wanted), portions):
         yield (column.in_(chunk),)
 
 
-def _chunks(values: Sequence[Any]) -> Iterator[list[Any]]:
+def _chunks(values: Sequence[Any], portions: Portions) -> Iterator[list[Any]]:
     pending = iter(values)
-    while chunk := list(islice(pending, _IN_LIST_MAX)):
+    while chunk := list(islice(pending, portions.in_list_max)):
         yield chunk

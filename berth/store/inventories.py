@@ -31,7 +31,7 @@ from berth.model.standard import CUSTOM_CLASS_ID_MIN
 from berth.store.database import Database
 from berth.store.expressions import rewritten
 from berth.store.generations import bump_generation, check_seen
-from berth.store.lookups import chunks, class_ids, get_provider_row, missing
+from berth.store.lookups import class_ids, get_provider_row, missing
 from berth.store.prepared import insert_of
 from berth.store.tables import allocations, berth_usages, inventories, resource_classes
 from berth.store.transaction import Tx
@@ -130,11 +130,12 @@ _DELETE_UNUSED: Final = delete(berth_usages).where(*_USAGE_OF_KEY, _usage.used =
 
 #: Starts at what is allocated already: nothing, but for data that was wrong before.
 _INSERT_USAGE: Final = insert(berth_usages).from_select(
-    ["resource_provider_id", "resource_class_id", "used"],
+    ["resource_provider_id", "resource_class_id", "used", "generation"],
     select(
         bindparam("provider", type_=_usage.resource_provider_id.type),
         bindparam("resource_class", type_=_usage.resource_class_id.type),
         func.coalesce(func.sum(allocations.c.used), 0),
+        bindparam("generation", type_=_usage.generation.type),
     ).where(
         allocations.c.resource_provider_id == bindparam("provider"),
         allocations.c.resource_class_id == bindparam("resource_class"),
@@ -193,7 +194,7 @@ def create_inventory(
         key = Key(provider.id, class_id)
         if key in stored_keys(tx, [provider.id]):
             raise InventoryExists(uuid, class_name)
-        put_inventories(tx, {key: inventory}, stored=set())
+        put_inventories(tx, {key: inventory}, stored=set(), generations={provider.id: generation})
         return generation
 
     return db.write(unit)
@@ -221,7 +222,7 @@ def replace_inventories(
         stored = stored_keys(tx, [provider.id])
         wanted = {Key(provider.id, ids[name]): value for name, value in inventories.items()}
         _remove_or_refuse(tx, uuid, stored - set(wanted))
-        put_inventories(tx, wanted, stored=stored)
+        put_inventories(tx, wanted, stored=stored, generations={provider.id: generation})
         return generation
 
     return db.write(unit)
@@ -250,7 +251,7 @@ def update_inventory(
         stored = stored_keys(tx, [provider.id])
         if key not in stored:
             raise InventoryNotOnProvider(uuid, class_name)
-        put_inventories(tx, {key: inventory}, stored=stored)
+        put_inventories(tx, {key: inventory}, stored=stored, generations={})
         return generation
 
     return db.write(unit)
@@ -266,7 +267,7 @@ def delete_inventory(db: Database, uuid: ProviderUUID, class_name: str) -> None:
     """
 
     def unit(tx: Tx) -> None:
-        provider = get_provider_row(tx, uuid, to_delete=True)
+        provider = get_provider_row(tx, uuid)
         class_id = class_ids(tx, [class_name]).get(class_name)
         if class_id is None:
             raise InventoryNotFound(uuid, class_name, to_delete=True, class_exists=False)
@@ -289,7 +290,7 @@ def delete_inventories(db: Database, uuid: ProviderUUID) -> None:
     """
 
     def unit(tx: Tx) -> None:
-        provider = get_provider_row(tx, uuid, to_delete=True)
+        provider = get_provider_row(tx, uuid)
         bump_generation(tx, provider)
         _remove_or_refuse(tx, uuid, stored_keys(tx, [provider.id]))
 
@@ -314,14 +315,23 @@ def known_classes(tx: Tx, wanted: Mapping[str, ProviderUUID]) -> dict[str, Class
 def stored_keys(tx: Tx, providers: Iterable[ProviderId]) -> set[Key]:
     """Which inventories some providers have."""
     return {
-        Key(*row) for chunk in chunks(providers) for row in tx.rows(_KEYS, {"providers": chunk})
+        Key(*row) for chunk in tx.chunks(providers) for row in tx.rows(_KEYS, {"providers": chunk})
     }
 
 
-def put_inventories(tx: Tx, wanted: Mapping[Key, Inventory], *, stored: Collection[Key]) -> None:
+def put_inventories(
+    tx: Tx,
+    wanted: Mapping[Key, Inventory],
+    *,
+    stored: Collection[Key],
+    generations: Mapping[ProviderId, Generation],
+) -> None:
     """Write inventories: update those that are stored, insert the others.
 
     The providers' generations must have been bumped in this transaction.
+
+    Args:
+        generations: what they are now, of each provider that gets another inventory.
 
     Raises:
         LostRace: an inventory or a resource class came or went at the same time.
@@ -337,7 +347,7 @@ def put_inventories(tx: Tx, wanted: Mapping[Key, Inventory], *, stored: Collecti
     added = [key for key in wanted if key not in stored]
     if added:
         _pin_custom_classes(tx, {key.resource_class for key in added})
-        _insert_inventories(tx, added, wanted)
+        _insert_inventories(tx, added, wanted, generations)
 
 
 def remove_unused(tx: Tx, keys: Collection[Key]) -> list[Key]:
@@ -361,7 +371,9 @@ def remove_unused(tx: Tx, keys: Collection[Key]) -> list[Key]:
 
 def class_names(tx: Tx, ids: Collection[ClassId]) -> list[str]:
     """The names of some resource classes, for the words of an error."""
-    return [name for chunk in chunks(ids) for (name,) in tx.rows(_CLASS_NAMES, {"classes": chunk})]
+    return [
+        name for chunk in tx.chunks(ids) for (name,) in tx.rows(_CLASS_NAMES, {"classes": chunk})
+    ]
 
 
 # --- Details -------------------------------------------------------------------------------------
@@ -386,12 +398,17 @@ def _fields(inventory: Inventory, prefix: str = "") -> dict[str, Any]:
 def _pin_custom_classes(tx: Tx, ids: Collection[ClassId]) -> None:
     """Write the classes' rows as they are, so that none goes while it gets its first inventory."""
     custom = sorted(number for number in ids if number >= CUSTOM_CLASS_ID_MIN)
-    for chunk in chunks(custom):
+    for chunk in tx.chunks(custom):
         if tx.change(_PIN_CLASSES, {"classes": chunk}) != len(chunk):
             raise LostRace("a resource class")
 
 
-def _insert_inventories(tx: Tx, added: Sequence[Key], wanted: Mapping[Key, Inventory]) -> None:
+def _insert_inventories(
+    tx: Tx,
+    added: Sequence[Key],
+    wanted: Mapping[Key, Inventory],
+    generations: Mapping[ProviderId, Generation],
+) -> None:
     rows = [
         {
             "resource_provider_id": key.provider,
@@ -403,7 +420,10 @@ def _insert_inventories(tx: Tx, added: Sequence[Key], wanted: Mapping[Key, Inven
     ]
     try:
         tx.change(_INSERT, rows)
-        tx.change(_INSERT_USAGE, [key._asdict() for key in added])
+        tx.change(
+            _INSERT_USAGE,
+            [{**key._asdict(), "generation": generations[key.provider]} for key in added],
+        )
     except IntegrityError as error:
         raise LostRace("an inventory") from error
 
@@ -417,7 +437,7 @@ def _in_use(tx: Tx, keys: Collection[Key]) -> list[Key]:
     providers = {key.provider for key in keys}
     used = {
         Key(*row)
-        for chunk in chunks(providers)
+        for chunk in tx.chunks(providers)
         for row in tx.rows(_KEYS_IN_USE, {"providers": chunk})
     }
     return sorted(used.intersection(keys))

@@ -13,7 +13,17 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlalchemy import Connection, Update, bindparam, delete, func, insert, select, update
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Update,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from berth.store.prepared import insert_of
 from berth.store.tables import berth_journal, berth_writer
@@ -60,7 +70,12 @@ def _counting_on(by: int) -> Update:
     return (
         update(berth_writer)
         .where(_writer.id == bindparam("of_writer"), _writer.seq == bindparam("known"))
-        .values(seq=_writer.seq + by, updated_at=bindparam("now"))
+        .values(
+            seq=_writer.seq + by,
+            # Not from the column: MySQL would take the one that it has just written.
+            kept_seq=bindparam("known", type_=BigInteger) + by,
+            updated_at=bindparam("now"),
+        )
     )
 
 
@@ -207,7 +222,9 @@ def _adopt(connection: Connection, now: datetime) -> Writer | None:
 
 
 def _inserted(connection: Connection, now: datetime) -> Writer:
-    result = connection.execute(insert(berth_writer).values(seq=0, trimmed_seq=0, updated_at=now))
+    result = connection.execute(
+        insert(berth_writer).values(seq=0, trimmed_seq=0, kept_seq=0, updated_at=now)
+    )
     (number,) = result.inserted_primary_key or (None,)
     assert number is not None, "the table gives ids by itself"
     return Writer(number, 0)

@@ -145,6 +145,7 @@ class Libpq:
         self._names.clear()
 
 
+#: What each connection's server has prepared: it ends with the connection.
 _OF: Final[WeakKeyDictionary[Connection[Any], Libpq]] = WeakKeyDictionary()
 
 

@@ -35,8 +35,9 @@ _CONNECT_S_MAX: Final = 5
 #: Deadlock, or refused by the cluster; a lock that was not free in time; changed since it was read.
 _TRANSIENT: Final = frozenset({1213, 1205, 1020})
 
-#: Not reached, gone meanwhile, too many connections, shutting down, no part of its cluster.
-_AWAY: Final = frozenset({2002, 2003, 2006, 2013, 1040, 1053, 1047})
+#: Not reached, gone meanwhile, too many connections, shutting down, no part of its cluster,
+#: cut off.
+_AWAY: Final = frozenset({2002, 2003, 2006, 2013, 1040, 1053, 1047, 1927})
 
 _UNKNOWN_VARIABLE: Final = 1193
 
@@ -107,6 +108,9 @@ class MysqlDialect:
     def wait_briefly(self, run: Runner) -> None:
         """The engine sees at once when two wait for each other."""
 
+    def ensure_in_place(self, *, writing: bool = False) -> None:
+        """A server keeps its files itself."""
+
     def is_transient(self, error: BaseException | None) -> bool:
         """See `Dialect`."""
         return _code_of(error) in _TRANSIENT
@@ -164,7 +168,7 @@ def _driver_of(url: URL) -> str:
         if importlib.util.find_spec(_DRIVERS[driver]) is not None:
             return driver
     raise UnsupportedDatabase(
-        "MySQL and MariaDB need a driver, and none is installed: pip install 'berth[mysql]' "
+        "MySQL and MariaDB need a driver, and none is installed: pip install 'berthd[mysql]' "
         "for PyMySQL, which mysql+pymysql:// names"
     )
 

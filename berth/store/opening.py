@@ -18,6 +18,7 @@ from berth.store.dialect import Dialect, PoolOptions
 from berth.store.mysql import MysqlDialect
 from berth.store.postgresql import PostgresqlDialect
 from berth.store.sqlite import SqliteDialect
+from berth.store.transaction import IN_LIST_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ def open_database(
     clock: Callable[[], datetime] = utc_now,
     rng: random.Random | None = None,
     sleep: Callable[[float], None] = time.sleep,
+    in_list_max: int = IN_LIST_MAX,
 ) -> Database:
     """The database of an SQLAlchemy URL; nothing is read or written yet.
 
@@ -50,6 +52,7 @@ def open_database(
             `mysql+pymysql://...`.
         clock: the time, naive UTC.
         rng, sleep: how the pauses between retries are drawn and spent.
+        in_list_max: values in one IN list; what has more is read and written in chunks.
 
     Raises:
         UnsupportedDatabase: the URL cannot be read, names an engine that berth does not know, or
@@ -67,6 +70,7 @@ def open_database(
         clock=clock,
         rng=rng or random.Random(),
         sleep=sleep,
+        in_list_max=in_list_max,
     )
     _let_go_after_fork(db)
     return db

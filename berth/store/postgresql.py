@@ -50,6 +50,11 @@ _FOR_GOOD: Final = (
     "invalid",
 )
 
+#: Codes of a server that shuts down, has crashed, is starting, or has too many connections; and the
+#: class of those of connections.
+_AWAY: Final = frozenset({"57P01", "57P02", "57P03", "53300"})
+_AWAY_CLASS: Final = "08"
+
 #: Serialisation failure, deadlock, a lock that was not free in time.
 _TRANSIENT: Final = frozenset({"40001", "40P01", "55P03"})
 
@@ -65,7 +70,7 @@ class PostgresqlDialect:
         if importlib.util.find_spec("psycopg") is None:
             raise UnsupportedDatabase(
                 "PostgreSQL needs the driver psycopg, which is not installed: "
-                "pip install 'berth[postgresql]'"
+                "pip install 'berthd[postgresql]'"
             )
         told = {name: value for name, value in _CONNECTION.items() if name not in url.query}
         engine = create_engine(
@@ -102,12 +107,17 @@ class PostgresqlDialect:
         """See `Dialect`. PERF a deadlock holds both up for the second until it is looked for."""
         run.change(f"SET LOCAL lock_timeout = '{_LOCK_MS_BRIEFLY}ms'", ())
 
+    def ensure_in_place(self, *, writing: bool = False) -> None:
+        """A server keeps its files itself."""
+
     def is_transient(self, error: BaseException | None) -> bool:
         """See `Dialect`."""
         return getattr(error, "sqlstate", None) in _TRANSIENT
 
     def is_away(self, error: BaseException | None) -> bool:
         """See `Dialect`. The driver has no code for what a server says before it lets one in."""
+        if code := getattr(error, "sqlstate", None):
+            return code in _AWAY or code.startswith(_AWAY_CLASS)
         said = str(error)
         return not any(words in said for words in _FOR_GOOD)
 

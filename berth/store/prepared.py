@@ -162,6 +162,8 @@ class Statements:
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
+        #: By the statement as an object, which modules make once; they end with the database's
+        #: object, and depend on its engine and the tables' definitions, not on what rows say.
         self._known: dict[Executable, Prepared] = {}
 
     def prepared(self, statement: Executable) -> Prepared:

@@ -42,11 +42,10 @@ from berth.model.inventory import MAX_INT
 from berth.model.provider import Provider
 from berth.model.sentinels import UNSET, Sentinel
 from berth.model.tree import check_move, subtree
+from berth.store.aggregate_spellings import aggregate_ids
 from berth.store.database import Database
 from berth.store.expressions import rewritten, stored_ratio
 from berth.store.lookups import (
-    aggregate_ids,
-    chunks,
     class_ids,
     get_provider_row,
     missing,
@@ -328,9 +327,9 @@ def _trait_conditions(tx: Tx, filters: ProviderFilters) -> list[ColumnElement[bo
     having = resource_provider_traits.c
     conditions: list[ColumnElement[bool]] = []
     for any_of in dict.fromkeys(filters.required):
-        conditions.append(_has_any(having.trait_id, [ids[name] for name in any_of]))
+        conditions.append(_has_any(tx, having.trait_id, [ids[name] for name in any_of]))
     if filters.forbidden:
-        conditions.append(~_has_any(having.trait_id, [ids[name] for name in filters.forbidden]))
+        conditions.append(~_has_any(tx, having.trait_id, [ids[name] for name in filters.forbidden]))
     return conditions
 
 
@@ -339,19 +338,19 @@ def _aggregate_conditions(tx: Tx, filters: ProviderFilters) -> list[ColumnElemen
     member = resource_provider_aggregates.c
     conditions: list[ColumnElement[bool]] = []
     for any_of in dict.fromkeys(filters.member_of):
-        known = [ids[uuid] for uuid in any_of if uuid in ids]
+        known = [number for uuid in any_of for number in ids.get(uuid, ())]
         if not known:
             return None
-        conditions.append(_has_any(member.aggregate_id, known))
-    if banned := [ids[uuid] for uuid in filters.not_member_of if uuid in ids]:
-        conditions.append(~_has_any(member.aggregate_id, banned))
+        conditions.append(_has_any(tx, member.aggregate_id, known))
+    if banned := [number for uuid in filters.not_member_of for number in ids.get(uuid, ())]:
+        conditions.append(~_has_any(tx, member.aggregate_id, banned))
     return conditions
 
 
-def _has_any(association: ColumnElement[int], ids: list[Any]) -> ColumnElement[bool]:
+def _has_any(tx: Tx, association: ColumnElement[int], ids: list[Any]) -> ColumnElement[bool]:
     """That the provider is associated with one of the traits or aggregates of these ids."""
     of_provider = association.table.c.resource_provider_id
-    some = [association.in_(chunk) for chunk in chunks(sorted(ids))]
+    some = [association.in_(chunk) for chunk in tx.chunks(sorted(ids))]
     return _rp.id.in_(select(of_provider).where(or_(*some)))
 
 
@@ -422,7 +421,7 @@ def _insert_provider(tx: Tx, uuid: ProviderUUID, name: str, parent: Provider | N
 def _rename(tx: Tx, before: Provider, name: str) -> None:
     others = select(_rp.id).where(_rp.name == name, _rp.id != before.id)
     if tx.connection.execute(others).first() is not None:
-        raise DuplicateProviderName(name)
+        raise DuplicateProviderName(name, creating=False)
     try:
         renamed = tx.connection.execute(
             update(resource_providers)
@@ -469,7 +468,7 @@ def _move(
             .where(_rp.id.in_(chunk), _rp.root_provider_id == old_root)
             .values(root_provider_id=new_root, updated_at=tx.now)
         ).rowcount
-        for chunk in chunks(sorted(moved))
+        for chunk in tx.chunks(sorted(moved))
     )
     if placed.rowcount != 1 or rerooted != len(moved):
         raise LostRace(f"the tree of resource provider {provider.uuid}")

@@ -24,32 +24,35 @@ from berth.store.transaction import Tx
 _PART: Final = 10_000
 
 
-def iter_repaired(db: Database, owner: Owner) -> Faults:
+def iter_repaired(db: Database, owner: Owner, *, part: int = _PART) -> Faults:
     """Put right what can be; every fault that there was, those left alone included.
 
     A fault is given when it has been put right. What a dry run says beforehand are the same faults:
     those of `iter_faults`.
+
+    Args:
+        part: faults that are put right in one transaction.
     """
     for rule in all_rules(owner):
-        yield from _repaired(db, rule)
+        yield from _repaired(db, rule, part)
 
 
-def _repaired(db: Database, rule: Rule) -> Faults:
+def _repaired(db: Database, rule: Rule, part: int) -> Faults:
     if rule.mend is None:
         with db.read() as tx, closing(rule.find(tx)) as found:
             yield from found
         return
     seen: set[str] = set()
-    while some := _next(db, rule, seen):
+    while some := _next(db, rule, seen, part):
         db.write(partial(_mend, rule, some))
         seen.update(fault.sentence for fault in some)
         yield from some
 
 
-def _next(db: Database, rule: Rule, seen: set[str]) -> list[Fault]:
+def _next(db: Database, rule: Rule, seen: set[str], part: int) -> list[Fault]:
     """The next faults of a rule; one that could not be put right is not tried again."""
     with db.read() as tx, closing(rule.find(tx)) as found:
-        return list(islice((one for one in found if one.sentence not in seen), _PART))
+        return list(islice((one for one in found if one.sentence not in seen), part))
 
 
 def _mend(rule: Rule, faults: Sequence[Fault], tx: Tx) -> None:

@@ -13,7 +13,7 @@ from berth.model.inventory import Inventory
 from berth.store.claims import Claim, apply_claim, read_classes, read_held, read_providers
 from berth.store.consumers import check_generations, read_consumers
 from berth.store.database import Database
-from berth.store.generations import Bump, bump_generations, check_seen
+from berth.store.generations import Bump, bump_generations, check_seen, keep_generations
 from berth.store.inventories import (
     Key,
     class_names,
@@ -61,10 +61,14 @@ def reshape(
         wanted = _wanted_inventories(tx, inventories, reshaped)
         classes = read_classes(tx, writes)
         claim = Claim(writes, stored, providers, classes, read_held(tx, uuids))
-        bump_generations(tx, _bumps(inventories, reshaped, claim.bumped()))
+        bumps = _bumps(inventories, reshaped, claim.bumped())
+        bump_generations(tx, bumps.values())
+        keep_generations(tx, list(bumps.values()))
         before = stored_keys(tx, [provider.id for provider in reshaped.values()])
-        put_inventories(tx, wanted, stored=before)
-        apply_claim(tx, claim)
+        put_inventories(tx, wanted, stored=before, generations=_moved(bumps))
+        apply_claim(
+            tx, claim, {one.provider: one.steps for one in bumps.values() if one.seen is None}
+        )
         _remove(tx, before - set(wanted), reshaped)
 
     db.write(unit)
@@ -99,7 +103,7 @@ def _bumps(
     inventories: Sequence[ReshapedInventories],
     reshaped: Mapping[ProviderUUID, ProviderRow],
     claimed: set[ProviderId],
-) -> list[Bump]:
+) -> dict[ProviderId, Bump]:
     """How far each provider moves on.
 
     COMPAT spec/rest-api.md 12: one for the new inventories being written (not for an empty set),
@@ -110,7 +114,16 @@ def _bumps(
         row = reshaped[one.provider_uuid]
         steps = bool(one.inventories) + (row.id in claimed) + 1
         bumps[row.id] = Bump(row.id, row.generation, steps)
-    return list(bumps.values())
+    return bumps
+
+
+def _moved(bumps: Mapping[ProviderId, Bump]) -> dict[ProviderId, Generation]:
+    """The new generations of those providers whose old ones are known."""
+    return {
+        one.provider: Generation(one.seen + one.steps)
+        for one in bumps.values()
+        if one.seen is not None
+    }
 
 
 def _remove(tx: Tx, keys: set[Key], reshaped: Mapping[ProviderUUID, ProviderRow]) -> None:

@@ -144,7 +144,7 @@ def rename_resource_class(db: Database, old: str, new: str) -> None:
         if old not in ids:
             raise ResourceClassNotFound(old)
         if new != old and new in ids:
-            raise ResourceClassExists(new)
+            raise ResourceClassExists(new, creating=False)
         try:
             renamed = tx.connection.execute(
                 update(resource_classes)
@@ -152,7 +152,7 @@ def rename_resource_class(db: Database, old: str, new: str) -> None:
                 .values(name=new, updated_at=tx.now)
             )
         except IntegrityError as error:
-            raise ResourceClassExists(new) from error
+            raise ResourceClassExists(new, creating=False) from error
         if renamed.rowcount != 1:
             raise LostRace(f"resource class {old}")
         tx.names_touched = True

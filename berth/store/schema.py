@@ -10,7 +10,14 @@ from __future__ import annotations
 
 from sqlalchemy import update
 
-from berth.store.adoption import StillWritten, release, seconds_since_write, stamp, upgrade
+from berth.store.adoption import (
+    StillWritten,
+    refuse_while_others_write,
+    release,
+    seconds_since_write,
+    stamp,
+    upgrade,
+)
 from berth.store.data_migrations import (
     Owner,
     Unmigrated,
@@ -54,6 +61,7 @@ __all__ = [
     "iter_repaired",
     "make_consumers",
     "recount_usages",
+    "refuse_while_others_write",
     "release",
     "seconds_since_write",
     "stamp",

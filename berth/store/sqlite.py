@@ -5,13 +5,14 @@ One file, in write-ahead mode: readers see the last commit and never wait, one w
 takes the write lock up front (`BEGIN IMMEDIATE`), so that it can fail to begin but not half-way.
 """
 
+import logging
 import sqlite3
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from sqlalchemy import Connection, Engine, QueuePool, Table, create_engine, event
 from sqlalchemy.dialects.sqlite import insert
@@ -22,9 +23,18 @@ from sqlalchemy.sql.dml import Insert
 from berth.model.errors import UnsupportedDatabase
 from berth.store.dialect import PoolOptions
 from berth.store.prepared import Runner
+from berth.store.sqlite_file import DatabaseFile
+
+LOG = logging.getLogger(__name__)
 
 #: Execution option of a standing connection: SQLAlchemy does not begin its transactions.
 _BEGUN_AT_DRIVER: Final = "berth_begun_at_driver"
+
+#: What Python's module for SQLite takes from the query of a URL. Source: SQLAlchemy's pysqlite.
+_PARAMETERS: Final = {
+    *("cached_statements", "check_same_thread", "detect_types", "isolation_level", "timeout"),
+    "uri",
+}
 
 #: How long another process's lock is waited for before it is an error.
 _BUSY_TIMEOUT_S: Final = 5
@@ -43,6 +53,8 @@ class SqliteDialect:
     synchronous: bool = True
     #: The file stays as it is: in whatever journal mode, and even where nobody can write to it.
     to_look_only: bool = False
+    #: What is open, once something is.
+    file: DatabaseFile = field(default_factory=DatabaseFile, compare=False)
 
     def create_engine(self, url: URL, pool: PoolOptions) -> Engine:
         """An engine whose connections are set up for several threads and processes.
@@ -56,6 +68,7 @@ class SqliteDialect:
                 "berth needs an SQLite database in a file (sqlite:////absolute/path or "
                 "sqlite:///relative/path): one in memory cannot be shared by connections"
             )
+        url = _without_unknown(url)
         file_only = {"creator": partial(_connect_to_look, url)} if self.to_look_only else {}
         engine = create_engine(
             url,
@@ -64,6 +77,8 @@ class SqliteDialect:
             **pool.arguments(),
             **file_only,
         )
+        if not self.to_look_only:
+            event.listen(engine, "do_connect", self._connecting)
         event.listen(engine, "connect", self._set_up)
         event.listen(engine, "begin", _begin)
         return engine
@@ -75,6 +90,7 @@ class SqliteDialect:
     def for_writing(self, connection: Connection) -> Connection:
         """Make a standing connection ready for `begin_writing`."""
         Runner(connection).change(f"PRAGMA busy_timeout = {_POLL_MS}", ())
+        self.file.writing()
         return connection.execution_options(**{_BEGUN_AT_DRIVER: True})
 
     def begin_reading(self, run: Runner) -> None:
@@ -104,6 +120,10 @@ class SqliteDialect:
     def wait_briefly(self, run: Runner) -> None:
         """Nothing is waited for: who writes has the whole database."""
 
+    def ensure_in_place(self, *, writing: bool = False) -> None:
+        """See `Dialect`."""
+        self.file.check(writing=writing)
+
     def is_transient(self, error: BaseException | None) -> bool:
         """Whether the whole transaction may succeed when it is simply run again."""
         return _is_busy(error)
@@ -124,6 +144,11 @@ class SqliteDialect:
         """Text, to the microsecond."""
         return now
 
+    def _connecting(
+        self, _dialect: object, _record: object, arguments: list[Any], _options: object
+    ) -> None:
+        self.file.connecting(arguments[0])
+
     def _set_up(self, connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # the driver begins no transactions of its own
         if self.to_look_only:
@@ -135,6 +160,19 @@ class SqliteDialect:
             "foreign_keys = ON",
         ):
             connection.execute(f"PRAGMA {pragma}").close()
+        self.file.connected()
+
+
+def _without_unknown(url: URL) -> URL:
+    """A URL without the parameters that SQLite would ignore, with a warning that names them.
+
+    SQLAlchemy's own warning is three lines of Python on the terminal.
+    """
+    unknown = sorted(set(url.query) - _PARAMETERS)
+    if not unknown or "uri" in url.query:
+        return url
+    LOG.warning("SQLite ignores %s in the URL of the database", ", ".join(unknown))
+    return url.difference_update_query(unknown)
 
 
 def _connect_to_look(url: URL) -> sqlite3.Connection:

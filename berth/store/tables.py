@@ -185,18 +185,23 @@ resource_provider_aggregates: Final = Table(
 
 #: The sum of all allocations, one row for each inventory, created and deleted with it: the guard
 #: of every claim is a condition on this row, so that a claim costs the same for any number of
-#: consumers.
+#: consumers. `generation`: the provider's, when berth last wrote this row for a change that moved
+#: it; the largest of a provider's rows is the provider's generation, unless another program has
+#: written (`foreign_writes`). NULL in a row that an older release made.
 berth_usages: Final = Table(
     "berth_usages",
     metadata,
     Column("resource_provider_id", Integer, primary_key=True, autoincrement=False),
     Column("resource_class_id", Integer, primary_key=True, autoincrement=False),
     Column("used", BigInteger, nullable=False),
+    Column("generation", Integer),
     sqlite_with_rowid=False,
 )
 
 #: The clock: one row for each process that writes. `seq` counts its commits. Journal rows up to
-#: `trimmed_seq` are gone: who has not applied them must reload everything.
+#: `trimmed_seq` are gone: who has not applied them must reload everything. `kept_seq` is `seq`
+#: where the last commit was of a release that keeps `berth_usages.generation`, and behind it where
+#: it was of an older one.
 berth_writer: Final = Table(
     "berth_writer",
     metadata,
@@ -204,6 +209,7 @@ berth_writer: Final = Table(
     Column("seq", BigInteger, nullable=False),
     Column("trimmed_seq", BigInteger, nullable=False),
     Column("updated_at", DateTime, nullable=False),
+    Column("kept_seq", BigInteger, nullable=False, server_default="0"),
 )
 
 #: Which providers each commit touched; provider 0 stands for "trait or class definitions".

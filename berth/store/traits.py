@@ -22,7 +22,7 @@ from berth.model.ids import Generation, ProviderId, ProviderUUID, TraitId
 from berth.model.names import CUSTOM_PREFIX
 from berth.store.database import Database
 from berth.store.generations import bump_generation, check_seen
-from berth.store.lookups import chunks, get_provider_row, missing, trait_ids
+from berth.store.lookups import get_provider_row, missing, trait_ids
 from berth.store.prepared import insert_of
 from berth.store.tables import resource_provider_traits, traits
 from berth.store.transaction import Tx
@@ -92,12 +92,14 @@ def list_traits(
         statement = statement.where(had if associated else ~had)
     if prefix:
         statement = statement.where(func.substr(_trait.name, 1, len(prefix)) == prefix)
-    parts = (
-        [statement]
-        if names is None
-        else [statement.where(_trait.name.in_(chunk)) for chunk in chunks(dict.fromkeys(names))]
-    )
     with db.read() as tx:
+        parts = (
+            [statement]
+            if names is None
+            else [
+                statement.where(_trait.name.in_(chunk)) for chunk in tx.chunks(dict.fromkeys(names))
+            ]
+        )
         found = [row for part in parts for row in tx.connection.execute(part.order_by(_trait.id))]
     # Some collations take names for the same that are not.
     rows = [
@@ -238,7 +240,7 @@ def _trait_ids_of(tx: Tx, provider: ProviderId) -> set[TraitId]:
 
 
 def _write_traits(tx: Tx, provider: ProviderId, *, gone: set[TraitId], new: set[TraitId]) -> None:
-    for chunk in chunks(sorted(gone)):
+    for chunk in tx.chunks(sorted(gone)):
         tx.change(_TAKE, {"provider": provider, "traits": chunk})
     if not new:
         return

@@ -1,21 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """A transaction under way: what a unit of work reads and writes with, and what it has touched."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import Executable, Insert, Table, bindparam
 
 from berth.store.dialect import Dialect
 from berth.store.prepared import Parameters, Runner, Statements
 
+T = TypeVar("T")
+
+#: Values in one IN list: engines limit the parameters of a statement.
+IN_LIST_MAX: Final = 500
+
 
 class Tx:
     """A transaction under way, handed to the functions that are a part of it."""
 
     __slots__ = (
+        "_in_list_max",
         "_run",
         "_statements",
         "connection",
@@ -33,6 +40,7 @@ class Tx:
         statements: Statements,
         *,
         now: datetime,
+        in_list_max: int,
     ) -> None:
         self.connection: Final = run.connection
         self.dialect: Final = dialect
@@ -44,8 +52,15 @@ class Tx:
         self.reused: Final[set[int]] = set()
         #: Whether definitions of traits or resource classes changed.
         self.names_touched = False
+        self._in_list_max = in_list_max
         self._statements = statements
         self._run = run
+
+    def chunks(self, values: Iterable[T]) -> Iterator[list[T]]:
+        """The values in lists that fit into an IN."""
+        pending = iter(values)
+        while chunk := list(islice(pending, self._in_list_max)):
+            yield chunk
 
     def rows(self, query: Executable, parameters: Parameters) -> list[Any]:
         """What a query finds, as tuples. For queries that are made once: see `store.prepared`."""
@@ -68,4 +83,5 @@ class Tx:
 
 @lru_cache(maxsize=64)
 def _insert_missing(dialect: Dialect, table: Table, columns: tuple[str, ...]) -> Insert:
+    """The statement, kept: it is of an engine and a table's definition, and of no database."""
     return dialect.insert_missing(table).values({name: bindparam(name) for name in columns})

@@ -3,11 +3,14 @@
 
 Both go through the inventories in parts, in order of the providers, so that no transaction and no
 result grows with the fleet. Both can be broken off and begun again.
+
+A row that is counted also gets its provider's generation: see `berth.store.foreign_writes`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -28,9 +31,16 @@ from sqlalchemy import (
     update,
 )
 
+from berth.model.errors import LostRace
 from berth.store.database import Database
-from berth.store.lookups import chunks
-from berth.store.tables import allocations, berth_usages, inventories
+from berth.store.expressions import rewritten
+from berth.store.tables import (
+    allocations,
+    berth_usages,
+    berth_writer,
+    inventories,
+    resource_providers,
+)
 from berth.store.transaction import Tx
 
 #: Is told what is being done, how much of it has been done, and how much there is.
@@ -44,7 +54,11 @@ _PASSES_MAX: Final = 10
 
 _COUNTING: Final = "counting usages"
 
+#: A process of an older release that has written nothing for so long is taken to have ended.
+_ENDED: Final = timedelta(minutes=1)
+
 _inv, _held, _usage = inventories.c, allocations.c, berth_usages.c
+_rp, _writer = resource_providers.c, berth_writer.c
 
 
 class _Part(NamedTuple):
@@ -54,7 +68,7 @@ class _Part(NamedTuple):
     upto: int
 
 
-class _Stale(NamedTuple):
+class Stale(NamedTuple):
     """A sum as it is remembered (None: not at all) and as its allocations make it (None: there is
     no inventory, so there should be no sum)."""
 
@@ -83,15 +97,58 @@ def recount_usages(db: Database, report: Report = unheard) -> int:
     They are wrong after something else wrote allocations, and then too much could be claimed.
     berth may go on claiming meanwhile. Cost: reads the allocations once, along an index.
     """
-    return sum(_recount_part(db, part) for part in _parts(db, report))
+    wrong = sum(_recount_part(db, part) for part in _parts(db, report))
+    _forget_older_releases(db)
+    return wrong
 
 
 def put_right(tx: Tx, pairs: Collection[tuple[int, int]]) -> None:
     """Make the sums of some (provider, class) agree with their allocations, as far as nobody
     changes them meanwhile."""
-    for providers in chunks(sorted({provider for provider, _ in pairs})):
+    for providers in tx.chunks(sorted({provider for provider, _ in pairs})):
+        hold_still(tx, providers)
         stale = _stale(tx, _OF_SOME, {"providers": providers})
-        _write(tx, [one for one in stale if (one.provider, one.class_id) in pairs])
+        ours = [one for one in stale if (one.provider, one.class_id) in pairs]
+        _write(tx, ours)
+        level_generations(tx, {one.provider for one in ours if one.remembered is None})
+
+
+def recount_held_still(tx: Tx, providers: Collection[int]) -> list[Stale]:
+    """Make all sums of some providers agree with their allocations, and give them the providers'
+    generations; the sums that were wrong.
+
+    No claim can come in between: the providers stay locked until the commit. What is released
+    meanwhile is counted again.
+
+    Raises:
+        LostRace: too much is being released.
+    """
+    found: list[Stale] = []
+    for some in tx.chunks(sorted(providers)):
+        hold_still(tx, some)
+        for _ in range(_PASSES_MAX):
+            stale = _stale(tx, _OF_SOME, {"providers": some})
+            if not stale:
+                break
+            found.extend(stale)
+            _write(tx, stale)
+        else:
+            raise LostRace("what is used of a resource provider")
+        level_generations(tx, some)
+        tx.touched.update(some)
+    return found
+
+
+def hold_still(tx: Tx, providers: Collection[int]) -> None:
+    """Let no claim on some providers commit before this transaction does."""
+    if providers:
+        tx.change(_HOLD, [{"provider": provider} for provider in sorted(providers)])
+
+
+def level_generations(tx: Tx, providers: Collection[int]) -> None:
+    """Give the sums of some providers that stand still the providers' generations."""
+    if providers:
+        tx.change(_LEVEL, [{"provider": provider} for provider in sorted(providers)])
 
 
 def wrong_usages() -> Select[Any]:
@@ -106,6 +163,17 @@ def usages_without_inventory() -> Select[Any]:
             _inv.resource_provider_id == _usage.resource_provider_id,
             _inv.resource_class_id == _usage.resource_class_id,
         )
+    )
+
+
+def providers_moved() -> Select[Any]:
+    """(provider, generation, the one that berth left it at or None) where the two differ."""
+    known = func.max(_usage.generation)
+    return (
+        select(_rp.id, _rp.generation, known.label("known"))
+        .join(berth_usages, _usage.resource_provider_id == _rp.id)
+        .group_by(_rp.id, _rp.generation)
+        .having(func.coalesce(known, -1) != func.coalesce(_rp.generation, -1))
     )
 
 
@@ -193,13 +261,38 @@ def _missing_of_part() -> Any:
     )
     provider, class_id, _, counted = compared.selected_columns
     return insert(berth_usages).from_select(
-        ["resource_provider_id", "resource_class_id", "used"],
-        compared.with_only_columns(provider, class_id, counted).where(_usage.used.is_(None)),
+        ["resource_provider_id", "resource_class_id", "used", "generation"],
+        compared.with_only_columns(
+            provider, class_id, counted, _generation_of(_inv.resource_provider_id)
+        ).where(_usage.used.is_(None)),
     )
+
+
+def _generation_of(provider: ColumnElement[int]) -> ColumnElement[int]:
+    """A provider's generation."""
+    return select(_rp.generation).where(_rp.id == provider).scalar_subquery()
 
 
 #: PERF all in the database: the sums of a fleet do not travel twice.
 _MISSING_OF_PART: Final = _missing_of_part()
+_LEVEL_PART: Final = (
+    update(berth_usages)
+    .where(_usage.generation.is_(None), *_of_part(_usage.resource_provider_id))
+    .values(generation=_generation_of(_usage.resource_provider_id))
+)
+_LEVEL: Final = (
+    update(berth_usages)
+    .where(_usage.resource_provider_id == bindparam("provider"))
+    .values(generation=_generation_of(_usage.resource_provider_id))
+)
+_HOLD: Final = (
+    update(resource_providers)
+    .where(_rp.id == bindparam("provider"))
+    .values(generation=_rp.generation, updated_at=rewritten(_rp.updated_at))
+)
+
+_MOVED_OF_PART: Final = providers_moved().where(*_of_part(_rp.id))
+_UNKEPT: Final = (_writer.kept_seq != _writer.seq, _writer.updated_at < bindparam("before"))
 
 
 def last_of_part(inventories_min: int) -> Select[Any]:
@@ -245,6 +338,7 @@ def _parts(db: Database, report: Report) -> Iterator[_Part]:
 
 
 def _fill_part(tx: Tx, part: _Part) -> None:
+    tx.connection.execute(_LEVEL_PART, part._asdict())
     tx.connection.execute(_MISSING_OF_PART, part._asdict())
 
 
@@ -259,6 +353,11 @@ def _recount_part(db: Database, part: _Part) -> int:
     passes = _PASSES_MAX if wrong else 0
     while passes and db.write(partial(_put_part_right, part=part)):
         passes -= 1
+    with db.read() as tx:
+        moved = [row.id for row in tx.connection.execute(_MOVED_OF_PART, part._asdict())]
+        chunks = list(tx.chunks(moved))
+    for some in chunks:
+        db.write(partial(recount_held_still, providers=some))
     return wrong
 
 
@@ -269,15 +368,25 @@ def _put_part_right(tx: Tx, part: _Part) -> int:
     return len(stale)
 
 
-def _stale(tx: Tx, queries: _StaleQueries, parameters: Mapping[str, Any]) -> list[_Stale]:
+def _forget_older_releases(db: Database) -> None:
+    """What older releases wrote until now has been counted, so it explains nothing any more."""
+    with db.read() as tx:
+        before = {"before": tx.now - _ENDED}
+        ended = tx.connection.scalar(select(func.count()).where(*_UNKEPT), before)
+    if ended:
+        forget = update(berth_writer).where(*_UNKEPT).values(kept_seq=_writer.seq)
+        db.write_unnoted(lambda tx: tx.connection.execute(forget, before).rowcount)
+
+
+def _stale(tx: Tx, queries: _StaleQueries, parameters: Mapping[str, Any]) -> list[Stale]:
     wrong = tx.connection.execute(queries.wrong, parameters)
-    stale = [_Stale(*row) for row in wrong]
+    stale = [Stale(*row) for row in wrong]
     extra = tx.connection.execute(queries.without_inventory, parameters)
-    stale.extend(_Stale(provider, class_id, used, None) for provider, class_id, used in extra)
+    stale.extend(Stale(provider, class_id, used, None) for provider, class_id, used in extra)
     return stale
 
 
-def _write(tx: Tx, stale: Sequence[_Stale]) -> None:
+def _write(tx: Tx, stale: Sequence[Stale]) -> None:
     """Write what was counted, where what was remembered still stands."""
     correct = [one for one in stale if one.counted is not None and one.remembered is not None]
     missing = [one for one in stale if one.remembered is None]
@@ -292,11 +401,11 @@ def _write(tx: Tx, stale: Sequence[_Stale]) -> None:
     tx.touched.update(one.provider for one in stale)
 
 
-def _as_remembered(one: _Stale) -> dict[str, int | None]:
+def _as_remembered(one: Stale) -> dict[str, int | None]:
     return {"provider": one.provider, "class": one.class_id, "remembered": one.remembered}
 
 
-def _row(one: _Stale) -> dict[str, int | None]:
+def _row(one: Stale) -> dict[str, int | None]:
     return {
         "resource_provider_id": one.provider,
         "resource_class_id": one.class_id,

@@ -24,11 +24,11 @@ PLACEMENT_REVISIONS: Final = (
 PLACEMENT_HEAD: Final = PLACEMENT_REVISIONS[-1]
 
 #: berth's own.
-BERTH_REVISIONS: Final = ("0001", "0002", "0003")
+BERTH_REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005")
 BERTH_HEAD: Final = BERTH_REVISIONS[-1]
 
 #: At this one all of berth's tables are there; the last one says that they have been filled.
-BERTH_TABLES_MADE: Final = "0002"
+BERTH_TABLES_MADE: Final = "0004"
 
 PLACEMENT_VERSIONS: Final = "alembic_version"
 BERTH_VERSIONS: Final = "berth_alembic_version"

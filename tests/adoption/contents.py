@@ -111,10 +111,7 @@ def claim(
 
 
 def everything(client: Client) -> dict[str, Any]:
-    """Every answer that tells something about the contents, in an order of its own.
-
-    Aggregates are compared as uuids: berth tells each in its usual spelling.
-    """
+    """Every answer that tells something about the contents, in an order of its own."""
     answers = {path: _comparable(client.get(path, version=_V)) for path in _paths(client)}
     answers["candidates"] = _candidates(client)
     return answers
@@ -158,18 +155,13 @@ def _comparable(response: Response) -> Any:
 
 
 def _sorted(value: Any) -> Any:
-    """The value with its lists in an order of their own, and uuids in their usual spelling."""
+    """The value with its lists in an order of their own."""
     if isinstance(value, dict):
         return {key: _sorted(one) for key, one in value.items()}
     if isinstance(value, list):
         return sorted(
             (_sorted(one) for one in value), key=lambda one: json.dumps(one, sort_keys=True)
         )
-    if isinstance(value, str):
-        try:
-            return str(UUID(value))
-        except ValueError:
-            return value
     return value
 
 

@@ -81,7 +81,7 @@ def goes_and_comes_back(
         told = without_names(everything(client))
     made, held = structure(database_url), rows(database_url, without=("alembic_version",))
 
-    berth(tmp_path, database_url, "upgrade")
+    berth(tmp_path, database_url, "upgrade", "--force")
     assert "nothing wrong" in berth(tmp_path, database_url, "check")
     _assert_only_added_to(held, rows(database_url))
     if release == NEWEST:

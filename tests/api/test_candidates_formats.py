@@ -119,6 +119,22 @@ def test_a_summary_has_the_form_of_its_microversion(world: World, version: str) 
     assert answer.json["provider_summaries"] == expected
 
 
+@pytest.mark.parametrize("version", versions("1.17"))
+def test_traits_stand_in_the_order_in_which_they_were_made(api: Client, version: str) -> None:
+    """COMPAT the original gives them in the order of their ids, whatever their names."""
+    cpu, (first, second, third) = custom_class(api), (custom_trait(api) for _ in range(3))
+    for name in (f"{third}_Z", f"{second}_M", f"{first}_A"):
+        assert api.put(f"/traits/{name}").status == 201
+    host = provider(api, {cpu: 1}, traits=[f"{first}_A", f"{third}_Z", third, f"{second}_M"])
+    answer = api.get(f"/allocation_candidates?resources={cpu}:1", version=version)
+    assert answer.json["provider_summaries"][host]["traits"] == [
+        third,
+        f"{third}_Z",
+        f"{second}_M",
+        f"{first}_A",
+    ]
+
+
 @pytest.mark.parametrize("version", versions("1.10"))
 def test_numbers_are_integers(world: World, version: str) -> None:
     """Capacity is truncated toward zero; nothing is written as 135.0."""

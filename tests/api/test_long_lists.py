@@ -19,7 +19,7 @@ from berth.api.rendering import LONG
 from berth.model.errors import DatabaseUnavailable
 from berth.model.ids import Generation, ProviderId, ProviderUUID
 from berth.model.provider import Provider
-from berth.store import providers as store
+from berth.store import providers as stored_providers
 from tests.api import configured
 from tests.client import ADMIN, Client, wsgi_environ
 
@@ -123,7 +123,7 @@ def test_a_list_that_fails_half_way_is_an_error(
     service: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing of it is sent before all of it was read."""
-    read = store.iter_providers
+    read = stored_providers.iter_providers
 
     def failing(*arguments: Any) -> Iterable[list[Provider]]:
         parts = read(*arguments)
@@ -131,7 +131,7 @@ def test_a_list_that_fails_half_way_is_an_error(
         yield next(parts)
         raise DatabaseUnavailable("gone")
 
-    monkeypatch.setattr(store, "iter_providers", failing)
+    monkeypatch.setattr(stored_providers, "iter_providers", failing)
     answer = service.get("/resource_providers")
     assert (answer.status, answer.error["title"]) == (503, "Service Unavailable")
 

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from berth import config, deploy
 from berth.config import ConfigurationError
 from berth.store.database import Database
 from tests.api import configured
@@ -207,14 +209,42 @@ def test_a_rule_says_who_may_read_the_metrics(client: Client, roles: str, status
     assert ask_from(client, "192.0.2.7", caller) == status
 
 
-def test_a_caller_from_elsewhere_needs_a_token(client: Client) -> None:
-    """And who comes from this machine needs none, whatever it has."""
-    assert ask_from(client, "192.0.2.7", NOBODY) == 401
+LOOPBACK = "[berth]\nmetrics_networks = 127.0.0.1/32, ::1/128\n"
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Client:
+    """Of a service of which this machine may read the metrics."""
+    return configured.serve(tmp_path, LOOPBACK)
+
+
+def test_a_caller_from_elsewhere_needs_a_token(local: Client) -> None:
+    """And who comes from a network that is named needs none, whatever it has."""
+    assert ask_from(local, "192.0.2.7", NOBODY) == 401
     for address in ("127.0.0.1", "::1", "::ffff:127.0.0.1"):
-        assert ask_from(client, address, NOBODY) == 200
-        assert ask_from(client, address, SOMEBODY) == 200
+        assert ask_from(local, address, NOBODY) == 200
+        assert ask_from(local, address, SOMEBODY) == 200
     for no_address in ("", "unix:", "127.0.0.1, 127.0.0.1"):
-        assert ask_from(client, no_address, NOBODY) == 401
+        assert ask_from(local, no_address, NOBODY) == 401
+
+
+def test_where_no_network_is_named_everybody_needs_a_token(client: Client) -> None:
+    """Also on this machine: a proxy there that says nothing about itself speaks for anybody."""
+    for address in ("127.0.0.1", "::1"):
+        assert ask_from(client, address, NOBODY) == 401
+        assert ask_from(client, address, {"X-Auth-Token": "admin"}) == 200
+
+
+def test_where_nothing_is_configured_this_machine_may_read_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There the same callers may do everything else too."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    for name in [name for name in os.environ if name.startswith("OS_")]:
+        monkeypatch.delenv(name)
+    service = Client.of(deploy.load_application(config.load(embedded=True)))
+    assert ask_from(service, "127.0.0.1", NOBODY) == 200
+    assert ask_from(service, "192.0.2.7", NOBODY) == 401
 
 
 @pytest.mark.parametrize(
@@ -226,11 +256,13 @@ def test_a_caller_from_elsewhere_needs_a_token(client: Client) -> None:
         ("X-Forwarded-Proto", "https"),
         ("X-Forwarded-Host", "berth.example.org"),
         ("Via", "1.1 proxy"),
+        # As a client has it that wants to hide what the proxy says, by a header with underscores.
+        ("X-Forwarded-For", ""),
     ],
 )
-def test_a_proxy_on_this_machine_opens_nothing(client: Client, name: str, value: str) -> None:
+def test_a_proxy_on_this_machine_opens_nothing(local: Client, name: str, value: str) -> None:
     """Whoever comes by way of one needs a token, whatever the proxy says of them."""
-    assert ask_from(client, "127.0.0.1", {name: value}) == 401
+    assert ask_from(local, "127.0.0.1", {name: value}) == 401
 
 
 @pytest.mark.parametrize(

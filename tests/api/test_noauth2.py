@@ -110,8 +110,24 @@ def test_the_body_of_401_follows_accept(api: Client, accept: str, content_type: 
 def test_roles_come_from_the_header_or_from_the_name(
     api: Client, headers: dict[str, str], admitted: bool
 ) -> None:
-    """Only the user `admin` has a role by itself, and only without the header."""
+    """Only the user `admin` has roles by itself, and only without the header."""
     assert status(api, headers) == (200 if admitted else 403)
+
+
+@pytest.mark.parametrize(
+    ("headers", "admitted"),
+    [
+        ({"X-Auth-Token": "admin"}, True),
+        ({"X-Auth-Token": "admin", "X-Roles": "service"}, True),
+        ({"X-Auth-Token": "admin", "X-Roles": "admin"}, False),
+        ({"X-Auth-Token": "somebody"}, False),
+    ],
+)
+def test_admin_may_reshape_too(api: Client, headers: dict[str, str], admitted: bool) -> None:
+    """The default rule of POST /reshaper wants the role `service`, and the agent of a host whose
+    file of the token says `admin` has to reshape; 400 is for the empty body."""
+    answer = api.acting_as(headers).post("/reshaper", json={})
+    assert answer.status == (400 if admitted else 403)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ Source: operations.md section 2.
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -66,7 +67,8 @@ GUARDED = [(method, route) for route, method in OPERATIONS if (method, route.tem
 EVERYTHING_ELSE, USAGES, RESHAPER = "everything else", "usages", "reshaper"
 CALLERS: dict[str, tuple[Mapping[str, str], set[str]]] = {
     "admin": ({"X-Auth-Token": "u:p", "X-Roles": "admin"}, {EVERYTHING_ELSE, USAGES}),
-    "admin by token": ({"X-Auth-Token": "admin"}, {EVERYTHING_ELSE, USAGES}),
+    # The user `admin` of noauth2 is admin and service: see test_noauth2.py.
+    "admin by token": ({"X-Auth-Token": "admin"}, {EVERYTHING_ELSE, USAGES, RESHAPER}),
     "ADMIN in capitals": ({"X-Auth-Token": "u:p", "X-Roles": "ADMIN"}, {EVERYTHING_ELSE, USAGES}),
     "admin and more": (
         {"X-Auth-Token": "u:p", "X-Roles": "member, reader, admin"},
@@ -186,12 +188,15 @@ def test_the_usages_of_no_project_are_refused_to_a_reader(strict: Client) -> Non
     assert_refused(reader.get("/usages?project_id=p&foo=1"), 400)
 
 
-def test_a_reader_of_the_system_is_refused_by_the_name_of_the_rule_alone(strict: Client) -> None:
+def test_a_reader_of_the_system_is_refused_by_the_name_of_the_rule(strict: Client) -> None:
     """The scope is checked before the check string is looked at (2.3)."""
     headers = {"X-Auth-Token": "admin", "OpenStack-System-Scope": "all"}
     answer = strict.acting_as(headers).get("/traits")
     assert_refused(answer, 403)
-    assert answer.detail.split("\n")[-1].strip() == "placement:traits:list"
+    assert re.sub(r"\s+", " ", answer.detail.split("\n")[-1].strip()) == (
+        "placement:traits:list It needs a token of a project; yours is of the system or of a "
+        "domain."
+    )
 
 
 def as_role(client: Client, roles: str, token: str = "u:p") -> Client:
@@ -325,6 +330,18 @@ def test_a_file_that_breaks_meanwhile_opens_nothing(
     assert told.exc_info is None and "\n" not in told.getMessage()
     write(policy_file, "placement:traits:list: role:inspector\n")
     assert as_role(client, "inspector").get("/traits").status == 200
+
+
+def test_a_rule_that_does_not_exist_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When the rules are read: whoever wrote it believes that it counts."""
+    (tmp_path / "policy.yaml").write_text('"placement:trait:list": "role:nobody"\n')
+    configured.serve(tmp_path)
+    assert (
+        "The policy files set placement:trait:list, and there is no such rule: it has no effect"
+        in caplog.messages
+    )
 
 
 def test_a_file_that_comes_later_is_found(tmp_path: Path) -> None:

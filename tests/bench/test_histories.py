@@ -104,9 +104,9 @@ def test_a_replay_is_about_another_world() -> None:
     assert second.path == f"/resource_providers/{new_one.upper()}/usages?name=H3X3H-provider"
 
 
-def differing_parts(ours: Any, theirs: Any, *, named: str = "") -> list[str]:
-    """What is found to differ between two bodies of a 200."""
-    answers = (Answer(200, {}, json.dumps(body).encode()) for body in (ours, theirs))
+def differing_parts(ours: Any, theirs: Any, *, named: str = "", status: int = 200) -> list[str]:
+    """What is found to differ between two bodies, of a 200 unless told otherwise."""
+    answers = (Answer(status, {}, json.dumps(body).encode()) for body in (ours, theirs))
     step = request("GET", "/resource_providers")
     return [each.part for each in find_differences(step, *answers, known_uuids={named})]
 
@@ -121,6 +121,62 @@ def test_the_order_of_a_list_and_a_generated_uuid_are_no_differences() -> None:
     assert differing_parts([1, 2], [2, 1]) == []
     assert differing_parts([uid("a")], [uid("b")]) == []
     assert differing_parts([uid("a")], [uid("b")], named=uid("a")) == ["body"]
+
+
+def error(detail: str) -> dict[str, Any]:
+    """The body of an error."""
+    return {"errors": [{"status": 400, "title": "Bad Request", "detail": detail}]}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "differs"),
+    [
+        ("No.\n\n It is used.  By whom.", "No.\n\n It is used.  ", False),
+        ("No.\n\n It is used.", "No.\n\n It is used.  ", True),
+        ("No.\n\n In use.  ", "No.\n\n It is used.  ", True),
+        (f"Provider {uid('a')} is gone", f"Provider {uid('b')} is gone", False),
+        (
+            "x in schema['a']:   {1}  On instance:   1  ",
+            "x in schema['a']:  {2}  On instance: 3",
+            False,
+        ),
+        (
+            "x in schema['a']:   {1}  On instance:   1  ",
+            "x in schema['b']:  {1}  On instance: 1",
+            True,
+        ),
+        ("Update conflict: it exists", "Update conflict: (sqlite3.IntegrityError) [SQL]", False),
+        ("bad group(s) - ['1', '2'].  ", "bad group(s) - ['2', '1'].  ", False),
+        ("bad group(s) - ['1', '2'].  ", "bad group(s) - ['2', '3'].  ", True),
+        ("No such trait(s): A.  Unknown are A, B.", "No such trait(s): B.  ", False),
+        ("No such trait(s): A.  ", "No such trait(s): B.  ", True),
+    ],
+)
+def test_berth_says_what_the_original_says_and_then_more(
+    ours: str, theirs: str, differs: bool
+) -> None:
+    """Letter for letter, but for dumps, generated uuids, and the order of sets."""
+    assert differing_parts(error(ours), error(theirs), status=400) == ["detail"] * differs
+
+
+@pytest.mark.parametrize(
+    ("theirs", "is_different"),
+    [
+        (["HW_B", "HW_A", "CUSTOM_Z", "CUSTOM_A"], False),
+        (["HW_A", "HW_B", "CUSTOM_A", "CUSTOM_Z"], True),
+        (["HW_A", "CUSTOM_Z", "HW_B", "CUSTOM_A"], True),
+        (["HW_A", "HW_C", "CUSTOM_Z", "CUSTOM_A"], True),
+    ],
+)
+def test_the_order_of_traits_in_summaries_counts(theirs: list[str], is_different: bool) -> None:
+    """But which standard trait comes before which: their ids differ from one original database to
+    the next."""
+    ours = ["HW_A", "HW_B", "CUSTOM_Z", "CUSTOM_A"]
+    bodies = [
+        {"allocation_requests": [], "provider_summaries": {uid("rp"): {"traits": traits}}}
+        for traits in (ours, theirs)
+    ]
+    assert bool(differing_parts(*bodies, named=uid("rp"))) == is_different
 
 
 def test_candidates_are_the_same_in_both_forms() -> None:

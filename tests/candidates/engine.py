@@ -75,9 +75,19 @@ def ask_raw(
     seed: int = 0,
 ) -> bytes:
     """The body that the search renders."""
-    return find_candidates(
-        snapshot, request_of(query), settings=settings, form=form_at(minor), rng=Random(seed)
-    )
+    return ask_with(snapshot, request_of(query), form_at(minor), settings=settings, seed=seed)
+
+
+def ask_with(
+    snapshot: Snapshot,
+    request: CandidatesRequest,
+    form: ResponseForm,
+    *,
+    settings: SearchSettings = PLAIN,
+    seed: int = 0,
+) -> bytes:
+    """The same for a request as an object, which the search knows again when it comes again."""
+    return find_candidates(snapshot, request, settings=settings, form=form, rng=Random(seed))
 
 
 def form_at(minor: int) -> ResponseForm:

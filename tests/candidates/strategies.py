@@ -3,7 +3,8 @@
 
 Worlds are small, so that brute force stays quick, and odd, so that rules meet: trees to depth 3 in
 several copies of one shape (same structure, classes and traits, other numbers and aggregates),
-sharing providers at any place, over-use, units, ratios that do not divide. Everything is drawn
+sharing providers at any place and with any traits, racks of like hosts with like pools, over-use,
+units, a max_unit below what is free, ratios that do not divide. Everything is drawn
 from few names, so that what is asked has a fair chance of being there.
 """
 
@@ -74,12 +75,37 @@ def sometimes() -> st.SearchStrategy[bool]:
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
     """Worlds of one to nine providers."""
-    providers: list[WorldProvider] = []
+    providers = draw(racks()) if draw(sometimes()) else []
     for shape in draw(st.lists(shapes(), min_size=1, max_size=4)):
         for _ in range(draw(st.integers(1, 3))):
             if len(providers) + len(shape) <= PROVIDERS_MAX:
                 providers += draw(trees(shape, first=len(providers)))
     return World(tuple(providers), frozenset(CLASSES[2:]), frozenset(TRAITS[:2]))
+
+
+@st.composite
+def racks(draw: st.DrawFn) -> list[WorldProvider]:
+    """Two or three racks, each a host and a pool in an aggregate of its own: hosts and pools look
+    alike, but for the traits of some pool."""
+    of_hosts = draw(st.frozensets(st.sampled_from(CLASSES), min_size=1, max_size=2))
+    of_pools = draw(st.frozensets(st.sampled_from(CLASSES), min_size=1, max_size=2))
+    of_all = draw(few(TRAITS, max_size=1))
+    providers = []
+    for number, aggregate in enumerate(AGGREGATES[: draw(st.integers(2, 3))]):
+        traits = draw(few(TRAITS)) if draw(seldom()) else of_all
+        for kind, classes, having in (
+            ("host", of_hosts, frozenset[str]()),
+            ("pool", of_pools, traits | {SHARING_TRAIT}),
+        ):
+            providers.append(
+                WorldProvider(
+                    name=f"{kind}{number}",
+                    stocks={name: draw(stocks()) for name in sorted(classes)},
+                    traits=having,
+                    aggregates=frozenset({aggregate}),
+                )
+            )
+    return providers
 
 
 @st.composite
@@ -119,6 +145,8 @@ def stocks(draw: st.DrawFn) -> Stock:
     """Inventories that mostly have room, sometimes with units, a ratio, or more used than fits."""
     total = draw(st.sampled_from((1, 2, 3, 4, 6, 8, 8, 100)))
     plain = Stock(total, used=draw(st.sampled_from((0, 0, 0, 1, 2, 5))))
+    if draw(seldom()):
+        return replace(plain, max_unit=draw(st.integers(1, 4)))
     if not draw(seldom()):
         return plain
     return replace(
@@ -162,7 +190,11 @@ def groups(
     draw: st.DrawFn, fleet: World, minor: int, suffix: str, picky: st.SearchStrategy[bool]
 ) -> Group:
     """Request groups with resources; `picky` says how often each kind of condition is put."""
-    forbidden = draw(few(TRAITS)) if minor >= 22 and draw(picky) else frozenset()
+    of_pools = sorted(
+        frozenset[str]().union(*(p.traits for p in fleet.providers if SHARING_TRAIT in p.traits))
+    )
+    forbiddable = few(TRAITS) | few(of_pools) if of_pools else few(TRAITS)
+    forbidden = draw(forbiddable) if minor >= 22 and draw(picky) else frozenset()
     alternatives_max = 2 if minor >= 39 else 1
     required = draw(st.lists(sets_of(TRAITS, alternatives_max), max_size=2))
     member_of_max = 2 if minor >= 24 else 1
@@ -218,6 +250,36 @@ def subtrees(draw: st.DrawFn, chosen: Sequence[Group]) -> tuple[frozenset[str], 
     unnamed = {group.suffix for group in chosen if group.suffix and not group.resources}
     unnamed -= frozenset().union(*values)
     return (*values, frozenset(unnamed) | draw(some)) if unnamed else tuple(values)
+
+
+@st.composite
+def changes(draw: st.DrawFn, fleet: World) -> World:
+    """The same providers with other inventories of the same classes, or with more or less used."""
+    changed = list(fleet.providers)
+    for place in draw(st.sets(st.integers(0, len(changed) - 1), min_size=1, max_size=3)):
+        provider = changed[place]
+        claims_only = draw(st.booleans())
+        changed[place] = replace(
+            provider,
+            stocks={
+                name: replace(stock, used=draw(st.integers(0, 5)))
+                if claims_only
+                else draw(stocks())
+                for name, stock in provider.stocks.items()
+            },
+        )
+    return replace(fleet, providers=tuple(changed))
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[list[World], list[Question]]:
+    """A world at several moments, and questions that are asked at each of them."""
+    fleet = draw(worlds())
+    asked = [draw(questions(fleet)) for _ in range(6)]
+    moments = [fleet]
+    for _ in range(draw(st.integers(1, 3))):
+        moments.append(draw(changes(moments[-1])))
+    return moments, asked
 
 
 @st.composite

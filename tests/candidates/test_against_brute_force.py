@@ -8,23 +8,33 @@ the world as a drawing that `tests.worlds.world` reads, the query, and the seed.
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, note, seed, settings
 
-from berth.candidates import candidate_texts
+from berth.candidates import candidate_texts, find_candidates, ways
 from berth.index import Index
 from berth.model.errors import UnknownResourceClass
 from berth.store.database import Database
 from tests.answers import read_answer
 from tests.brute_force import answer
-from tests.candidates.engine import ask, ask_raw, copy_of, snapshot_of
+from tests.candidates.engine import (
+    PLAIN,
+    ask,
+    ask_raw,
+    copy_of,
+    form_at,
+    request_of,
+    snapshot_of,
+)
 from tests.candidates.seeds import SEED, repeat_with, worlds_to_draw
-from tests.candidates.strategies import Question, worlds_with_questions
+from tests.candidates.strategies import Question, histories, worlds_with_questions
 from tests.client import Client
 from tests.queries import parse_query, query_text
-from tests.world_in_store import add_provider, define_names
+from tests.world_in_store import add_provider, build_in_store, change_provider, define_names
 from tests.world_over_http import built_over_http
 from tests.worlds import World, world
 
@@ -39,7 +49,8 @@ WAYS_TO_WRITE = ((1000, 1), (0, 1), (0, 1000))
 @given(worlds_with_questions())
 def test_the_search_finds_what_brute_force_finds(prepared: Path, asked: Asked) -> None:
     """No candidate lost, none invented, none twice; and every number of the summaries. However few
-    or many there are: each answer is written in every way."""
+    or many there are: each answer is written in every way, and found in both: by trying all
+    combinations, and by walking."""
     fleet, questions = asked
     tell(fleet)
     with snapshot_of(fleet, prepared) as snapshot:
@@ -51,6 +62,9 @@ def test_the_search_finds_what_brute_force_finds(prepared: Path, asked: Asked) -
                     patched.setattr(candidate_texts, "FEW_MAX", few_max)
                     patched.setattr(candidate_texts, "LARGE_BATCH_MIN", large_min)
                     assert ask(snapshot, fleet, question.query, question.minor) == due
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(ways, "WAYS_MAX", 0)
+                assert ask(snapshot, fleet, question.query, question.minor) == due
 
 
 @seed(SEED)
@@ -72,6 +86,50 @@ def test_an_index_that_saw_the_world_grow_answers_the_same(prepared: Path, asked
             note(f"1.{question.minor} {query_text(question.query)}")
             due = answer(fleet, question.query, question.minor)
             assert ask(index.snapshot(), fleet, question.query, question.minor) == due
+
+
+@seed(SEED)
+@settings(max_examples=worlds_to_draw(60), deadline=None, print_blob=True)
+@given(worlds_with_questions())
+def test_the_walk_alone_finds_what_brute_force_finds(prepared: Path, asked: Asked) -> None:
+    """The small worlds have few combinations, which are all tried; here none are."""
+    fleet, questions = asked
+    tell(fleet)
+    with snapshot_of(fleet, prepared) as snapshot, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ways, "WAYS_MAX", 1)
+        for question in questions:
+            note(f"1.{question.minor} {query_text(question.query)}")
+            due = answer(fleet, question.query, question.minor)
+            assert ask(snapshot, fleet, question.query, question.minor) == due
+
+
+@seed(SEED)
+@settings(max_examples=worlds_to_draw(40), deadline=None, print_blob=True)
+@given(histories())
+def test_an_index_that_lives_through_changes_answers_what_is_so_now(
+    prepared: Path, history: tuple[list[World], list[Question]]
+) -> None:
+    """Inventories and claims change after the index has them; the same is asked after each."""
+    moments, questions = history
+    requests = [request_of(question.query) for question in questions]
+    with copy_of(prepared) as db:
+        build_in_store(moments[0], db)
+        index = Index(db)
+        for before, fleet in pairwise([moments[0], *moments]):
+            tell(fleet)
+            for old, new in zip(before.providers, fleet.providers, strict=True):
+                change_provider(old, new, db)
+            for question, request in zip(questions, requests, strict=True):
+                note(f"1.{question.minor} {query_text(question.query)}")
+                due = answer(fleet, question.query, question.minor)
+                found = find_candidates(
+                    index.snapshot(),
+                    request,
+                    settings=PLAIN,
+                    form=form_at(question.minor),
+                    rng=Random(0),
+                )
+                assert read_answer(json.loads(found), fleet, question.minor) == due
 
 
 @seed(SEED)

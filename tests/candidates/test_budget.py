@@ -9,18 +9,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import combinations, count
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
-from berth.candidates import Budget, find_candidates
+from berth.candidates import Budget, anchors, find_candidates
+from berth.candidates.local import LocalTests, local_tests, reach_of
+from berth.candidates.node_tests import NodeAnswer, NodeTests
+from berth.candidates.plan import Plan, kept_plan_of
 from berth.candidates.request import SearchSettings
 from berth.config import load
 from berth.deploy import load_application
 from berth.index import Snapshot
+from berth.index import fleet as fleet_module
+from berth.index.shape import Kind, Shape
 from berth.model.errors import SearchGaveUp
+from tests.brute_force import answer
 from tests.candidates.engine import ask, form_at, request_of, snapshot_of
 from tests.client import Client
 from tests.queries import Query, parse_query
@@ -140,6 +148,125 @@ def test_blocks_of_trees_that_do_not_fit_use_up_the_time_too(prepared: Path) -> 
     fleet = world("\n".join(f"host{n}  VCPU=8(used:8)  CUSTOM_T{n}" for n in range(20)))
     with snapshot_of(fleet, prepared) as snapshot, pytest.raises(SearchGaveUp):
         find(snapshot, parse_query("resources=VCPU:1", 39), counted(10))
+
+
+#: Twenty trees of twenty shapes, whose nodes are of five kinds; each has a place for every group.
+TWENTY_SHAPES = world(
+    "\n".join(
+        f"host{number}  DISK_GB=8\n"
+        + "\n".join(
+            f"  host{number}_{place}  VCPU=8  CUSTOM_T{place if number >> place & 1 else 'X'}"
+            for place in range(5)
+        )
+        for number in range(20)
+    ),
+    traits=" ".join(f"CUSTOM_T{place}" for place in range(5)),
+)
+MANY_GROUPS = (
+    "resources=DISK_GB:9&group_policy=none&same_subtree="
+    + ",".join(f"_{number}" for number in range(40))
+    + "".join(f"&required_{n}=in:CUSTOM_TX,CUSTOM_T{n % 5}" for n in range(40))
+)
+
+
+def test_each_shape_uses_up_time_before_it_is_tested(prepared: Path) -> None:
+    """Groups without resources, and trees of which none is like another: 130 s were seen."""
+    query = parse_query(MANY_GROUPS, 39)
+    tested: list[Shape] = []
+
+    def counting(plan: Plan, shape: Shape, *more: Any) -> LocalTests | None:
+        tested.append(shape)
+        return local_tests(plan, shape, *more)
+
+    with snapshot_of(TWENTY_SHAPES, prepared) as snapshot, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(anchors, "local_tests", counting)
+        with pytest.raises(SearchGaveUp):
+            find(snapshot, query, counted(5))
+        assert len(tested) <= 1
+        tested.clear()
+        assert json.loads(find(snapshot, query, Budget()))["allocation_requests"] == []
+    assert len(tested) == 20
+
+
+def test_the_tests_of_one_shape_end_with_the_time_and_leave_nothing_behind(prepared: Path) -> None:
+    """Those who ask the same later are not told that such trees never do."""
+    query = parse_query(MANY_GROUPS.replace("DISK_GB:9", "DISK_GB:8"), 39)
+    with snapshot_of(TWENTY_SHAPES, prepared) as snapshot:
+        again = partial(
+            find_candidates,
+            snapshot,
+            request_of(query),
+            settings=WAYS[0],
+            form=form_at(39),
+            rng=Random(0),
+        )
+        for steps in (2, 20, 40):
+            with pytest.raises(SearchGaveUp):
+                again(budget=counted(steps))
+        assert again() == find(snapshot, query, Budget())
+        assert len(json.loads(again())["allocation_requests"]) > 20
+
+
+def test_a_kind_of_node_is_judged_once_however_many_shapes_have_it(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty shapes of six kinds of nodes: their traits are looked at six times or fewer."""
+    judged: list[Kind] = []
+    answer_of = NodeTests._answer
+
+    def counting(self: NodeTests, kind: Kind) -> NodeAnswer:
+        judged.append(kind)
+        return answer_of(self, kind)
+
+    monkeypatch.setattr(NodeTests, "_answer", counting)
+    with snapshot_of(TWENTY_SHAPES, prepared) as snapshot:
+        find(snapshot, parse_query(MANY_GROUPS, 39), Budget())
+        shapes = {block.shape for _, block in snapshot.occupied()}
+    assert len(shapes) == 20
+    assert (
+        len(judged) == len(set(judged)) == len({kind for shape in shapes for kind in shape.kinds})
+    )
+
+
+def test_what_searches_remember_of_shapes_is_bounded(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all plans together remember too much, all of it is forgotten, and the answers stay."""
+    monkeypatch.setattr(fleet_module, "BYTES_MAX", 5000)
+    queries = [parse_query(f"resources=DISK_GB:{n},VCPU:{n}", 39) for n in (1, 2, 3)]
+    with snapshot_of(TWENTY_SHAPES, prepared) as snapshot:
+        for query in [*queries, *queries]:
+            request = request_of(query)
+            assert ask(snapshot, TWENTY_SHAPES, query, 39) == answer(TWENTY_SHAPES, query, 39)
+            find_candidates(snapshot, request, settings=WAYS[0], form=form_at(39), rng=Random(0))
+            plan = kept_plan_of(snapshot, request, one_per_tree=False)
+            assert 0 < len(reach_of(plan, snapshot).tests) < 20
+
+
+def test_a_search_whose_client_has_gone_ends(prepared: Path) -> None:
+    """Nobody is asked at every step: four times a second, by the search's own clock."""
+    looks: list[int] = []
+
+    def gone() -> bool:
+        looks.append(1)
+        return len(looks) == 5
+
+    with asked(BINS, prepared, limit=10) as (_, snapshot, query):
+        steps = count()
+        budget = Budget(lambda: next(steps) / 1000, seconds=STEPS, gone=gone)
+        with pytest.raises(SearchGaveUp):
+            find(snapshot, query, budget)
+    assert budget.ended == "gone"
+    assert next(steps) / 1000 == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_search_whose_client_went_while_it_waited_does_nothing(prepared: Path) -> None:
+    """The first thing that it looks at is whether anybody waits for it."""
+    with asked(SIXTEEN, prepared, limit=10) as (_, snapshot, query):
+        budget = Budget(lambda: 0.0, seconds=STEPS, gone=lambda: True)
+        with pytest.raises(SearchGaveUp):
+            find(snapshot, query, budget)
+    assert (budget.ended, budget.trees) == ("gone", 0)
 
 
 def test_a_search_that_ends_in_time_is_whole(prepared: Path) -> None:

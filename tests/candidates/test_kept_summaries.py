@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from berth.candidates import summaries
-from berth.candidates.local import Rows
+from berth.index import summary_text
 from berth.index.block import Block
 from berth.index.snapshot import Snapshot
+from berth.index.summary_text import Rows, Template
 from tests.candidates.engine import ask_raw, snapshot_of
 from tests.queries import parse_query
 from tests.worlds import world
@@ -31,13 +31,13 @@ def kept_bytes(snapshot: Snapshot) -> int:
 def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many texts were made, each time that some were."""
     made: list[int] = []
-    fill = summaries._filled
+    fill = summary_text.filled
 
-    def counted(template: summaries._Template, block: Block, rows: Rows) -> list[bytes]:
+    def counted(template: Template, block: Block, rows: Rows) -> list[bytes]:
         made.append(len(rows))
         return fill(template, block, rows)
 
-    monkeypatch.setattr(summaries, "_filled", counted)
+    monkeypatch.setattr(summary_text, "filled", counted)
     return made
 
 
@@ -57,8 +57,8 @@ def test_no_more_texts_are_kept_than_there_is_room_for(
     """Whatever was asked before, and the answers are the same."""
     with snapshot_of(HOSTS, prepared) as snapshot:
         everything = ask_raw(snapshot, EVERY_HOST, 39)
-        each = kept_bytes(snapshot) // HOSTS_COUNT + summaries._OBJECT_BYTES
-        monkeypatch.setattr(summaries, "KEPT_BYTES_MAX", texts_max * each)
+        each = kept_bytes(snapshot) // HOSTS_COUNT + summary_text.OBJECT_BYTES
+        monkeypatch.setattr(summary_text, "KEPT_BYTES_MAX", texts_max * each)
         for _, block in snapshot.occupied():
             block.summaries.fill(None)
         for host in HOSTS.providers:

@@ -10,14 +10,17 @@ Source: spec/allocation-candidates.md 6.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, note, seed, settings
 from hypothesis import strategies as st
 
+from berth.candidates import anchors, ways
 from berth.candidates.request import GenerationStrategy, SearchSettings
 from tests.answers import providers_of
 from tests.brute_force import answer, summaries
@@ -25,7 +28,7 @@ from tests.candidates.engine import ask, ask_raw, snapshot_of
 from tests.candidates.seeds import SEED, repeat_with, worlds_to_draw
 from tests.candidates.strategies import Question, worlds_with_questions
 from tests.queries import parse_query, query_text
-from tests.worlds import World, world
+from tests.worlds import SHARING_TRAIT, World, world
 
 STRATEGIES: tuple[GenerationStrategy, ...] = ("depth-first", "breadth-first")
 
@@ -95,6 +98,91 @@ def test_a_capped_search_goes_deep_or_wide(
     with snapshot_of(TWO_TREES, prepared) as snapshot:
         found = ask(snapshot, TWO_TREES, query, 39, settings=chosen)
     assert sorted(per_tree(found.candidates)) == due
+
+
+@seed(SEED)
+@settings(max_examples=worlds_to_draw(30), deadline=None, print_blob=True)
+@given(worlds_with_questions(), st.sampled_from((1, 64)), st.sampled_from((1, 4096)))
+def test_breadth_first_gives_no_tree_a_second_candidate_before_each_has_a_first(
+    prepared: Path, asked: tuple[World, list[Question]], ways_max: int, rows_max: int
+) -> None:
+    """With a cap, and with a limit alone; tried out and walked, in one part and tree by tree."""
+    fleet, questions = asked
+    fleet = without_sharing(fleet)
+    note(f"{fleet}\n{repeat_with()}")
+    with snapshot_of(fleet, prepared) as snapshot, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ways, "WAYS_MAX", ways_max)
+        patched.setattr(anchors, "ROWS_MAX", rows_max)
+        for question in questions:
+            note(f"1.{question.minor} {query_text(question.query)}")
+            for chosen, limit in (
+                (SearchSettings(candidates_max=1000, strategy="breadth-first"), None),
+                (SearchSettings(), 1000),
+            ):
+                query = replace(question.query, limit=limit)
+                found = json.loads(ask_raw(snapshot, query, question.minor, settings=chosen))
+                roots = [root_of(fleet, one) for one in found["allocation_requests"]]
+                first = roots[: len(set(roots))]
+                assert len(set(first)) == len(first)
+
+
+@pytest.mark.parametrize("ways_max", [1, 64])
+@pytest.mark.parametrize(
+    ("chosen", "limit"),
+    [(SearchSettings(candidates_max=9, strategy="breadth-first"), None), (SearchSettings(), 9)],
+    ids=["cap", "limit"],
+)
+def test_every_tree_comes_before_any_comes_again(
+    prepared: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ways_max: int,
+    chosen: SearchSettings,
+    limit: int | None,
+) -> None:
+    """Also a tree whose first device is taken, and one of another shape."""
+    monkeypatch.setattr(ways, "WAYS_MAX", ways_max)
+    fleet = world("""
+        one
+          one_a  VGPU=1
+          one_b  VGPU=1
+        two
+          two_a  VGPU=1(used:1)
+          two_b  VGPU=1
+        three
+          three_a  VGPU=1
+          three_b  VGPU=1
+        four
+          four_a  VGPU=1
+          four_b  VGPU=1
+          four_c  VGPU=1
+    """)
+    query = replace(parse_query("resources=VGPU:1", 39), limit=limit)
+    with snapshot_of(fleet, prepared) as snapshot:
+        found = json.loads(ask_raw(snapshot, query, 39, settings=chosen))
+    roots = [root_of(fleet, one) for one in found["allocation_requests"]]
+    assert len(roots) == 8
+    assert set(roots[:4]) == {"one", "two", "three", "four"}
+
+
+def without_sharing(fleet: World) -> World:
+    """The world without sharing providers: a candidate is then of one tree."""
+    return replace(
+        fleet,
+        providers=tuple(
+            replace(provider, traits=provider.traits - {SHARING_TRAIT})
+            for provider in fleet.providers
+        ),
+    )
+
+
+def root_of(fleet: World, candidate: Any) -> str:
+    """The root of the tree that a candidate is of, in any form of the answer."""
+    allocations = candidate["allocations"]
+    one = allocations[0]["resource_provider"] if isinstance(allocations, list) else None
+    provider = fleet.by_name[fleet.names[one["uuid"] if one else next(iter(allocations))]]
+    while provider.parent is not None:
+        provider = fleet.by_name[provider.parent]
+    return provider.name
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

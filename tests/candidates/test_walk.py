@@ -18,6 +18,7 @@ from hypothesis import given, note, seed, settings
 from hypothesis import strategies as st
 
 from berth.candidates import path as path_module
+from berth.candidates import ways
 from berth.candidates.path import distinct_choices_exist
 from berth.candidates.request import SearchSettings
 from tests.brute_force import answer
@@ -204,15 +205,22 @@ def tight_questions(draw: st.DrawFn) -> tuple[World, Query]:
 
 @seed(SEED)
 @settings(max_examples=worlds_to_draw(80), deadline=None, print_blob=True)
-@given(tight_questions(), st.sampled_from(WAYS), st.integers(0, 9))
+@given(tight_questions(), st.sampled_from(WAYS), st.integers(0, 9), st.booleans())
 def test_looking_ahead_loses_no_candidate(
-    prepared: Path, asked: tuple[World, Query], chosen: SearchSettings, dice: int
+    prepared: Path,
+    asked: tuple[World, Query],
+    chosen: SearchSettings,
+    dice: int,
+    walked: bool,
 ) -> None:
-    """However little is left, and in whatever order candidates are wanted: all, each once."""
+    """However little is left, and in whatever order candidates are wanted: all, each once; whether
+    slots have few combinations, which are all tried, or are walked through."""
     fleet, query = asked
-    note(f"{fleet}\n{query_text(query)}\n{chosen} rng={dice}; {repeat_with()}")
+    note(f"{fleet}\n{query_text(query)}\n{chosen} rng={dice} {walked=}; {repeat_with()}")
     full = Counter(answer(fleet, query, 39).candidates)
-    with snapshot_of(fleet, prepared) as snapshot:
+    with snapshot_of(fleet, prepared) as snapshot, pytest.MonkeyPatch.context() as patched:
+        if walked:
+            patched.setattr(ways, "WAYS_MAX", 0)
         found = Counter(ask(snapshot, fleet, query, 39, settings=chosen, seed=dice).candidates)
     assert found <= full
     capped = chosen.candidates_max >= 0

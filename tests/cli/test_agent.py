@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.cli.agent import Alarm
+from berth.cli.agent_running import Alarm
 from berth.cli.exit_codes import ExitCode
 from berth.compute import drivers
 from berth.compute.plan import Allocations
@@ -211,7 +211,7 @@ def test_a_configuration_that_cannot_be_meant_is_one_line(
     tmp_path: Path, in_process: InProcess, monkeypatch: pytest.MonkeyPatch, text: str, says: str
 ) -> None:
     """With the place, and what would be right."""
-    monkeypatch.setattr("berth.cli.agent.set_up_logging", lambda settings: None)
+    monkeypatch.setattr("berth.cli.agent_running.set_up_logging", lambda settings: None)
     (tmp_path / "token").write_text("secret\n")
     config = tmp_path / "agent.yaml"
     config.write_text(text.replace("TOKEN", str(tmp_path / "token")))
@@ -229,8 +229,8 @@ def test_a_report_that_is_broken_off_is_not_done(
         def set(self) -> None:
             self._stop(signal.SIGTERM, None)
 
-    monkeypatch.setattr("berth.cli.agent.set_up_logging", lambda settings: None)
-    monkeypatch.setattr("berth.cli.agent.Alarm", Stopped)
+    monkeypatch.setattr("berth.cli.agent_running.set_up_logging", lambda settings: None)
+    monkeypatch.setattr("berth.cli.agent_running.Alarm", Stopped)
     (tmp_path / "token").write_text("secret\n")
     config = tmp_path / "agent.yaml"
     config.write_text(
@@ -267,7 +267,7 @@ def test_a_drivers_own_mistake_is_told_as_the_drivers(
     """Its author is who can help, and finds in an agent's log where it arose."""
     point = EntryPoint("mistaken", f"{__name__}:Mistaken", drivers.GROUP)
     monkeypatch.setattr(drivers, "entry_points", lambda **params: EntryPoints([point]))
-    monkeypatch.setattr("berth.cli.agent.set_up_logging", lambda settings: None)
+    monkeypatch.setattr("berth.cli.agent_running.set_up_logging", lambda settings: None)
     monkeypatch.setattr(Alarm, "set", lambda alarm: None)
     text = host.config.read_text().replace("driver: static", "driver: mistaken")
     host.config.write_text(text)
@@ -282,7 +282,7 @@ def test_two_agents_do_not_share_a_state_dir(
     host: Host, in_process: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second ends, having sent nothing; who only looks is let through."""
-    monkeypatch.setattr("berth.cli.agent.set_up_logging", lambda settings: None)
+    monkeypatch.setattr("berth.cli.agent_running.set_up_logging", lambda settings: None)
     monkeypatch.setattr(Alarm, "set", lambda alarm: None)
     with closing(StateLock()) as first:
         first.hold(host.folder / "state")

@@ -11,7 +11,7 @@ from tests.e2e.serving import PATIENCE
 #: A signal comes at every line of Python that a wait runs, those of the standard library too.
 SCRIPT = """
 import signal, sys
-from berth.cli.agent import Alarm
+from berth.cli.agent_running import Alarm
 
 alarm = Alarm()
 alarm.set()

@@ -97,9 +97,9 @@ def test_without_lists_nothing_is_judged_but_what_contradicts_itself(office: Off
     done = office.audit("--fix", "--yes")
     assert done.returncode == ExitCode.INCONSISTENT
     assert done.stdout.splitlines() == [
-        f"double allocation: consumer {consumer_uuid('i3')} holds of several hosts, cn1, cn2; it "
-        f"is not known which is right",
-        "not judged: 4 of any type, of which no list was given",
+        f"consumer {consumer_uuid('i3')} has allocations on several hosts, cn1, cn2; --placed does "
+        f"not say which is right",
+        "4 consumers not checked: pass --living TYPE=FILE",
     ]
     assert office.picture() == drawn(WORLD)
 
@@ -121,12 +121,16 @@ def test_consumers_that_are_gone_are_released_and_can_be_put_back(office: Office
     office.write("placed", f"{consumer_uuid('i3')} cn1", f"{consumer_uuid('i3')} cn2")
     lists = ("--living", f"INSTANCE={living}", "--placed", office.folder / "placed")
     told = office.audit(*lists)
-    assert f"INSTANCE {consumer_uuid('i2')} is gone, and still holds of cn1, nfs" in told.stdout
+    assert (
+        f"orphaned consumer (INSTANCE) {consumer_uuid('i2')} still holds VCPU=1 on cn1, DISK_GB=5 "
+        f"on nfs\n"
+    ) in told.stdout
+    assert "1 problem found, none fixed (use --fix)" in told.stderr
     assert (told.returncode, office.picture()) == (ExitCode.INCONSISTENT, drawn(WORLD))
 
     assert office.audit(*lists, "--fix", "--yes", "--undo-file", "undo").returncode == ExitCode.OK
     assert office.picture() == drawn(without(WORLD, "i2: cn1 VCPU=1, nfs DISK_GB=5\n"))
-    assert "nothing found" in office.audit(*lists).stdout
+    assert "no problems found" in office.audit(*lists).stdout
 
     assert office.audit("--undo", "undo").returncode == ExitCode.OK
     assert office.picture() == drawn(WORLD)
@@ -141,15 +145,15 @@ def test_consumers_of_nova_are_released_and_come_back_without_a_type(office: Off
             stage.hold(name, held, kind=None)
     told = office.audit("--living", f"INSTANCE={office.write('living', consumer_uuid('i1'))}")
     assert (
-        "not judged: 2 of type unknown, of which no list was given; nova's consumers are of it, "
-        "instances and migrations alike: give --living unknown=FILE, with both in it"
+        "2 consumers of type unknown not checked: pass --living unknown=FILE (nova's instances and "
+        "migrations are both of this type: list both in the file)"
     ) in told.stdout
 
     unknown = office.write("unknown", consumer_uuid("m1"))
     placed = office.write("placed", *(f"{consumer_uuid('i3')} {host}" for host in ("cn1", "cn2")))
     lists = ("--living", f"unknown={unknown}", "--placed", placed)
     done = office.audit(*lists, "--fix", "--yes", "--undo-file", "undo")
-    assert f"done: consumer {consumer_uuid('i2')} is gone, and still holds of cn1" in done.stdout
+    assert f"done: orphaned consumer {consumer_uuid('i2')} still holds VCPU=1 on" in done.stdout
     assert done.returncode == ExitCode.OK
     assert office.picture() == drawn(without(WORLD, "i2: cn1 VCPU=1, nfs DISK_GB=5\n"))
 
@@ -177,7 +181,7 @@ def test_several_lists_of_one_type_count_together(office: Office) -> None:
     second = office.write("second", consumer_uuid("i2"))
     third = f"INSTANCE=echo {consumer_uuid('i3')}"
     files = ("--living", f"INSTANCE={first}", "--living", f"INSTANCE={second}")
-    assert "gone" not in office.audit(*files, "--living-command", third).stdout
+    assert "orphaned" not in office.audit(*files, "--living-command", third).stdout
 
 
 def test_a_refusal_is_that_of_one_finding(office: Office) -> None:
@@ -189,16 +193,16 @@ def test_a_refusal_is_that_of_one_finding(office: Office) -> None:
     living = office.write("living", consumer_uuid("i1"), consumer_uuid("i3"))
     placed = office.write("placed", f"{consumer_uuid('i3')} cn1")
     lists = ("--living", f"INSTANCE={living}", "--placed", placed)
-    done = office.audit(*lists, "--fix", "--yes", "--undo-file", "undo")
+    done = office.audit(*lists, "--fix", "--yes", "--at-most", 2, "--undo-file", "undo")
     assert done.returncode == ExitCode.INCONSISTENT
-    assert f"refused: consumer {consumer_uuid('i3')} holds of several hosts" in done.stdout
-    assert f"done: INSTANCE {consumer_uuid('i2')} is gone" in done.stdout
-    assert "1 of 2 found are left" in done.stderr
+    assert f"refused: consumer {consumer_uuid('i3')} has allocations on several" in done.stdout
+    assert f"done: orphaned consumer (INSTANCE) {consumer_uuid('i2')} still" in done.stdout
+    assert "2 problems found, 1 fixed" in done.stderr
 
     done = office.audit("--undo", "undo")
     assert f"refused: {consumer_uuid('i2')}: PUT " in done.stdout
     assert f"nothing to do: {consumer_uuid('i3')}" in done.stdout
-    assert "1 of 2 are not put up again" in done.stderr
+    assert "1 of 2 were not restored" in done.stderr
     assert done.returncode == ExitCode.INCONSISTENT
 
 
@@ -206,7 +210,7 @@ def test_a_leaked_migration_is_told_by_its_name(office: Office) -> None:
     """By what a command prints."""
     living = f"MIGRATION=echo {consumer_uuid('m9')}"
     done = office.audit("--living-command", living, "--fix", "--yes")
-    assert f"leaked migration: MIGRATION {consumer_uuid('m1')} is gone" in done.stdout
+    assert f"leaked migration {consumer_uuid('m1')} still holds VCPU=1 on cn2\n" in done.stdout
     assert office.picture() == drawn(without(WORLD, "m1: cn2 VCPU=1\n"))
 
 
@@ -221,7 +225,7 @@ def test_who_is_on_neither_host_is_left_alone(office: Office) -> None:
     """What is known contradicts what is held: nothing is certain."""
     placed = office.write("placed", f"{consumer_uuid('i3')} cn9")
     done = office.audit("--placed", placed, "--fix", "--yes")
-    assert "holds of several hosts, cn1, cn2; and is on cn9" in done.stdout
+    assert "several hosts, cn1, cn2; --placed has it on cn9" in done.stdout
     assert (done.returncode, office.picture()) == (ExitCode.INCONSISTENT, drawn(WORLD))
 
 
@@ -229,8 +233,13 @@ def test_a_tree_without_a_host_goes_and_comes_back_whole(office: Office) -> None
     """Where nobody holds anything of it; sharing providers are no hosts."""
     hosts = office.write("hosts", "cn1")
     done = office.audit("--hosts", hosts, "--fix", "--yes", "--undo-file", "undo")
-    assert f"there is no host for old ({provider_uuid('old')})" in done.stdout
-    assert "there is no host for cn2" in done.stdout and "are held of" in done.stdout
+    assert (
+        f"old ({provider_uuid('old')}) is not in --hosts; 2 providers with VCPU=8 on old, VGPU=2 "
+        f"on old-gpu\n"
+    ) in done.stdout
+    assert (
+        f"cn2 ({provider_uuid('cn2')}) is not in --hosts; 1 of its providers still have allocations"
+    ) in done.stdout
     lines = [line for line in WORLD.splitlines(keepends=True) if "old" in line]
     assert office.picture() == drawn(without(WORLD, *lines))
     assert office.audit("--undo", "undo").returncode == ExitCode.OK
@@ -240,7 +249,8 @@ def test_a_tree_without_a_host_goes_and_comes_back_whole(office: Office) -> None
 def test_what_was_changed_since_is_left_alone(office: Office) -> None:
     """An undo does not take from a consumer what it was given later."""
     living = office.write("living", consumer_uuid("i3"))
-    office.audit("--living", f"INSTANCE={living}", "--fix", "--yes", "--undo-file", "undo")
+    options = ("--fix", "--yes", "--at-most", 2, "--undo-file", "undo")
+    office.audit("--living", f"INSTANCE={living}", *options)
     with office.stage() as stage:
         stage.hold("i1", "cn2 VCPU=2")
     done = office.audit("--undo", "undo")
@@ -253,16 +263,17 @@ def test_what_was_changed_since_is_left_alone(office: Office) -> None:
 def test_nothing_is_done_without_a_yes(office: Office) -> None:
     """And what would be is shown."""
     living = office.write("living", consumer_uuid("i1"))
-    done = office.audit("--living", f"INSTANCE={living}", "--fix", answer="n\n")
-    assert "Take down 2 of 2?" in done.stderr
+    options = ("--living", f"INSTANCE={living}", "--fix", "--at-most", 2)
+    done = office.audit(*options, answer="n\n")
+    assert "Remove 2 of 2?" in done.stderr
     assert (done.returncode, office.picture()) == (ExitCode.INCONSISTENT, drawn(WORLD))
 
 
 def test_where_nobody_can_answer_it_says_how_to(office: Office) -> None:
     """As under cron."""
     living = office.write("living", consumer_uuid("i1"))
-    done = office.audit("--living", f"INSTANCE={living}", "--fix")
-    assert "nobody has answered: say --yes too" in done.stderr
+    done = office.audit("--living", f"INSTANCE={living}", "--fix", "--at-most", 2)
+    assert "got no answer: add --yes" in done.stderr
     assert (done.returncode, office.picture()) == (2, drawn(WORLD))
 
 
@@ -271,9 +282,9 @@ def test_where_nobody_can_answer_it_says_how_to(office: Office) -> None:
     [
         (("--living", "INSTANCE"), "is not TYPE=FILE"),
         (("--living", "INSTANCE=nowhere"), "nowhere cannot be read"),
-        (("--living", "INSTANCE=empty"), "there are none at all"),
-        (("--living", "INSTANCE=bad"), "'cn1' is not a uuid"),
-        (("--living-command", "INSTANCE=echo; exit 3"), "ended with 3"),
+        (("--living", "INSTANCE=empty"), "empty is empty, which is probably a mistake"),
+        (("--living", "INSTANCE=bad"), "`cn1` is not a uuid"),
+        (("--living-command", "INSTANCE=echo; exit 3"), "ended with exit code 3"),
         (("--placed", "bad"), "names no host"),
         (("--undo", "bad"), "cannot be read"),
     ],
@@ -294,5 +305,48 @@ def test_what_is_found_can_be_read_by_programs(office: Office) -> None:
     office.write("instances", *map(consumer_uuid, ("i1", "i2", "i3")))
     done = office.audit("--json", "--living", "INSTANCE=instances")
     assert json.loads(done.stdout)["not_judged"] == {"MIGRATION": 1}
+    placed = office.write("placed", f"{consumer_uuid('i3')} cn1")
+    (fixable,) = json.loads(office.audit("--json", "--placed", placed).stdout)["found"]
+    assert fixable["lost"] == {provider_uuid("cn2"): {"VCPU": 1}}
     (found,) = json.loads(done.stdout)["found"]
     assert found["subject"] == consumer_uuid("i3") and not found["can_be_fixed"]
+
+
+@pytest.mark.parametrize("list_cut_short", ["hosts", "consumers"])
+def test_a_list_that_was_cut_short_removes_nothing(office: Office, list_cut_short: str) -> None:
+    """More than a tenth of the hosts, or of the consumers, looks like a mistake: the message says
+    how many of how many, and --at-most allows as many as somebody has counted."""
+    with office.stage() as stage:
+        stage.show("".join(f"    spare{number}  VCPU=8\n" for number in range(9)))
+    before = office.picture()
+    lists: tuple[object, ...]
+    if list_cut_short == "hosts":
+        lists = ("--hosts", office.write("hosts", "cn1", "cn2", "old"))
+        share, number = "9 of 12 hosts", 9
+    else:
+        lists = ("--living", f"INSTANCE={office.write('living', consumer_uuid('i1'))}")
+        share, number = "2 of 4 consumers", 2
+    fix = (*lists, "--fix", "--yes")
+    done = office.audit(*fix)
+    assert f"nothing was removed: {share} would be, which is more than a tenth" in done.stderr
+    assert f"--at-most {number} removes" in done.stderr
+    assert (done.returncode, office.picture()) == (ExitCode.INCONSISTENT, before)
+
+    done = office.audit(*fix, "--at-most", number - 1)
+    assert f"{number} would be, and --at-most allows {number - 1}" in done.stderr
+    assert office.picture() == before
+
+    office.audit(*fix, "--at-most", number)
+    assert office.picture() != before
+
+
+def test_a_tenth_may_go(office: Office) -> None:
+    """Of twenty hosts two, without another word; and three not."""
+    with office.stage() as stage:
+        stage.show("".join(f"    spare{number}  VCPU=8\n" for number in range(17)))
+    names = ["cn1", "cn2", "old", *(f"spare{number}" for number in range(17))]
+    for gone, word in ((3, "refused"), (2, "done")):
+        hosts = office.write("hosts", *names[: 20 - gone])
+        done = office.audit("--hosts", hosts, "--fix", "--yes")
+        assert ("nothing was removed" in done.stderr) is (word == "refused"), done.stderr
+    assert "2 fixed" in done.stderr

@@ -92,7 +92,7 @@ def test_a_driver_that_is_not_installed(database_url: str, tmp_path: Path) -> No
     done = run_anew(
         tmp_path, "db", "version", "--config-file", source, variables={"PYTHONPATH": path}
     )
-    assert_fails(done, ExitCode.UNSUPPORTED, "pip install 'berth[")
+    assert_fails(done, ExitCode.UNSUPPORTED, "pip install 'berthd[")
 
 
 @ALL

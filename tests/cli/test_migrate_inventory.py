@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from berth import config
-from berth.cli import migrate_inventory as command
+from berth.cli import inventory_migration as command
 from berth.cli.exit_codes import ExitCode
 from berth.cli.progress import reporting
 from berth.compute.drivers.static import StaticDriver

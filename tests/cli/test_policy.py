@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from berth.cli.exit_codes import ExitCode
-from berth.cli.policy import auditor_file
+from berth.cli.policy_rules import auditor_file
 from tests.cli.test_commands import assert_fails, on
 from tests.e2e.serving import run_berth
 
@@ -28,6 +28,21 @@ def admitted(folder: Path, source: str, *arguments: str) -> dict[str, bool]:
     assert done.stderr == ""
     words = [line.split() for line in done.stdout.splitlines()]
     return {name: said == "yes" for said, name, *_ in words}
+
+
+def test_a_rule_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    """It has no effect, whoever it was to keep out; one that others refer to may have any name."""
+    source = policed(
+        tmp_path,
+        '"placement:trait:list": "role:nobody"\n"operators": "role:ops"\n'
+        f'"{LIST}": "rule:operators"\n"default": "role:admin"\n',
+    )
+    done = run_berth(tmp_path, "policy", "check", "--config-file", source)
+    assert done.returncode == ExitCode.CONFIGURATION
+    assert done.stderr == (
+        "berth: the policy files set placement:trait:list, and there is no such rule: `berth "
+        "policy list` names them all\n"
+    )
 
 
 def test_the_rules_in_force(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from queue import Empty
 
 import pytest
 
-from berth.cli.agent import Alarm
+from berth.cli.agent_running import Alarm
 from berth.cli.service_manager import (
     NOTIFY_SOCKET,
     WATCHDOG_USEC,
@@ -64,7 +64,7 @@ def test_a_manager_that_watches_is_told_while_an_agent_waits(
         monkeypatch.setenv(NOTIFY_SOCKET, str(tmp_path / "notify"))
         monkeypatch.setenv(WATCHDOG_USEC, "100000")
         clock = PunctualClock()
-        monkeypatch.setattr("berth.cli.agent.time", clock)
+        monkeypatch.setattr("berth.cli.agent_running.time", clock)
         alarm = Alarm()
         monkeypatch.setattr(alarm, "_knocks", clock)
         assert alarm.wait(0.18) is Woken.BY_TIME

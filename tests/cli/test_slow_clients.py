@@ -239,3 +239,55 @@ def test_the_kernel_knows_the_connections_of_a_port() -> None:
         cut(found, socket.SHUT_RDWR)
         assert not list(connections_to(port))
     assert not listens(os.getpid(), port)
+
+
+def resting(port: int, *, answered_at: float, now: float) -> Connection:
+    """A connection on which a request was answered at some time, in the very tick it came in."""
+    return Connection(
+        fd=port,
+        peer=("192.0.2.1", port),
+        sent_ago=now - answered_at,
+        came_ago=now - answered_at,
+        came=200,
+        is_owed=False,
+        taken=400,
+    )
+
+
+def has_gone(*connections: Connection, looked: float) -> bool:
+    """What a look at these connections tells of a client that asked at `START`."""
+    slow = SlowClients(GIVEN)
+    slow.note(list(connections), looked, looked)
+    return slow.has_gone("192.0.2.1", START)
+
+
+def test_a_client_has_gone_when_no_connection_of_its_address_can_be_its_own() -> None:
+    """Granian closes the connection of a client that went; others of the address may be there."""
+    now = START + 2
+    assert has_gone(looked=now)
+    assert not has_gone(asking(1, at=START, now=now), looked=now)
+    assert not has_gone(asking(1, at=START - 0.5, now=now), looked=now), "it waited for a thread"
+    assert has_gone(asking(1, at=START + 1, now=now), looked=now), "a later request"
+    assert has_gone(resting(1, answered_at=START - 60, now=now), looked=now)
+    assert has_gone(resting(1, answered_at=START + 1, now=now), looked=now), "answered since"
+    elsewhere = replace(asking(1, at=START, now=now), peer=("192.0.2.2", 1))
+    assert has_gone(elsewhere, looked=now)
+
+
+def test_nobody_has_gone_who_may_be_there() -> None:
+    """Not before a look, nor by one that began with the request; and where the kernel's ticks do
+    not tell, nobody has."""
+    assert not SlowClients(GIVEN).has_gone("192.0.2.1", START)
+    assert not has_gone(looked=START + 0.5)
+    now = START + 2
+    assert not has_gone(resting(1, answered_at=START - 0.001, now=now), looked=now)
+    more_came = replace(asking(1, at=START, now=now), came_ago=0.1)
+    assert not has_gone(more_came, looked=now), "a second request behind the first"
+
+
+def test_a_look_that_takes_long_takes_nobody_for_gone() -> None:
+    """Each connection was seen at some moment between its begin and its end."""
+    slow = SlowClients(GIVEN)
+    seen_at = START + 2
+    slow.note([asking(1, at=START, now=seen_at)], seen_at - 1, seen_at + 5)
+    assert not slow.has_gone("192.0.2.1", START)

@@ -9,12 +9,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from oslo_upgradecheck.upgradecheck import Code
 
 from berth.cli.exit_codes import ExitCode
+from berth.cli.service_check import service_check
 from tests.api.auth.gate import hashed
 from tests.cli.in_process import InProcess
 from tests.cli.test_commands import assert_fails, configuration, on
-from tests.e2e.serving import run_berth
+from tests.client import Client
+from tests.e2e.serving import run_berth, serving, wait_until
+from tests.servers.ports import free_port
 from tests.servers.statements import run
 
 
@@ -36,7 +40,47 @@ def test_all_is_well(tmp_path: Path) -> None:
     _, source = served(tmp_path)
     done = status(tmp_path, source)
     assert (done.returncode, done.stderr) == (0, "")
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["ok"] * 4
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["ok"] * 6
+
+
+def test_it_names_the_database_and_says_whether_a_service_answers(tmp_path: Path) -> None:
+    """That none answers is a failure only where one is named."""
+    url, source = served(tmp_path)
+    nobody = f"http://127.0.0.1:{free_port()}"
+    done = status(tmp_path, source, "--url", nobody)
+    assert done.returncode == 2
+    assert f"ok       Database: {url}\n" in done.stdout
+    assert f"failure  Service: none answers at {nobody} " in done.stdout
+    with serving(tmp_path, "--config-file", source) as service:
+        done = status(tmp_path, source, "--url", service.url)
+        assert done.returncode == 0
+        assert f"ok       Service: one answers at {service.url} and is ready.\n" in done.stdout
+        (tmp_path / "berth.db").rename(tmp_path / "away.db")
+        wait_until(lambda: Client.at(service.url).get("/readyz").status == 503, "it to see that")
+        assert service_check(service.url, is_expected=True) == (
+            "Service",
+            Code.FAILURE,
+            f"the one at {service.url} cannot serve: the database's file was removed or replaced.",
+        )
+    assert service_check(nobody, is_expected=False).code is Code.SUCCESS
+
+
+def test_what_answers_may_be_something_else(tmp_path: Path) -> None:
+    """Another program's 200 does not say that berth can serve."""
+    _, source = served(tmp_path)
+    with serving(tmp_path, "--config-file", source) as service:
+        found = service_check(f"{service.url}/nothing", is_expected=True)
+    assert found.code is Code.FAILURE
+    assert "is not berth" in str(found.details)
+
+
+def test_a_rule_that_does_not_exist_is_a_warning(tmp_path: Path) -> None:
+    """What somebody meant to forbid with it is allowed."""
+    _, source = served(tmp_path)
+    (tmp_path / "policy.yaml").write_text('"placement:trait:list": "role:nobody"\n')
+    done = status(tmp_path, source)
+    assert done.returncode == 1
+    assert "warning  Policy Rules: the policy files set placement:trait:list" in done.stdout
 
 
 def test_a_warning_and_what_to_do_about_it(tmp_path: Path) -> None:
@@ -63,7 +107,7 @@ def test_a_schema_that_cannot_be_served_is_a_failure(tmp_path: Path) -> None:
     run(url, "UPDATE berth_alembic_version SET version_num = '0001'")
     done = status(tmp_path, source)
     assert done.returncode == 2
-    assert done.stdout.startswith("failure  Database Schema: ")
+    assert "\nfailure  Database Schema: " in done.stdout
     assert "run `berth db upgrade`" in done.stdout
 
 

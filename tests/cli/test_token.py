@@ -26,7 +26,7 @@ from berth.api.auth.token_file import (
 from berth.cli import credential_file
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
-from berth.cli.token import parse_expires
+from berth.cli.token_file_edits import parse_expires
 from tests.cli.in_process import InProcess
 from tests.cli.test_commands import assert_fails, configuration
 
@@ -82,20 +82,22 @@ def test_a_token_is_shown_once(desk: Desk) -> None:
 
 def test_tokens_are_listed(desk: Desk) -> None:
     """For people in columns, for programs as JSON."""
-    token = desk.create("--user", "ci", "--project", "web", "--expires", "never")
+    token = desk.create(
+        "--user", "ci", "--project", "web", "--role", "reader", "--expires", "never"
+    )
     (one,) = desk.listed()
     assert one == {
         "id": id_in(token),
         "user": "ci",
         "project": "web",
-        "roles": [],
+        "roles": ["reader"],
         "created": one["created"],
         "expires": None,
         "state": "valid",
     }
     heads, row = desk.token("list").stdout.splitlines()
     assert heads.split() == ["id", "user", "project", "roles", "created", "expires", "state"]
-    assert row.split() == [id_in(token), "ci", "web", one["created"], "never", "valid"]
+    assert row.split() == [id_in(token), "ci", "web", "reader", one["created"], "never", "valid"]
 
 
 def test_an_expired_token_is_listed_as_such(desk: Desk) -> None:
@@ -107,28 +109,34 @@ def test_an_expired_token_is_listed_as_such(desk: Desk) -> None:
 
 def test_a_token_is_revoked(desk: Desk) -> None:
     """And no other."""
-    first, second = desk.create("--user", "a"), desk.create("--user", "b")
+    first, second = (desk.create("--user", name, "--role", "reader") for name in "ab")
     assert desk.token("revoke", str(id_in(first))).returncode == ExitCode.OK
     assert [one["id"] for one in desk.listed()] == [id_in(second)]
 
 
 def test_what_cannot_be_done_changes_nothing(desk: Desk) -> None:
     """One line says why, and repeats no token."""
-    token = desk.create("--user", "alice")
+    token = desk.create("--user", "alice", "--role", "reader")
     before = desk.file.read_bytes()
     done = desk.token("revoke", token)
     assert_fails(done, ExitCode.USAGE, "no token of that ID", "berth token list")
     assert token not in done.stderr
     for options in (["--expires", "soon"], ["--role", "a b"], ["--project", "a:b"]):
         assert_fails(desk.token("create", "--user", "alice", *options), ExitCode.USAGE)
-    assert_fails(desk.token("create", "--user", ""), ExitCode.USAGE, "must not be empty")
+    assert_fails(
+        desk.token("create", "--user", "", "--role", "reader"), ExitCode.USAGE, "must not be empty"
+    )
     assert desk.file.read_bytes() == before
 
 
 def test_a_broken_file_is_left_as_it_is(desk: Desk) -> None:
     """The line is named."""
     desk.file.write_text("\nnonsense\n")
-    for arguments in (("list",), ("create", "--user", "a"), ("revoke", "12345678")):
+    for arguments in (
+        ("list",),
+        ("create", "--user", "a", "--role", "reader"),
+        ("revoke", "12345678"),
+    ):
         done = desk.token(*arguments)
         assert_fails(done, ExitCode.CONFIGURATION, f"{desk.file}, line 2: this is no token")
     assert desk.file.read_text() == "\nnonsense\n"
@@ -205,3 +213,10 @@ def test_a_change_that_fails_leaves_nothing_behind(
         credential_file.change(path, parse_tokens, lambda text, _: f"{text}\n", may_create=False)
     assert path.read_text() == "\n"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_token_without_a_role_is_refused(desk: Desk) -> None:
+    """It would let nobody do anything; the message says how to give it one, and none is made."""
+    done = desk.token("create", "--user", "alice")
+    assert_fails(done, ExitCode.USAGE, "a token without a role is refused everything", "--role")
+    assert not desk.file.exists()

@@ -30,6 +30,7 @@ GOOD = "[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = sqlit
         ),
         ("[placement]\nrandomize_allocation_candidates = perhaps\n", "'perhaps'"),
         ("[berth]\nreads_running_max = 0\n", "reads_running_max"),
+        ("[berth]\nsearches_running_max = 0\n", "searches_running_max"),
         ("[berth]\nbody_mib_max = 1025\n", "body_mib_max"),
         ("[berth]\nclient_seconds_max = nan\n", "client_seconds_max"),
         ("[berth]\ncandidates_time_budget = inf\n", "candidates_time_budget"),

@@ -55,7 +55,7 @@ def undo(tmp_path: Path) -> UndoFile:
 
 def found(stage: Stage) -> Finding:
     """The only thing that is wrong: there is no host of that name."""
-    (finding,) = find(read_world(Service(stage.transport)), {}, Known(hosts=frozenset({"cn1"})))
+    (finding,) = find(read_world(Service(stage.transport)), {}, Known(hosts=frozenset({"cn1"})), {})
     return finding
 
 

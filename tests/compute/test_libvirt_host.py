@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host with libvirt: its CPUs, memory, disk, traits and NUMA nodes, on machines of several kinds.
 
-libvirt's own test driver is asked where its Python binding is installed (`berth[libvirt]`).
+libvirt's own test driver is asked where its Python binding is installed (`berthd[libvirt]`).
 """
 
 from __future__ import annotations

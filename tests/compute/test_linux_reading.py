@@ -417,7 +417,7 @@ def test_the_real_library_has_what_is_used(tmp_path: Path) -> None:
 
 
 def test_without_the_library_there_are_no_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is an extra: berth[nvidia]."""
+    """It is an extra: berthd[nvidia]."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert find_nvml() is None
 

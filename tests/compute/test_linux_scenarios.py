@@ -17,11 +17,13 @@ from berth.compute import BadProviderTree, ReshapeNeeded
 from berth.compute.drivers.linux import LinuxDriver
 from berth.compute.plan import Plan
 from berth.compute.report_client import ReportClient
+from berth.compute.transports import with_token
 from tests.compute import linux_hosts as hosts
 from tests.compute.hosts import Falling, Interrupted, node, start, tracker
 from tests.compute.machines import GPU_HOST, SRIOV_HOST, TWO_SOCKETS
 from tests.compute.machines.machine import GIB, INTEL, Node
 from tests.compute.stage import Stage, consumer_uuid, drawn
+from tests.e2e.serving import served
 
 #: The traits of the processors are not what these tests are about; one is left, as in the scenario.
 PLAIN = replace(TWO_SOCKETS, flags="avx2", has_threads=False, disk_turns=None)
@@ -72,6 +74,18 @@ def test_b_a_host_is_split_by_its_numa_nodes(stage: Stage, tmp_path: Path) -> No
     assert client.service.requests["POST"] == 3
     assert not start(client, host)
     assert not start(ReportClient(stage.transport), host)
+
+
+def test_a_host_is_split_at_a_service_without_configuration(tmp_path: Path) -> None:
+    """`make serve`, and a token file with the word `admin`: the agent may move what guests hold."""
+    home = tmp_path / "service"
+    home.mkdir()
+    with served(home) as url:
+        stage = Stage(with_token(url, "admin"))
+        stage.show(BEFORE)
+        host = hosts.driver(PLAIN, tmp_path, model="numa", placements=places(WHERE), **HALVES)
+        start(ReportClient(stage.transport), host)
+        assert stage.picture() == drawn(AFTER)
 
 
 @pytest.mark.parametrize("at", [0, 3])

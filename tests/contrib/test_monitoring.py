@@ -11,6 +11,7 @@ import urllib.parse
 import urllib.request
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +26,8 @@ from tests.servers.ports import free_port
 
 CONTRIB: Final = Path(__file__).parents[2] / "contrib"
 RULES: Final = CONTRIB / "prometheus" / "berth-alerts.yaml"
-RULE_TESTS: Final = RULES.with_name("berth-alerts.test.yaml")
+AGENT_RULES: Final = RULES.with_name("berth-agent-alerts.yaml")
+ALL_RULES: Final = (RULES, AGENT_RULES)
 DASHBOARD: Final = CONTRIB / "grafana" / "berth.json"
 
 #: Panels that show something as soon as a service has been asked for anything.
@@ -66,28 +68,33 @@ def promtool(*arguments: str | Path, text: str | None = None) -> None:
     assert (run.returncode, run.stderr) == (0, ""), run.stdout + run.stderr
 
 
-def alerts() -> dict[str, dict[str, Any]]:
-    """The alerts by name."""
-    groups = yaml.safe_load(RULES.read_text())["groups"]
+def alerts(rules: Path = RULES) -> dict[str, dict[str, Any]]:
+    """The alerts of a file by name."""
+    groups = yaml.safe_load(rules.read_text())["groups"]
     return {rule["alert"]: rule for group in groups for rule in group["rules"]}
 
 
 def test_the_rules_are_right() -> None:
-    """And so is the configuration that shows how to load them."""
-    promtool("check", "rules", RULES)
-    promtool("check", "config", RULES.with_name("prometheus.yaml"))
+    """And so is the configuration that shows how to load them all."""
+    promtool("check", "rules", *ALL_RULES)
+    shown = RULES.with_name("prometheus.yaml")
+    promtool("check", "config", shown)
+    assert yaml.safe_load(shown.read_text())["rule_files"] == [rules.name for rules in ALL_RULES]
 
 
-def test_each_alert_fires_where_it_should() -> None:
-    """As its test has it, and none of them for a service that is well."""
-    tested = set(re.findall(r'alertname="(\w+)",alertstate="firing"', RULE_TESTS.read_text()))
-    assert tested == set(alerts())
-    promtool("test", "rules", RULE_TESTS)
+@pytest.mark.parametrize("rules", ALL_RULES, ids=lambda rules: rules.stem)
+def test_each_alert_fires_where_it_should(rules: Path) -> None:
+    """As its test has it, and none of them for a service, or an agent, that is well."""
+    rule_tests = rules.with_suffix(".test.yaml")
+    tested = set(re.findall(r'alertname="(\w+)",alertstate="firing"', rule_tests.read_text()))
+    assert tested == set(alerts(rules))
+    promtool("test", "rules", rule_tests)
 
 
-def test_each_alert_says_what_is_the_matter() -> None:
+@pytest.mark.parametrize("rules", ALL_RULES, ids=lambda rules: rules.stem)
+def test_each_alert_says_what_is_the_matter(rules: Path) -> None:
     """How much it matters, what it is, and what to do."""
-    for rule in alerts().values():
+    for rule in alerts(rules).values():
         assert rule["labels"]["severity"] in ("page", "ticket")
         assert set(rule["annotations"]) == {"summary", "description"}
 
@@ -150,16 +157,22 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 @pytest.fixture(scope="module")
 def prometheus(service: Client, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """A Prometheus that scrapes the service, and knows the alerts."""
-    folder = tmp_path_factory.mktemp("prometheus")
-    target = service.transport
+    target = f"{service.transport.host}:{service.transport.port}"  # type: ignore[attr-defined]
+    with scraping(tmp_path_factory.mktemp("prometheus"), "berth", target, RULES) as server:
+        yield server
+
+
+@contextmanager
+def scraping(folder: Path, job: str, target: str, rules: Path) -> Iterator[Prometheus]:
+    """A Prometheus that scrapes one target each second, for as long as the block lasts."""
     configuration = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-        "rule_files": [str(RULES)],
+        "rule_files": [str(rules)],
         "scrape_configs": [
             {
-                "job_name": "berth",
+                "job_name": job,
                 "scrape_timeout": "1s",
-                "static_configs": [{"targets": [f"{target.host}:{target.port}"]}],  # type: ignore[attr-defined]
+                "static_configs": [{"targets": [target]}],
             }
         ],
     }
@@ -208,11 +221,11 @@ def use(client: Client) -> None:
     assert client.delete(consumer).status == 204
 
 
-def panels() -> dict[str, list[str]]:
-    """The expressions of the dashboard's panels by title, with its variables filled in."""
+def panels(dashboard: Path = DASHBOARD) -> dict[str, list[str]]:
+    """The expressions of a dashboard's panels by title, with its variables filled in."""
     values = {"$__rate_interval": "1m", "$job": ".*", "$instance": ".*"}
     found: dict[str, list[str]] = {}
-    for panel in json.loads(DASHBOARD.read_text())["panels"]:
+    for panel in json.loads(dashboard.read_text())["panels"]:
         for target in panel.get("targets", ()):
             expression = target["expr"]
             for name, value in values.items():
@@ -253,10 +266,17 @@ def test_the_alerts_can_be_evaluated(prometheus: Prometheus) -> None:
 def test_every_metric_that_is_asked_for_is_told(service: Client) -> None:
     """A misspelt name is an expression too, and gives nothing for ever."""
     use(service)
-    told = set(re.findall(r"^# TYPE (berth_\w+) ", service.get("/metrics").text, re.MULTILINE))
-    asked = "".join(expression for some in panels().values() for expression in some)
-    asked += "".join(rule["expr"] for rule in alerts().values())
-    names = {
-        re.sub(r"_(bucket|sum|count)$", "", name) for name in re.findall(r"\bberth_\w+", asked)
-    }
-    assert names <= told
+    assert asked_for(DASHBOARD, RULES) <= families(service.get("/metrics").text)
+
+
+def families(exposition: str) -> set[str]:
+    """The metrics that `/metrics` tells of, by the names of their families."""
+    return set(re.findall(r"^# TYPE (berth_\w+) ", exposition, re.MULTILINE))
+
+
+def asked_for(dashboard: Path, rules: Path) -> set[str]:
+    """The families of which a dashboard or an alert asks for something."""
+    expressions = [one for some in panels(dashboard).values() for one in some]
+    expressions += [rule["expr"] for rule in alerts(rules).values()]
+    asked = re.findall(r"\bberth_\w+", " ".join(expressions))
+    return {re.sub(r"_(bucket|sum|count)$", "", name) for name in asked}

@@ -108,6 +108,17 @@ def test_headers_come_through(server: Running) -> None:
     assert answer.headers["OpenStack-API-Version"] == "placement 1.6"
 
 
+@pytest.mark.parametrize("server", ["gunicorn", "apache"], indirect=True)
+def test_headers_with_underscores_are_dropped(server: Running) -> None:
+    """To an application they are those with dashes: the server must keep them from it."""
+    client = server.client()
+    lies = {"X-Auth-Token": None, "X_Auth_Token": "admin"}
+    assert client.get("/traits", headers=lies).status == 401
+    overruled = {"X_Roles": "reader", "X_Forwarded_For": "192.0.2.66"}
+    assert client.get("/traits", headers=overruled, version="1.6").status == 200
+    assert "192.0.2.66" not in server.log.read_text()
+
+
 def test_a_long_query_comes_through(server: Running) -> None:
     """A hundred and fifty aggregates, as a scheduler asks for."""
     many = ",".join(f"{number:08}-0000-4000-8000-000000000000" for number in range(150))
@@ -132,7 +143,7 @@ def begin_with_placement(running: Running) -> None:
     assert running.client().delete(path.removeprefix("/placement")).status == 204
 
 
-@pytest.mark.parametrize("server", ["gunicorn"], indirect=True)
+@pytest.mark.parametrize("server", ["gunicorn", "uwsgi"], indirect=True)
 def test_nginx_in_front_passes_on_what_matters(server: Running, home: Path) -> None:
     """Odd paths, the prefix, and its own idea of who asks, not what the client says."""
     with ExitStack() as stack:
@@ -149,6 +160,9 @@ def test_nginx_in_front_passes_on_what_matters(server: Running, home: Path) -> N
         lies = {"X-Forwarded-For": "192.0.2.66", "Forwarded": "for=192.0.2.66;host=evil.example"}
         made = client.post("/resource_classes", json={"name": "CUSTOM_A"}, headers=lies)
         assert made.headers["Location"] == f"{front.url}/resource_classes/CUSTOM_A"
+        disguised = {"X_Forwarded_For": "192.0.2.66", "X-Forwarded_Host": "evil.example"}
+        made = client.post("/resource_classes", json={"name": "CUSTOM_B"}, headers=disguised)
+        assert made.headers["Location"] == f"{front.url}/resource_classes/CUSTOM_B"
         assert "192.0.2.66" not in server.log.read_text()
 
 

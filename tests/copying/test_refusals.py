@@ -26,7 +26,7 @@ def run(db: Database, *statements: str) -> None:
 def refused(source: Database, target: Database, words: str, *, force: bool = False) -> None:
     """A copy says why not."""
     with pytest.raises(CopyRefused, match=words):
-        copy_database(source, target, report=lambda *_: None, force=force)
+        copy_database(source, target, report=lambda *_: None, force=force, chunk_rows=2)
 
 
 def test_a_target_with_data_is_left_alone(source: Database, target: Database) -> None:
@@ -163,7 +163,12 @@ def test_whoever_writes_meanwhile_without_a_clock_is_noticed_by_the_rows(
 
     statements = [statement]
     with pytest.raises(Difference) as caught:
-        copy_database(source, target, report=lambda *told: write(*told) if statements else None)
+        copy_database(
+            source,
+            target,
+            report=lambda *told: write(*told) if statements else None,
+            chunk_rows=2,
+        )
     assert str(caught.value).startswith(words)
     assert not schema.is_current(target)
 

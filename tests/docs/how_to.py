@@ -56,6 +56,8 @@ def follow(page: Path, home: Path, variables: Mapping[str, str] | None = None) -
                 f"{page.name}, block {number}, should print\n{text}\nand printed\n"
                 f"{outputs[number - 1]}"
             )
+    own = home / ".local" / "share" / "berth"
+    assert not own.exists(), f"{page.name} writes into the database of its reader's own service"
 
 
 def _run(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.how_to import HOW_TO, OF_THE_ORIGINAL, follow
-from tests.docs.pages import DOCS, ROOT
+from tests.docs.pages import DOCS
 from tests.servers.keystone import Keystone
 
 #: Takes a Keystone for granted, and the credentials of its administrator.
@@ -22,7 +22,7 @@ def test_a_how_to_works_as_it_is_printed(page: Path, tmp_path: Path) -> None:
     """From an empty directory, with nothing but what the page says and an installation brings."""
     home = tmp_path / "home"
     home.mkdir()
-    follow(page, home, {"CONTRIB": str(ROOT / "contrib")})
+    follow(page, home)
 
 
 def test_the_how_to_of_keystone_works_as_it_is_printed(keystone: Keystone, tmp_path: Path) -> None:

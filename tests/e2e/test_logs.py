@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import logging
+import stat
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -81,6 +82,18 @@ def test_a_file_that_is_rotated_is_followed_by_all_workers(tmp_path: Path) -> No
         log.rename(moved)
         wait_until(lambda: both_wrote(log), "both workers to log to the new file")
         assert workers_in(log) == workers_in(moved)
+        assert [stat.S_IMODE(path.stat().st_mode) for path in (log, moved)] == [0o600, 0o600]
+
+
+def test_a_log_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    """As logrotate has made it, for a group that reads logs."""
+    log = tmp_path / "berth.log"
+    log.touch()
+    log.chmod(0o640)
+    with serving(tmp_path, variables={"OS_DEFAULT__LOG_FILE": str(log)}) as service:
+        assert Client.at(service.url).get("/").status == 200
+        wait_until(lambda: "GET /" in log.read_text(), "a line")
+    assert stat.S_IMODE(log.stat().st_mode) == 0o640
 
 
 #: What must not stand in any log, in the places where it comes.

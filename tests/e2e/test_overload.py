@@ -27,7 +27,8 @@ NARROW = {
 }
 PLACES = WORKERS * (2 + 4)
 
-#: Threads of a worker at its fullest: those of the two lines, those that refuse, and its own.
+#: Threads of a worker at its fullest here: those of reads and writes, those that refuse, and its
+#: own.
 THREADS_MAX = 2 * (2 + 4) + 64 + 16
 
 

@@ -53,6 +53,14 @@ def test_the_example_shows_what_it_claimed(transcript: list[str]) -> None:
     assert used == {"INSTANCE": {"DISK_GB": 1, "VCPU": 1, "MEMORY_MB": 64, "consumer_count": 1}}
 
 
+def test_the_example_leaves_something_to_look_at(transcript: list[str]) -> None:
+    """The last block shows it: the machine's tree, what the consumer holds, the fleet in use."""
+    tree, claim, *metrics = transcript[-2 - sum("berth_fleet_" in line for line in transcript) :]
+    assert len(json.loads(tree)["resource_providers"]) >= 2
+    assert len(json.loads(claim)["allocations"]) == 2
+    assert 'berth_fleet_used{resource_class="VCPU"} 1.0' in metrics
+
+
 def test_the_example_shows_no_error(transcript: list[str]) -> None:
     """`--fail-with-body` would have printed it."""
     assert not [line for line in transcript if '"errors"' in line]

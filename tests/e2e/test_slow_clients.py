@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import socket
 import uuid
@@ -13,9 +14,10 @@ from pathlib import Path
 from berth.cli.exit_codes import ExitCode
 from berth.cli.workers import CONNECTIONS_MAX, FILES_BESIDES
 from tests.client import Client
-from tests.e2e.serving import PATIENCE, Service, serving, wait_until
+from tests.e2e.serving import BERTH, PATIENCE, Service, serving, wait_until
 from tests.e2e.test_overload import claim, host_with_room, used
 from tests.e2e.test_serve import sockets
+from tests.exposed import scrape
 
 #: Far more than a worker runs or lets wait in line.
 MANY = 400
@@ -36,6 +38,14 @@ ASKS = (
     b"OpenStack-API-Version: placement 1.6\r\n\r\n"
 )
 
+#: Thirty amounts of which two go into a cell, but not three: only trying tells.
+PACKS = (
+    "GET /allocation_candidates?limit=10&group_policy=none"
+    + "".join(f"&resources_{n}=VGPU:{n}" for n in range(334, 364))
+    + " HTTP/1.1\r\nHost: berth\r\nX-Auth-Token: admin\r\n"
+    "OpenStack-API-Version: placement 1.39\r\n\r\n"
+).encode()
+ENDED_EARLY = "berth_candidates_searches_ended_early_total"
 
 LOOKS = b"GET / HTTP/1.1\r\nHost: berth\r\n\r\n"
 
@@ -122,6 +132,40 @@ def connected(service: Service) -> int:
     return sum(port == service.port and state == "01" for port, _, state, _ in sockets())
 
 
+def test_searches_whose_clients_have_gone_end(tmp_path: Path) -> None:
+    """Sixteen that would go on for an hour; whoever reads one thing is answered meanwhile."""
+    patient = {"OS_BERTH__CANDIDATES_TIME_BUDGET": "3600", "OS_BERTH__WAIT_SECONDS_MAX": "3600"}
+    with serving(tmp_path, "--workers", "1", variables=patient) as service:
+        client = Client.at(service.url)
+        host = host_with_cells(client)
+        with clients(service, 16, PACKS) as gone:
+            wait_until(lambda: running(client) > 0, "searches to run")
+            assert client.get(f"/resource_providers/{host}").status == 200
+            assert scrape(client).value(ENDED_EARLY, reason="gone") == 0
+            for one in gone:
+                one.close()
+            wait_until(lambda: running(client) == 0, "all searches to end")
+        assert scrape(client).value(ENDED_EARLY, reason="gone") > 1
+        assert client.get("/allocation_candidates?resources=VGPU:1000").status == 200
+
+
+def running(client: Client) -> float:
+    """How many searches are let in; the gauge lags behind, but not where there is none."""
+    return scrape(client).value("berth_admission_running", line="searches")
+
+
+def host_with_cells(client: Client) -> str:
+    """A host with twelve children, none of which has room for three parts of `PACKS`."""
+    root = host_with_room(client)
+    for number in range(12):
+        cell = str(uuid.uuid4())
+        body = {"uuid": cell, "name": f"cell{number}", "parent_provider_uuid": root}
+        assert client.post("/resource_providers", json=body).status == 200
+        amounts = {"resource_provider_generation": 0, "inventories": {"VGPU": {"total": 1000}}}
+        assert client.put(f"/resource_providers/{cell}/inventories", json=amounts).status == 200
+    return root
+
+
 def test_slow_clients_hold_nobody_up(tmp_path: Path) -> None:
     """Hundreds wait for ever, in each way there is; everybody else reads and writes as usual."""
     with serving(tmp_path, variables=PATIENT) as service:
@@ -161,6 +205,46 @@ def test_who_rests_makes_room(tmp_path: Path) -> None:
             lambda: connected(service) <= CONNECTIONS_MAX * 3 // 4,
             "a quarter of the places is free",
         )
+
+
+def test_few_files_are_no_reason_to_look_away(tmp_path: Path) -> None:
+    """Where the limit of open files is low, clients take the last of them, and are cut off all the
+    same at their deadline; the limit is raised as far as it may be."""
+    few = ("sh", "-c", 'ulimit -Sn 56 && ulimit -Hn 64 && exec "$@"', "sh", *BERTH)
+    with serving(tmp_path, variables=IMPATIENT, command=few) as service:
+        (worker,) = service.workers()
+        limits = Path(f"/proc/{worker}/limits").read_text()
+        assert re.search(r"Max open files +64 +64 ", limits)
+        with clients(service, 2 * 96, announced()) as slow:
+            wait_until(lambda: not any(map(is_there, slow[:20])), "the slow ones to be cut off")
+        wait_until(lambda: connected(service) == 0, "all to be gone")
+        assert Client.at(service.url).get("/").status == 200
+        assert "could not be looked after" not in service.log.read_text()
+
+
+def test_an_answer_ends_the_connection_of_a_body_that_was_not_read(tmp_path: Path) -> None:
+    """What is left of it must not be taken for a request, and nobody has to read it to its end."""
+    large = b"Content-Length: 99999999999\r\n\r\n"
+    ask = b" HTTP/1.1\r\nHost: berth\r\nX-Auth-Token: admin\r\n"
+    no_body = b"GET /livez" + ask + b"\r\n"
+    with serving(tmp_path) as service:
+        for request, status, is_ended in (
+            (b"PUT /traits/CUSTOM_A" + ask + large, b"413", True),
+            (b"PUT /livez" + ask + large, b"405", True),
+            (b"DELETE /traits/CUSTOM_A" + ask + b"Content-Length: 2\r\n\r\n{}", b"400", True),
+            (b"PUT /livez" + ask + b"Content-Length: 0\r\n\r\n", b"405", False),
+            (no_body, b"200", False),
+        ):
+            with socket.create_connection((service.host, service.port), PATIENCE) as client:
+                client.sendall(request)
+                answer = client.recv(65536)
+                assert answer.startswith(b"HTTP/1.1 " + status), answer
+                assert (b"\r\nconnection: close\r\n" in answer.lower()) is is_ended
+                if is_ended:
+                    assert client.recv(65536) == b""
+                else:
+                    client.sendall(no_body)
+                    assert client.recv(65536).startswith(b"HTTP/1.1 200")
 
 
 def test_slow_clients_are_cut_off_at_their_deadline(tmp_path: Path) -> None:

@@ -7,16 +7,20 @@ import gc
 import weakref
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 from berth.index.block import Tree
 from berth.index.fleet import Fleet
 from berth.index.paged_map import Ints, PagedMap
 from berth.index.shape import Shape
-from berth.model.ids import ClassId, ProviderId
+from berth.index.snapshot import Snapshot
+from berth.index.summary_text import tree_texts
+from berth.model.ids import ClassId, ProviderId, TraitId
 from berth.store.index_feed import FleetRows
 
 VCPU = ClassId(0)
+TRAIT = TraitId(1)
 HOST = ProviderId(1)
 
 Provider = tuple[ProviderId, str, ProviderId | None, ProviderId]
@@ -51,6 +55,52 @@ def test_a_tree_that_changes_its_shape_is_never_missing(monkeypatch: pytest.Monk
     fleet.replace([HOST], fleet.trees_from(rows))
     assert found == [held.locate(HOST)]
     assert fleet.snapshot().locate_uuid("host") is not None
+
+
+@pytest.mark.parametrize(
+    ("classes", "traits", "kept"),
+    [
+        ({"VCPU": VCPU}, {"CUSTOM_T": TRAIT}, [True, True]),
+        ({"VCPU": VCPU, "DISK_GB": ClassId(2)}, {"CUSTOM_T": TRAIT}, [True, True]),
+        ({"VCPU": VCPU}, {"CUSTOM_NEW": TRAIT}, [True, False]),
+        ({"VCPU": VCPU}, {}, [True, False]),
+        ({"CUSTOM_NEW": VCPU}, {"CUSTOM_T": TRAIT}, [False, False]),
+    ],
+)
+def test_a_text_ends_when_a_name_in_it_changes(
+    classes: dict[str, ClassId], traits: dict[str, TraitId], kept: list[bool]
+) -> None:
+    """Another name for an id, or none, ends the texts of the trees that have it, and no other; and
+    a reader of the past can leave nothing behind for those who come."""
+    other = ProviderId(2)
+    rows = rows_of((HOST, "host", None, HOST), (other, "other", None, other))
+    rows.traits.append((other, TRAIT))
+    fleet = Fleet(class_ids={"VCPU": VCPU}, trait_ids={"CUSTOM_T": TRAIT})
+    fleet.replace([], fleet.trees_from(rows))
+    before = fleet.snapshot()
+    describe(before)
+    fleet.set_names(classes, traits)
+    now = fleet.snapshot()
+    assert [text is not None for text in texts_of(now)] == kept
+    assert (now.memory is before.memory) == (now.names is before.names)
+    describe(before)
+    assert [text is not None for text in texts_of(now)] == kept
+
+
+def describe(snapshot: Snapshot) -> None:
+    """A reader asks for every tree, and the texts are kept."""
+    for _, block in snapshot.occupied():
+        tree_texts(snapshot, block, np.arange(block.rows))
+
+
+def texts_of(snapshot: Snapshot) -> list[bytes | None]:
+    """The texts that are kept, in the order of the trees' roots."""
+    kept = {
+        block.provider_ids.item(0, row): block.summaries[row]
+        for _, block in snapshot.occupied()
+        for row in range(block.rows)
+    }
+    return [kept[root] for root in sorted(kept)]
 
 
 def test_a_held_snapshot_does_not_take_the_next_owner_of_an_id_for_the_last() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar
 
+import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -21,15 +22,23 @@ from hypothesis.stateful import (
 )
 
 from berth.index import Index
+from berth.index.block import ROWS_MAX
+from berth.index.summary_text import tree_texts
 from berth.model.consumer import ConsumerWrite
-from berth.model.errors import BerthError
+from berth.model.errors import BerthError, InventoryNotOnProvider
 from berth.model.ids import AggregateUUID, ConsumerUUID, ProviderUUID
 from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import delete_allocations, replace_allocations
 from berth.store.database import Database
-from berth.store.inventories import replace_inventories
+from berth.store.index_feed import USUAL, Portions
+from berth.store.inventories import (
+    create_inventory,
+    delete_inventory,
+    replace_inventories,
+    update_inventory,
+)
 from berth.store.providers import (
     create_provider,
     delete_provider,
@@ -37,15 +46,33 @@ from berth.store.providers import (
     update_provider,
 )
 from berth.store.reshape import ReshapedInventories, reshape
-from berth.store.traits import replace_provider_traits
+from berth.store.resource_classes import (
+    delete_resource_class,
+    ensure_resource_class,
+    rename_resource_class,
+)
+from berth.store.traits import (
+    create_trait,
+    delete_provider_traits,
+    delete_trait,
+    replace_provider_traits,
+)
 from tests.fresh import Fresh, opened_at
 from tests.worlds import consumer_uuid, provider_uuid
 
 PROVIDERS = st.sampled_from([ProviderUUID(provider_uuid(f"p{n}")) for n in range(6)])
 CONSUMERS = st.sampled_from([ConsumerUUID(consumer_uuid(f"c{n}")) for n in range(4)])
 WORKERS = st.integers(0, 1)
-CLASSES = ["VCPU", "DISK_GB"]
-TRAITS = ["MISC_SHARES_VIA_AGGREGATE", "HW_CPU_X86_AVX2"]
+CUSTOM = st.sampled_from(["CUSTOM_A", "CUSTOM_B"])
+CLASSES = ["VCPU", "DISK_GB", "CUSTOM_A", "CUSTOM_B"]
+TRAITS = ["MISC_SHARES_VIA_AGGREGATE", "HW_CPU_X86_AVX2", "CUSTOM_A", "CUSTOM_B"]
+INVENTORIES = st.builds(
+    Inventory,
+    total=st.integers(1, 8),
+    min_unit=st.sampled_from([1, 1, 2]),
+    max_unit=st.sampled_from([2**31 - 1, 4]),
+    step_size=st.sampled_from([1, 1, 2]),
+)
 AGGREGATES = [AggregateUUID(provider_uuid(f"agg{n}")) for n in range(2)]
 
 
@@ -53,16 +80,21 @@ class TwoWorkers(RuleBasedStateMachine):
     """Each step is one write through one of two workers; many are refused, and that is fine."""
 
     fresh: ClassVar[Fresh]
+    portions: ClassVar[Portions] = USUAL
+    rows_max: ClassVar[int] = ROWS_MAX
 
     @initialize()
     def begin(self) -> None:
         self.directory = TemporaryDirectory()
         url = type(self).fresh(Path(self.directory.name))
         self.workers = [opened_at(url) for _ in range(2)]
-        self.indexes = [Index(db) for db in self.workers]
+        self.indexes = [
+            Index(db, portions=type(self).portions, rows_max=type(self).rows_max)
+            for db in self.workers
+        ]
         for provider in range(3):
             self.create(0, ProviderUUID(provider_uuid(f"p{provider}")), None)
-            self.stock(0, ProviderUUID(provider_uuid(f"p{provider}")), {"VCPU": 8})
+            self.stock(0, ProviderUUID(provider_uuid(f"p{provider}")), {"VCPU": Inventory(total=8)})
 
     @rule(worker=WORKERS, provider=PROVIDERS, parent=st.none() | PROVIDERS)
     def create(self, worker: int, provider: ProviderUUID, parent: ProviderUUID | None) -> None:
@@ -86,16 +118,64 @@ class TwoWorkers(RuleBasedStateMachine):
     @rule(
         worker=WORKERS,
         provider=PROVIDERS,
-        totals=st.dictionaries(st.sampled_from(CLASSES), st.integers(1, 8)),
+        inventories=st.dictionaries(st.sampled_from(CLASSES), INVENTORIES),
     )
-    def stock(self, worker: int, provider: ProviderUUID, totals: dict[str, int]) -> None:
-        inventories = {name: Inventory(total=total) for name, total in totals.items()}
+    def stock(self, worker: int, provider: ProviderUUID, inventories: dict[str, Inventory]) -> None:
         self.attempt(
             worker,
             lambda db: replace_inventories(
                 db, provider, get_provider(db, provider).generation, inventories
             ),
         )
+
+    @rule(
+        worker=WORKERS,
+        provider=PROVIDERS,
+        name=st.sampled_from(CLASSES),
+        inventory=st.none() | INVENTORIES,
+    )
+    def restock_one(
+        self, worker: int, provider: ProviderUUID, name: str, inventory: Inventory | None
+    ) -> None:
+        """One inventory is added, changed or taken away."""
+
+        def unit(db: Database) -> None:
+            found = get_provider(db, provider)
+            if inventory is None:
+                delete_inventory(db, provider, name)
+                return
+            try:
+                update_inventory(db, provider, name, found.generation, inventory)
+            except InventoryNotOnProvider:
+                create_inventory(db, provider, name, inventory)
+
+        self.attempt(worker, unit)
+
+    @rule(worker=WORKERS, name=CUSTOM, there=st.booleans())
+    def define_trait(self, worker: int, name: str, there: bool) -> None:
+        """A trait comes or goes; its id may come back under another name."""
+        self.attempt(worker, lambda db: (create_trait if there else delete_trait)(db, name))
+
+    @rule(worker=WORKERS, name=CUSTOM, there=st.booleans())
+    def define_class(self, worker: int, name: str, there: bool) -> None:
+        """A class comes or goes."""
+        define = ensure_resource_class if there else delete_resource_class
+        self.attempt(worker, lambda db: define(db, name))
+
+    @rule(worker=WORKERS, old=CUSTOM, new=CUSTOM)
+    def rename_class(self, worker: int, old: str, new: str) -> None:
+        self.attempt(worker, lambda db: rename_resource_class(db, old, new))
+
+    @rule(worker=WORKERS, provider=PROVIDERS)
+    def take_traits(self, worker: int, provider: ProviderUUID) -> None:
+        self.attempt(worker, lambda db: delete_provider_traits(db, provider))
+
+    @rule(worker=WORKERS)
+    def describe_everything(self, worker: int) -> None:
+        """A reader asks, and the texts are kept."""
+        snapshot = self.indexes[worker].snapshot()
+        for _, block in snapshot.occupied():
+            tree_texts(snapshot, block, np.arange(block.rows))
 
     @rule(worker=WORKERS, provider=PROVIDERS, traits=st.lists(st.sampled_from(TRAITS), unique=True))
     def set_traits(self, worker: int, provider: ProviderUUID, traits: list[str]) -> None:
@@ -186,6 +266,19 @@ def test_indexes_hold_through_random_histories(
     """Whatever two workers do, each sees the truth after every step."""
     monkeypatch.setattr(TwoWorkers, "fresh", staticmethod(fresh), raising=False)
     examples = 40 if engine == "sqlite" else 4
+    run_state_machine_as_test(
+        TwoWorkers, settings=settings(max_examples=examples, stateful_step_count=25, deadline=None)
+    )
+
+
+def test_indexes_hold_with_every_portion_at_its_bound(
+    engine: str, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two values in a query, two trees in a block, parts of three providers."""
+    monkeypatch.setattr(TwoWorkers, "fresh", staticmethod(fresh), raising=False)
+    monkeypatch.setattr(TwoWorkers, "portions", Portions(in_list_max=2, part_providers=3))
+    monkeypatch.setattr(TwoWorkers, "rows_max", 2)
+    examples = 30 if engine == "sqlite" else 2
     run_state_machine_as_test(
         TwoWorkers, settings=settings(max_examples=examples, stateful_step_count=25, deadline=None)
     )

@@ -14,20 +14,24 @@ from berth.index import Index, Snapshot
 from berth.index.fleet import Fleet
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import DatabaseUnavailable, IndexUnavailable
-from berth.model.ids import ConsumerUUID, ProviderUUID
+from berth.model.ids import AggregateUUID, ConsumerUUID, ProviderUUID
+from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET
 from berth.store import index_feed
+from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import delete_allocations, replace_allocations
 from berth.store.database import Database, trim_journal, utc_now
+from berth.store.inventories import replace_inventories
 from berth.store.opening import DatabaseOptions, open_database
-from berth.store.providers import delete_provider, update_provider
+from berth.store.providers import delete_provider, get_provider, update_provider
 from berth.store.resource_classes import ensure_resource_class, rename_resource_class
 from berth.store.traits import create_trait, delete_trait
 from tests.e2e.serving import PATIENCE, wait_until
 from tests.forking import in_child
+from tests.servers.statements import run
 from tests.store.statements import counted_statements
 from tests.world_in_store import build_in_store
-from tests.worlds import consumer_uuid, provider_uuid, world
+from tests.worlds import aggregate_uuid, consumer_uuid, provider_uuid, world
 
 FLEET = """
     cn1       MEMORY_MB=1024  @A
@@ -96,6 +100,80 @@ def test_a_write_taken_by_one_worker_is_seen_by_the_next_read_of_another(
     assert used_of(here.snapshot(), "cn2") == {"VCPU": 0}
     assert used_of(before, "cn2") == {"VCPU": 0}, "a snapshot never changes"
     assert here.check() == there.check() == []
+
+
+#: Seven hosts, the last three of which have a child; ids follow one another.
+SEVEN = world(
+    "\n".join(
+        f"host{n}  VCPU=8  @A{n}" + (f"\n  numa{n}  MEMORY_MB=8" if n > 3 else "") for n in range(7)
+    )
+)
+#: Two values in a query, and parts of three providers.
+SMALL = index_feed.Portions(in_list_max=2, part_providers=3)
+
+
+def vcpu_used(snapshot: Snapshot) -> list[int]:
+    """What is used of each of the seven hosts."""
+    return [used_of(snapshot, f"host{n}")["VCPU"] for n in range(7)]
+
+
+@pytest.mark.parametrize("rows_max", [1, 2, 3, 4])
+@pytest.mark.parametrize("part_providers", [1, 2, 3, 4, 9, 10, 11])
+def test_a_load_in_parts_has_every_tree(
+    database: Database, part_providers: int, rows_max: int
+) -> None:
+    """Wherever a part ends: between trees, within one, or with the last; and however many trees a
+    block holds."""
+    build_in_store(SEVEN, database)
+    portions = index_feed.Portions(part_providers=part_providers)
+    index = Index(database, portions=portions, rows_max=rows_max)
+    snapshot = index.snapshot()
+    assert all(snapshot.locate_uuid(provider_uuid(one.name)) for one in SEVEN.providers)
+    assert all(block.rows <= rows_max for _, block in snapshot.occupied())
+    assert index.check() == []
+
+
+def test_a_refresh_finds_every_new_tree_in_portions(database: Database) -> None:
+    """More trees came than one query finds the roots of, and than a block holds."""
+    index = Index(database, portions=SMALL, rows_max=2)
+    index.snapshot()
+    build_in_store(SEVEN, database)
+    snapshot = index.snapshot()
+    assert (index.counts.loads, index.counts.trees) == (1, 7)
+    assert all(snapshot.locate_uuid(provider_uuid(one.name)) for one in SEVEN.providers)
+    assert index.check() == []
+
+
+def test_a_refresh_takes_over_every_use_in_portions(database: Database) -> None:
+    """More providers were claimed from than one query asks for."""
+    build_in_store(SEVEN, database)
+    index = Index(database, portions=SMALL, rows_max=2)
+    index.snapshot()
+    for number in range(7):
+        claim(database, f"host{number}", number + 1, consumer=f"vm{number}")
+    assert vcpu_used(index.snapshot()) == [1, 2, 3, 4, 5, 6, 7]
+    assert (index.counts.loads, index.counts.usages) == (1, 7)
+    assert index.check() == []
+
+
+def test_a_refresh_loads_every_changed_tree_in_portions(database: Database) -> None:
+    """More trees changed than one query fetches, and more aggregates are new than one names."""
+    build_in_store(SEVEN, database)
+    index = Index(database, portions=SMALL, rows_max=2)
+    index.snapshot()
+    for number in range(7):
+        uuid = ProviderUUID(provider_uuid(f"host{number}"))
+        new = AggregateUUID(aggregate_uuid(f"new{number}"))
+        replace_aggregates(database, uuid, [new], UNSET)
+    snapshot = index.snapshot()
+    assert (index.counts.loads, index.counts.trees) == (1, 7)
+    for number in range(7):
+        location = snapshot.locate_uuid(provider_uuid(f"host{number}"))
+        assert location is not None
+        block = snapshot.block(location.slot)
+        members = snapshot.aggregate_sets.members(int(block.aggregate_sets[0, location.row]))
+        assert members == {snapshot.aggregate_ids[AggregateUUID(aggregate_uuid(f"new{number}"))]}
+    assert index.check() == []
 
 
 def test_a_refresh_loads_the_touched_tree_only(database: Database) -> None:
@@ -323,3 +401,30 @@ def test_a_claim_that_was_refused_changes_nothing(database: Database) -> None:
         claim(database, "cn2", 9)
     assert used_of(index.snapshot(), "cn2") == used_of(before, "cn2")
     assert index.check() == []
+
+
+def test_a_refresh_takes_over_what_another_program_wrote(database: Database) -> None:
+    """It has left no note, but stands beside something that has: its usage is counted, and the next
+    read has it, without a claim in between."""
+    build_in_store(world(FLEET), database)
+    index = Index(database)
+    index.snapshot()
+    numa1 = f"(SELECT id FROM resource_providers WHERE uuid = '{provider_uuid('numa1')}')"
+    run(
+        database.engine.url.render_as_string(hide_password=False),
+        "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used) "
+        f"VALUES ({numa1}, '{consumer_uuid('foreign')}', 0, 3)",
+        f"UPDATE resource_providers SET generation = generation + 1 "
+        f"WHERE uuid = '{provider_uuid('numa1')}'",
+    )
+    restock(database, provider_uuid("numa0"), VCPU=8)
+    assert used_of(index.snapshot(), "numa1") == {"VCPU": 3}
+    assert index.check() == []
+
+
+def restock(db: Database, uuid: str, **totals: int) -> None:
+    """Give a provider other inventories."""
+    provider = ProviderUUID(uuid)
+    seen = get_provider(db, provider).generation
+    wanted = {name: Inventory(total) for name, total in totals.items()}
+    replace_inventories(db, provider, seen, wanted)

@@ -5,17 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berth.index import block, fleet
 from berth.index.block import Block
+from berth.index.check import derived_faults
 from berth.index.fleet import Fleet
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ClassId, ProviderId
 from berth.store.index_feed import FleetRows
-from tests.index.derived import derived_faults
 
 VCPU, DISK = ClassId(0), ClassId(2)
 CLASSES = {"VCPU": VCPU, "DISK_GB": DISK}
@@ -26,10 +24,10 @@ PROVIDERS = sorted({*TREES, *(child for children in TREES.values() for child in 
 
 Used = Mapping[ProviderId, Mapping[ClassId, int]]
 
-#: Also of providers and classes that nobody has.
+#: Also of providers and classes that nobody has, and more than there is.
 amounts_used = st.dictionaries(
     st.sampled_from([*PROVIDERS, 99]).map(ProviderId),
-    st.dictionaries(st.sampled_from([VCPU, DISK, ClassId(7)]), st.integers(0, 3)),
+    st.dictionaries(st.sampled_from([VCPU, DISK, ClassId(7)]), st.integers(0, 10)),
 )
 
 
@@ -49,15 +47,15 @@ def rows_with(used: Used) -> FleetRows:
             parent = None if number == root else ProviderId(root)
             rows.providers.append((provider, f"uuid {number}", parent, ProviderId(root)))
             rows.inventories.extend(
-                (provider, class_id, 8, 1.0, used.get(provider, {}).get(class_id, 0), 1, 8, 1)
+                (provider, class_id, 8, 1.0, used.get(provider, {}).get(class_id, 0), 1, 4, 1)
                 for class_id in classes_of(number)
             )
     return rows
 
 
-def fleet_with(used: Used) -> Fleet:
-    """A fleet in which so much is used."""
-    loaded = Fleet(class_ids=CLASSES, trait_ids={})
+def fleet_with(used: Used, rows_max: int) -> Fleet:
+    """A fleet in which so much is used, with so many trees in a block."""
+    loaded = Fleet(class_ids=CLASSES, trait_ids={}, rows_max=rows_max)
     loaded.replace([], loaded.trees_from(rows_with(used)))
     return loaded
 
@@ -96,21 +94,19 @@ def shared(before: Snapshot, after: Snapshot) -> set[str]:
 @settings(deadline=None)
 @given(steps=st.lists(amounts_used, max_size=4), rows_max=st.integers(1, 4))
 def test_amounts_used_are_taken_over_as_with_whole_trees(steps: list[Used], rows_max: int) -> None:
-    """And no snapshot that was given out before changes, whatever stands in one block."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(block, "ROWS_MAX", rows_max)
-        patched.setattr(fleet, "ROWS_MAX", rows_max)
-        live, truth = fleet_with({}), dict[ProviderId, dict[ClassId, int]]()
-        held: list[tuple[Snapshot, list[object]]] = []
-        for step in steps:
-            held.append((before := live.snapshot(), contents(before)))
-            live.set_used(step)
-            for provider, amounts in step.items():
-                truth.setdefault(provider, {}).update(amounts)
-            assert contents(live.snapshot()) == contents(fleet_with(truth).snapshot())
-            assert list(derived_faults(live.snapshot())) == []
-        for snapshot, seen in held:
-            assert contents(snapshot) == seen
+    """And no snapshot that was given out before changes, whatever stands in one block; with a
+    max_unit below what is free."""
+    live, truth = fleet_with({}, rows_max), dict[ProviderId, dict[ClassId, int]]()
+    held: list[tuple[Snapshot, list[object]]] = []
+    for step in steps:
+        held.append((before := live.snapshot(), contents(before)))
+        live.set_used(step)
+        for provider, amounts in step.items():
+            truth.setdefault(provider, {}).update(amounts)
+        assert contents(live.snapshot()) == contents(fleet_with(truth, rows_max).snapshot())
+        assert list(derived_faults(live.snapshot())) == []
+    for snapshot, seen in held:
+        assert contents(snapshot) == seen
 
 
 def flat() -> Fleet:

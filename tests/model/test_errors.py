@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words of errors that clients match (spec/rest-api.md 17)."""
+"""What errors say: the sentence that clients match, and a hint of berth's own behind it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ C = ConsumerUUID("c-uuid")
             ["No inventory of class", "found for delete"],
         ),
         (errors.AllocationsNotFound("c"), ["No allocations for consumer 'c'"]),
-        (errors.UnknownTraits(["A", "B"]), ["No such trait(s): A, B."]),
+        (errors.UnknownTraits(["A", "B"]), ["No such trait(s): A."]),
         (errors.UnknownClassInInventory(P, "X"), ["Unknown resource class in inventory"]),
         (
             errors.UnknownClassInAllocation(C, "X"),
@@ -38,11 +38,7 @@ C = ConsumerUUID("c-uuid")
         (errors.DuplicateProviderUUID(P), ["Conflicting resource provider uuid: p-uuid"]),
         (
             errors.ProviderGenerationConflict(P, seen=3, actual=Generation(4)),
-            [
-                "resource provider generation conflict",
-                "actual: 4, given: 3",
-                "Please update the generation and try again.",
-            ],
+            ["resource provider generation conflict"],
         ),
         (
             errors.ConsumerGenerationConflict(C, seen=3, actual=None),
@@ -59,10 +55,8 @@ C = ConsumerUUID("c-uuid")
         (
             errors.CapacityExceeded(P, "VCPU", asked=3, free=1),
             [
-                "Unable to allocate inventory",
-                "Inventory for 'VCPU' on",
-                "3 asked, 1 free",
-                "The requested amount would exceed the capacity",
+                "Unable to allocate inventory: Unable to create allocation for 'VCPU' on",
+                "The requested amount would exceed the capacity.",
             ],
         ),
         (errors.TraitInUse("X"), ["The trait X is in use by a resource provider."]),
@@ -72,6 +66,15 @@ def test_the_fragments_that_clients_match(error: errors.BerthError, fragments: l
     """Each stands in the message as it is."""
     for fragment in fragments:
         assert fragment in str(error)
+
+
+def test_what_berth_adds_stands_in_the_hint() -> None:
+    """Amounts, generations and what to do, which no client looks for."""
+    exceeded = errors.CapacityExceeded(P, "VCPU", asked=3, free=1)
+    assert exceeded.hint == "3 asked, 1 free."
+    stale = errors.ProviderGenerationConflict(P, seen=3, actual=Generation(4))
+    assert "p-uuid is at generation 4, not 3" in stale.hint
+    assert errors.ProviderNotFound(P).hint == ""
 
 
 def test_phrases_that_must_not_appear() -> None:

@@ -29,7 +29,7 @@ class CleanEnvironment:
         self.libraries = next(folder.glob("lib/python*/site-packages"))
         pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
         _run(*pip, "--python", str(python), "install", "--no-deps", "--no-compile", str(wheel))
-        (metadata,) = self.libraries.glob("berth-*.dist-info")
+        (metadata,) = self.libraries.glob("berthd-*.dist-info")
         for needed in _closure(Distribution.at(metadata)):
             self._link(needed)
 

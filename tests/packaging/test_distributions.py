@@ -95,16 +95,28 @@ def files_below(folder: Path) -> set[str]:
 def test_the_wheel_holds_the_package_and_no_other(built: Built, tree: Path) -> None:
     """Every file of `berth/`, migrations and `py.typed` too; no tests, no benchmarks, no pages."""
     files = built.files_of_wheel()
-    inside = {name for name in files if not name.startswith("berth-")}
+    inside = {name for name in files if not name.startswith("berthd-")}
     assert inside == files_below(tree / "berth")
 
 
 def test_the_wheel_brings_what_operators_copy(built: Built, tree: Path) -> None:
     """Into `share/berth` of the environment that it is installed in."""
-    for part in ("container", "systemd", "wsgi"):
-        shared = f"berth-{berth.__version__}.data/data/share/berth/{part}"
-        for file in (tree / "contrib" / part).iterdir():
-            assert f"{shared}/{file.name}" in built.files_of_wheel()
+    shared = f"berthd-{berth.__version__}.data/data/share/berth"
+    brought = {name.removeprefix(shared) for name in built.files_of_wheel() if shared in name}
+    contrib = tree / "contrib"
+    assert brought == {
+        f"/{file.relative_to(contrib)}" for file in contrib.rglob("*") if file.is_file()
+    }
+
+
+def test_the_command_knows_where_they_are(clean: CleanEnvironment, tmp_path: Path) -> None:
+    """`$(berth files)/prometheus/berth-alerts.yaml`, wherever berth was installed."""
+    done = clean.run(tmp_path, "berth", "files")
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = Path(done.stdout.strip())
+    assert shown == (clean.folder / "share" / "berth").resolve()
+    assert (shown / "prometheus" / "berth-alerts.yaml").is_file()
+    assert (shown / "grafana" / "berth-agents.json").is_file()
 
 
 def test_the_sources_are_enough_to_build_and_test(built: Built, tree: Path) -> None:
@@ -119,7 +131,7 @@ def test_the_sources_are_enough_to_build_and_test(built: Built, tree: Path) -> N
 def test_the_metadata_says_what_it_is(built: Built) -> None:
     """Name, version, licence, and the README as its description."""
     said = built.metadata()
-    assert (said["Name"], said["Version"]) == ("berth", berth.__version__)
+    assert (said["Name"], said["Version"]) == ("berthd", berth.__version__)
     assert said["License-Expression"] == "Apache-2.0"
     assert said["License-File"] == "LICENSE"
     assert said["Description-Content-Type"] == "text/markdown"

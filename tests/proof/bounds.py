@@ -36,6 +36,8 @@ class Bounds:
     #: Kills, and the longest time between two of them: long enough for a worker to serve.
     rounds: int
     kill_each_s: float
+    #: Times that a world is taken down and made again under other names.
+    worlds: int
     seed: int
 
     @classmethod
@@ -48,5 +50,6 @@ class Bounds:
             workers=int(_number("WORKERS", 4 if not is_cluster else 1)),
             rounds=int(_number("ROUNDS", 60 if is_file else 5 if is_cluster else 8)),
             kill_each_s=0.35 if is_file else 2.0,
+            worlds=int(_number("WORLDS", 6 if is_file else 2)),
             seed=_seed(),
         )

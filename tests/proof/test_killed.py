@@ -113,8 +113,6 @@ class Killer:
         self._ground = ground
         self._rng = rng
         self._stack = stack
-        #: The worker that came last: Granian gives up on one that dies twice in five seconds.
-        self._youngest: set[int] = set()
         self.service = self._started("127.0.0.1:0")
 
     def strike_often(self, rounds: int) -> None:
@@ -132,12 +130,10 @@ class Killer:
             self.service.process.wait()
             self._start_again()
             return
+        wait_until(lambda: len(self.service.workers()) > 0, "a worker")
         before = self.service.workers()
-        os.kill(self._rng.choice(sorted(before - self._youngest or before)), signal.SIGKILL)
-        wait_until(lambda: self._has_ended() or len(self._newer(before)) > 0, "a new worker")
-        self._youngest = self._newer(before)
-        if self._has_ended():
-            self._start_again()
+        os.kill(self._rng.choice(sorted(before)), signal.SIGKILL)
+        wait_until(lambda: len(self.service.workers() - before) > 0, "a new worker")
 
     def settle(self) -> None:
         """Wait until the service acknowledges a write again."""
@@ -150,12 +146,6 @@ class Killer:
                 return False
 
         wait_until(is_back, "a write to be acknowledged")
-
-    def _newer(self, before: set[int]) -> set[int]:
-        return set() if self._has_ended() else self.service.workers() - before
-
-    def _has_ended(self) -> bool:
-        return self.service.process.poll() is not None
 
     def _start_again(self) -> None:
         address = f"{self.service.host}:{self.service.port}"
@@ -170,7 +160,6 @@ class Killer:
                     raise
 
     def _started(self, address: str) -> Service:
-        self._youngest = set()
         return self._stack.enter_context(
             serving(
                 self._ground.home,

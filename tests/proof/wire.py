@@ -36,6 +36,14 @@ class Answer(NamedTuple):
     retry_after: str | None = None
 
 
+class Raw(NamedTuple):
+    """An answer as it came: header names in small letters."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
 class Connection:
     """One connection to a server, opened when it is needed."""
 
@@ -46,20 +54,31 @@ class Connection:
             **ADMIN,
             "Host": f"{host}:{port}",
             "Accept": "application/json",
-            "OpenStack-API-Version": f"placement {LATEST}",
         }
         self._head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
 
-    def ask(self, method: str, path: str, body: Any = None) -> Answer:
+    def ask(self, method: str, path: str, body: Any = None, *, version: str = LATEST) -> Answer:
         """Send one request, once.
 
         Raises:
             NotSent: nobody listens.
             Lost: there was no answer.
         """
+        status, headers, rest = self.ask_raw(method, path, body, version=version)
+        try:
+            return Answer(status, json.loads(rest) if rest else None, headers.get("retry-after"))
+        except ValueError as error:
+            raise ValueError(f"{error} in {rest!r}") from error
+
+    def ask_raw(self, method: str, path: str, body: Any = None, *, version: str = LATEST) -> Raw:
+        """The same, for those who look at each byte of the answer."""
         text = b"" if body is None else json.dumps(body).encode()
         kind = "" if body is None else "Content-Type: application/json\r\n"
-        head = f"{method} {path} HTTP/1.1\r\n{self._head}{kind}Content-Length: {len(text)}\r\n\r\n"
+        head = (
+            f"{method} {path} HTTP/1.1\r\n{self._head}"
+            f"OpenStack-API-Version: placement {version}\r\n"
+            f"{kind}Content-Length: {len(text)}\r\n\r\n"
+        )
         connection = self._opened()
         try:
             connection.sendall(head.encode() + text)
@@ -94,7 +113,7 @@ class Connection:
                 self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return self._socket
 
-    def _answer(self, connection: socket.socket) -> Answer:
+    def _answer(self, connection: socket.socket) -> Raw:
         received = b""
         while b"\r\n\r\n" not in received:
             received += _some(connection)
@@ -103,15 +122,30 @@ class Connection:
         status = int(first.split()[1])
         named = (line.partition(":")[::2] for line in lines)
         headers = {name.lower(): value.strip() for name, value in named}
-        length = 0 if status == 204 else int(headers["content-length"])
-        while len(rest) < length:
-            rest += _some(connection)
+        if headers.get("transfer-encoding") == "chunked":
+            rest = _unchunked(connection, rest)
+        else:
+            length = 0 if status == 204 else int(headers["content-length"])
+            while len(rest) < length:
+                rest += _some(connection)
         if headers.get("connection", "").lower() == "close":
             self.close()
-        try:
-            return Answer(status, json.loads(rest) if rest else None, headers.get("retry-after"))
-        except ValueError as error:
-            raise ValueError(f"{error} in {rest!r}") from error
+        return Raw(status, headers, rest)
+
+
+def _unchunked(connection: socket.socket, received: bytes) -> bytes:
+    """A body that comes in chunks, of which a part has come: its end is a chunk of nothing."""
+    body = b""
+    while True:
+        while b"\r\n" not in received:
+            received += _some(connection)
+        size, _, received = received.partition(b"\r\n")
+        length = int(size, 16)
+        while len(received) < length + 2:
+            received += _some(connection)
+        if not length:
+            return body
+        body, received = body + received[:length], received[length + 2 :]
 
 
 def _some(connection: socket.socket) -> bytes:

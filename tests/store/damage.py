@@ -79,7 +79,7 @@ def _inventory(provider_id: int, class_id: int, used: int | None = 0) -> tuple[s
     made = f"INSERT INTO inventories ({columns}) VALUES ({values})"
     if used is None:
         return (made,)
-    return (made, f"INSERT INTO berth_usages VALUES ({provider_id}, {class_id}, {used})")
+    return (made, f"INSERT INTO berth_usages VALUES ({provider_id}, {class_id}, {used}, 0)")
 
 
 def _allocation(provider_id: int, number: int, used: int) -> str:
@@ -148,7 +148,7 @@ CASES = {
         (
             _sum(12, 5),
             "DELETE FROM berth_usages WHERE resource_provider_id = 12 AND resource_class_id = 2",
-            "INSERT INTO berth_usages VALUES (12, 7, 0)",
+            "INSERT INTO berth_usages VALUES (12, 7, 0, 0)",
         ),
         (
             (
@@ -162,6 +162,16 @@ CASES = {
             (
                 f"{named(12)}, NUMA_THREAD: there is a sum of usage but no inventory",
                 f"remove the sum of usage of NUMA_THREAD on {named(12)}",
+            ),
+        ),
+    ),
+    "a provider that another program has written": Damage(
+        ("UPDATE resource_providers SET generation = 5 WHERE id = 23",),
+        (
+            (
+                f"{named(23)} is at generation 5, but berth left it at 2: another program has "
+                f"written it",
+                f"count the usage of {named(23)} again",
             ),
         ),
     ),
@@ -210,6 +220,7 @@ CASES = {
         (
             "DELETE FROM inventories WHERE resource_provider_id = 16 AND resource_class_id = 0",
             "DELETE FROM berth_usages WHERE resource_provider_id = 16 AND resource_class_id = 0",
+            "UPDATE berth_usages SET generation = 2 WHERE resource_provider_id = 16",
         ),
         (
             (
@@ -324,7 +335,7 @@ CASES = {
     ),
     "the journal": Damage(
         (
-            "INSERT INTO berth_writer VALUES (77, 3, 0, '2026-01-01 00:00:00')",
+            "INSERT INTO berth_writer VALUES (77, 3, 0, '2026-01-01 00:00:00', 3)",
             "INSERT INTO berth_journal (writer_id, seq, provider_id, created_at) VALUES "
             "(77, 3, 3, '2026-01-01 00:00:00'), (77, 4, 3, '2026-01-01 00:00:00'), "
             "(99, 1, 3, '2026-01-01 00:00:00')",

@@ -300,3 +300,27 @@ def test_a_stale_consumer_of_an_adopted_database_takes_generation_0(db: Database
     claim(db, holding(1, {1: {"VCPU": 1}}, seen=0))
     assert consumer_generation(db, 1) == 1
     assert schema.check(db) == []
+
+
+@pytest.mark.parametrize("kept", [8, 6])
+def test_a_refusal_names_the_provider_that_is_full(db: Database, kept: int) -> None:
+    """Not one of which the consumer takes no more than before, however much too full that is."""
+    add_provider(db, 1, VCPU=10)
+    add_provider(db, 2, VCPU=10)
+    claim(db, holding(1, {1: {"VCPU": 8}, 2: {"VCPU": 1}}))
+    claim(db, holding(2, {2: {"VCPU": 6}}))
+    restock(db, 1, VCPU=4)
+    with pytest.raises(CapacityExceeded) as refusal:
+        claim(db, holding(1, {1: {"VCPU": kept}, 2: {"VCPU": 5}}, seen=1))
+    assert refusal.value.provider == provider(2)
+    assert (refusal.value.asked, refusal.value.free) == (5, 4)
+
+
+def test_a_refusal_names_the_first_of_several_that_are_full(db: Database) -> None:
+    """In the order of the request; what has room is not named, wherever it stands."""
+    for number, total in ((1, 9), (2, 1), (3, 1)):
+        add_provider(db, number, VCPU=total)
+    for order, named in (((1, 3, 2), 3), ((2, 1, 3), 2), ((3, 2, 1), 3)):
+        with pytest.raises(CapacityExceeded) as refusal:
+            claim(db, holding(1, {number: {"VCPU": 2} for number in order}))
+        assert refusal.value.provider == provider(named)

@@ -78,7 +78,7 @@ def apply_once(db: Database, stale: Claim) -> None:
 
     def unit(tx: Tx) -> None:
         bump_generations(tx, [Bump(one) for one in stale.bumped()])
-        apply_claim(tx, stale)
+        apply_claim(tx, stale, dict.fromkeys(stale.bumped(), 1))
 
     db.write(unit, attempts=1)
 
@@ -181,9 +181,14 @@ def test_an_inventory_that_came_or_went_in_between(db: Database, other: Database
     restock(db, 1, VCPU=2)
     wanted = dict.fromkeys(keys, Inventory(1))
     with pytest.raises(LostRace):
-        other.write(lambda tx: put_inventories(tx, wanted, stored=keys), attempts=1)
+        other.write(lambda tx: put_inventories(tx, wanted, stored=keys, generations={}), attempts=1)
     with pytest.raises(LostRace):
-        other.write(lambda tx: put_inventories(tx, wanted, stored=[]), attempts=1)
+        other.write(
+            lambda tx: put_inventories(
+                tx, wanted, stored=[], generations={key.provider: Generation(9) for key in wanted}
+            ),
+            attempts=1,
+        )
     with pytest.raises(LostRace):
         other.write(lambda tx: remove_unused(tx, keys), attempts=1)
     assert schema.check(db) == []

@@ -6,17 +6,30 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import TYPE_CHECKING
 
 import pytest
 
 from berth.model.errors import CapacityExceeded, ConsumerGenerationConflict
+from berth.model.sentinels import UNSET
 from berth.store import schema
+from berth.store.aggregate_spellings import aggregate_ids, ensure_aggregates
+from berth.store.aggregates import get_aggregates, replace_aggregates
 from berth.store.allocations import consumer_allocations, delete_allocations
 from berth.store.database import Database
+from berth.store.transaction import Tx
 from berth.store.usages import provider_usages
 from tests.fresh import opened_at
-from tests.store.fleet import add_provider, claim, consumer, generation, holding, provider
+from tests.store.fleet import (
+    add_provider,
+    aggregate,
+    claim,
+    consumer,
+    generation,
+    holding,
+    provider,
+)
 from tests.store.statements import counted_statements
 from tests.store.together import together
 
@@ -110,3 +123,27 @@ def test_what_one_node_has_acknowledged_another_shows(nodes: list[Database]) -> 
     for number in range(30):
         claim(nodes[number % 3], holding(number, {1: {"VCPU": 1}}))
         assert consumer_allocations(nodes[(number + 1) % 3], consumer(number)) is not None
+
+
+def test_an_aggregate_made_through_two_nodes_is_one_row(nodes: list[Database]) -> None:
+    """In two spellings. Nodes do not wait for each other: whoever commits second begins again."""
+    # The first write of a process is run twice, and would look as if it had begun again.
+    add_provider(nodes[0], 2)
+    add_provider(nodes[1], 1)
+    spellings = [str(aggregate(1)), aggregate(1).replace("-", "")]
+    begun, may_go = Event(), Event()
+
+    def make_slowly(tx: Tx) -> None:
+        ensure_aggregates(tx, {aggregate(1): spellings[0]})
+        begun.set()
+        assert may_go.wait(30)
+
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(nodes[0].write, make_slowly)
+        assert begun.wait(30)
+        replace_aggregates(nodes[1], provider(1), spellings[1:], UNSET)
+        may_go.set()
+        slow.result(30)
+    assert get_aggregates(nodes[0], provider(1)).spellings == spellings[1:]
+    with nodes[0].read() as tx:
+        assert [len(ids) for ids in aggregate_ids(tx, [aggregate(1)]).values()] == [1]

@@ -29,6 +29,17 @@ from tests.store.listing import list_providers
 pytestmark = pytest.mark.engines("sqlite")
 
 
+def test_a_parameter_that_sqlite_ignores_is_one_line_of_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, recwarn: pytest.WarningsRecorder
+) -> None:
+    """It is named; SQLAlchemy, which would print a warning of its own, does not see it."""
+    open_database(f"sqlite:///{tmp_path}/berth.db?cache=private&timeout=3").dispose()
+    assert [record.getMessage() for record in caplog.records] == [
+        "SQLite ignores cache in the URL of the database"
+    ]
+    assert not recwarn.list
+
+
 @pytest.mark.parametrize(
     ("url", "words"),
     [

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from threading import Event
 from typing import Any
@@ -22,7 +22,6 @@ from berth.model.errors import (
     ConsumerGenerationConflict,
     DatabaseUnavailable,
 )
-from berth.store import group_commit
 from berth.store.allocations import consumer_allocations, delete_allocations
 from berth.store.database import Database
 from berth.store.group_commit import GroupCommit, Joint, Write
@@ -42,7 +41,7 @@ from tests.store.fleet import (
     restock,
 )
 from tests.store.statements import counted_statements
-from tests.store.together import together
+from tests.store.together import in_background, together
 
 #: The driver that fails on purpose is written for it.
 pytestmark = pytest.mark.engines("sqlite")
@@ -262,9 +261,8 @@ def test_a_commit_that_nobody_can_tell_of_is_no_success_and_no_conflict(
     assert provider_usages(failing, provider(1)).usages == {"VCPU": 1}
 
 
-def test_no_more_than_so_many_share_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that come later are not kept waiting for ever."""
-    monkeypatch.setattr(group_commit, "WRITES_MAX", 3)
+def test_no_more_than_so_many_share_a_commit() -> None:
+    """Those that come later are not kept waiting for ever, and each gets its outcome."""
     groups: list[int] = []
     entered, may_go = Event(), Event()
 
@@ -276,14 +274,15 @@ def test_no_more_than_so_many_share_a_commit(monkeypatch: pytest.MonkeyPatch) ->
         for write in writes:
             write.succeed(None)
 
-    queue = GroupCommit(settle)
-    with ThreadPoolExecutor(10) as pool:
-        pool.submit(queue.settle, Write(lambda tx: None))
-        assert entered.wait(TIMEOUT)
-        for _ in range(7):
-            pool.submit(queue.settle, Write(lambda tx: None))
-        wait_until(lambda: len(queue._waiting) == 7, "seven to wait")
-        may_go.set()
+    queue = GroupCommit(settle, writes_max=3)
+    asked = [in_background(queue.settle, Write(lambda tx: None))]
+    assert entered.wait(TIMEOUT)
+    asked += [in_background(queue.settle, Write(lambda tx: None)) for _ in range(7)]
+    wait_until(lambda: len(queue._waiting) == 7, "seven to wait")
+    may_go.set()
+    settled, lost = wait(asked, TIMEOUT)
+    assert not lost
+    assert [one.result() for one in settled] == [None] * 8
     assert groups == [1, 3, 3, 1]
 
 

@@ -86,25 +86,34 @@ class Ledger:
         return sum(wish.get(place, {}).get(name, 0) for wish in holders.values())
 
     def refusal(self, wanted: dict[int, Wish], stock: dict[int, Stock]) -> type[BerthError] | None:
-        """Why these claims cannot be, judged by some stock."""
+        """Why these claims cannot be, judged by some stock.
+
+        First a provider without any class of the request, those included that a consumer lets go;
+        then the first amount of the request that cannot be.
+        """
         items = [
             (place, name, amount)
             for wish in wanted.values()
             for place, some in wish.items()
             for name, amount in some.items()
         ]
-        for place in {place for place, _, _ in items}:
-            if not any(name in stock[place] for other, name, _ in items if other == place):
-                return NoInventory
+        let_go = [self.held.get(one, {}) for one, wish in wanted.items() if not wish]
+        classes = {name for _, name, _ in items}.union(
+            name for wish in let_go for some in wish.values() for name in some
+        )
+        if any(classes.isdisjoint(stock[place]) for place, _, _ in items):
+            return NoInventory
+        others = {one: wish for one, wish in self.held.items() if one not in wanted}
+        asked: Counter[tuple[int, str]] = Counter()
         for place, name, amount in items:
             if name not in stock[place]:
                 return NoInventory
             if not stock[place][name].allows_unit(amount):
                 return UnitViolation
-        after = {**self.held, **wanted}
-        for place, name, _ in items:
-            before, then = self.used(place, name, self.held), self.used(place, name, after)
-            if then > before and not stock[place][name].has_capacity_for(then):
+            asked[place, name] += amount
+            then = self.used(place, name, others) + asked[place, name]
+            is_more = then > self.used(place, name, self.held)
+            if is_more and not stock[place][name].has_capacity_for(then):
                 return CapacityExceeded
         return None
 
@@ -131,11 +140,13 @@ class Histories(RuleBasedStateMachine):
     """One database and its ledger."""
 
     fresh: ClassVar[Fresh]
+    in_list_max: ClassVar[int | None] = None
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
-        self.db = opened_at(type(self).fresh(Path(self.folder.name)))
+        url = type(self).fresh(Path(self.folder.name))
+        self.db = opened_at(url, in_list_max=type(self).in_list_max)
         self.ledger = Ledger()
         for number in PROVIDERS:
             add_provider(self.db, number)
@@ -275,13 +286,30 @@ def merged(wish: Wish) -> Amounts:
     return dict(total)
 
 
+class HistoriesInChunks(Histories):
+    """The same, with lists that are cut after every second value."""
+
+    in_list_max = 2
+
+
 def test_random_histories(engine: str, fresh: Fresh) -> None:
     """A few seconds' worth of them."""
-    Histories.fresh = staticmethod(fresh)
+    run_histories(Histories, fresh, examples=25 if engine == "sqlite" else 6)
+
+
+@pytest.mark.engines("sqlite")
+def test_random_histories_in_chunks(fresh: Fresh) -> None:
+    """Consumers, providers and keys are more than one list holds, nearly always."""
+    run_histories(HistoriesInChunks, fresh, examples=15)
+
+
+def run_histories(histories: type[Histories], fresh: Fresh, *, examples: int) -> None:
+    """Play some, each on a database of its own."""
+    histories.fresh = staticmethod(fresh)
     run_state_machine_as_test(
-        Histories,
+        histories,
         settings=settings(
-            max_examples=25 if engine == "sqlite" else 6,
+            max_examples=examples,
             stateful_step_count=12,
             deadline=None,
             print_blob=True,

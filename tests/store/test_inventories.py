@@ -98,7 +98,7 @@ def test_which_fault_wins(db: Database) -> None:
     with pytest.raises(ProviderNotFound):
         replace_inventories(db, P1, Generation(7), {"CUSTOM_X": ODD})
     add_provider(db, 1, VCPU=1)
-    with pytest.raises(ProviderGenerationConflict, match="actual: 1, given: 7"):
+    with pytest.raises(ProviderGenerationConflict, match="resource provider generation conflict"):
         replace_inventories(db, P1, Generation(7), {"CUSTOM_X": ODD})
     with pytest.raises(UnknownClassInInventory):
         replace_inventories(db, P1, Generation(1), {"CUSTOM_X": ODD})

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import pytest
 from sqlalchemy import select
@@ -74,15 +75,34 @@ def heads(db: Database) -> dict[int, tuple[int, int]]:
         return {number: (seq, trimmed) for number, seq, trimmed in rows}
 
 
-def touched_by(db: Database, act: Callable[[], object]) -> list[int]:
+class Noted(NamedTuple):
+    """Providers of which anything may have changed, and those of which only the usage has."""
+
+    wholly: tuple[int, ...] = ()
+    usage_only: tuple[int, ...] = ()
+
+
+def noted_of(db: Database, act: Callable[[], object]) -> Noted:
     """What one act adds to the journal."""
     before = set(journal(db))
     act()
-    return sorted(number for *_, number in set(journal(db)) - before)
+    new, note = set(journal(db)) - before, berth_journal.c
+    with db.read() as tx:
+        rows = tx.connection.execute(
+            select(note.writer_id, note.seq, note.provider_id, note.usage_only).order_by(
+                note.provider_id
+            )
+        ).all()
+    kinds: tuple[list[int], list[int]] = ([], [])
+    for *key, usage_only in rows:
+        if tuple(key) in new:
+            kinds[usage_only].append(key[2])
+    return Noted(*map(tuple, kinds))
 
 
 def test_every_change_of_a_provider_is_noted(db: Database) -> None:
-    """Providers get the ids 1, 2, 3 here; 0 stands for definitions of names."""
+    """Providers get the ids 1, 2, 3 here; 0 stands for definitions of names. What changes nothing
+    but usage says so, and an index looks at nothing else then."""
     p1 = provider(1)
 
     def rename(number: int, name: str, parent: int | None) -> object:
@@ -98,38 +118,38 @@ def test_every_change_of_a_provider_is_noted(db: Database) -> None:
         stock = ReshapedInventories(provider(2), generation(db, 2), {"DISK_GB": Inventory(1)})
         reshape(db, [stock], [holding(1, {})])
 
-    acts: list[tuple[Callable[[], object], list[int]]] = [
-        (lambda: add_provider(db, 1), [1]),
-        (lambda: add_provider(db, 2, parent=1), [2]),
-        (lambda: add_provider(db, 3), [3]),
-        (lambda: rename(1, "x", None), [1]),
-        (lambda: rename(1, "x", 3), [1, 2]),
-        (lambda: rename(1, "x", None), [1, 2]),
-        (lambda: create_inventory(db, p1, "VCPU", Inventory(4)), [1]),
-        (lambda: update_inventory(db, p1, "VCPU", Generation(1), Inventory(8)), [1]),
-        (lambda: restock(db, 2, VCPU=4), [2]),
-        (lambda: claim(db, holding(1, {1: {"VCPU": 1}, 2: {"VCPU": 1}})), [1, 2]),
-        (lambda: claim(db, holding(1, {2: {"VCPU": 1}})), [1, 2]),
-        (lambda: claim(db, holding(2, {})), []),
-        (new_shape, [2]),
-        (lambda: claim(db, holding(1, {1: {"VCPU": 1}})), [1]),
-        (lambda: delete_allocations(db, consumer(1)), [1]),
-        (lambda: replace_aggregates(db, p1, [aggregate(1)], UNSET), [1]),
-        (lambda: replace_aggregates(db, p1, [], generation(db, 1)), [1]),
-        (lambda: create_trait(db, "CUSTOM_T"), [0]),
-        (lambda: create_trait(db, "CUSTOM_T"), []),
-        (lambda: replace_provider_traits(db, p1, ["CUSTOM_T"], generation(db, 1)), [1]),
-        (lambda: replace_provider_traits(db, p1, ["CUSTOM_T"], generation(db, 1)), []),
-        (lambda: delete_provider_traits(db, p1), [1]),
-        (lambda: delete_trait(db, "CUSTOM_T"), [0]),
-        (lambda: ensure_resource_class(db, "CUSTOM_A"), [0]),
-        (lambda: rename_resource_class(db, "CUSTOM_A", "CUSTOM_B"), [0]),
-        (lambda: delete_resource_class(db, "CUSTOM_B"), [0]),
-        (lambda: delete_inventory(db, p1, "VCPU"), [1]),
-        (lambda: delete_inventories(db, p1), [1]),
-        (lambda: delete_provider(db, provider(2)), [2]),
+    acts: list[tuple[Callable[[], object], Noted]] = [
+        (lambda: add_provider(db, 1), Noted((1,))),
+        (lambda: add_provider(db, 2, parent=1), Noted((2,))),
+        (lambda: add_provider(db, 3), Noted((3,))),
+        (lambda: rename(1, "x", None), Noted((1,))),
+        (lambda: rename(1, "x", 3), Noted((1, 2))),
+        (lambda: rename(1, "x", None), Noted((1, 2))),
+        (lambda: create_inventory(db, p1, "VCPU", Inventory(4)), Noted((1,))),
+        (lambda: update_inventory(db, p1, "VCPU", Generation(1), Inventory(8)), Noted((1,))),
+        (lambda: restock(db, 2, VCPU=4), Noted((2,))),
+        (lambda: claim(db, holding(1, {1: {"VCPU": 1}, 2: {"VCPU": 1}})), Noted(usage_only=(1, 2))),
+        (lambda: claim(db, holding(1, {2: {"VCPU": 1}})), Noted(usage_only=(1, 2))),
+        (lambda: claim(db, holding(2, {})), Noted()),
+        (new_shape, Noted((2,))),
+        (lambda: claim(db, holding(1, {1: {"VCPU": 1}})), Noted(usage_only=(1,))),
+        (lambda: delete_allocations(db, consumer(1)), Noted(usage_only=(1,))),
+        (lambda: replace_aggregates(db, p1, [aggregate(1)], UNSET), Noted((1,))),
+        (lambda: replace_aggregates(db, p1, [], generation(db, 1)), Noted((1,))),
+        (lambda: create_trait(db, "CUSTOM_T"), Noted((0,))),
+        (lambda: create_trait(db, "CUSTOM_T"), Noted()),
+        (lambda: replace_provider_traits(db, p1, ["CUSTOM_T"], generation(db, 1)), Noted((1,))),
+        (lambda: replace_provider_traits(db, p1, ["CUSTOM_T"], generation(db, 1)), Noted()),
+        (lambda: delete_provider_traits(db, p1), Noted((1,))),
+        (lambda: delete_trait(db, "CUSTOM_T"), Noted((0,))),
+        (lambda: ensure_resource_class(db, "CUSTOM_A"), Noted((0,))),
+        (lambda: rename_resource_class(db, "CUSTOM_A", "CUSTOM_B"), Noted((0,))),
+        (lambda: delete_resource_class(db, "CUSTOM_B"), Noted((0,))),
+        (lambda: delete_inventory(db, p1, "VCPU"), Noted((1,))),
+        (lambda: delete_inventories(db, p1), Noted((1,))),
+        (lambda: delete_provider(db, provider(2)), Noted((2,))),
     ]
-    assert [touched_by(db, act) for act, _ in acts] == [expected for _, expected in acts]
+    assert [noted_of(db, act) for act, _ in acts] == [expected for _, expected in acts]
 
 
 def test_a_refused_write_notes_nothing(db: Database) -> None:

@@ -130,7 +130,7 @@ def test_which_fault_wins(fleet: Database) -> None:
         ([(1, {"X": 1}, one)], bad, 1, UnknownProviderInAllocation),
         ([(1, {"X": 1}, one)], {1: {"NOPE": 1}}, 1, UnknownClassInInventory),
         ([(1, {"VCPU": 1}, one)], {1: {"NOPE": 1}}, 1, UnknownClassInAllocation),
-        ([(1, {"VCPU": 1}, one)], {1: {"VCPU": 9, "PCPU": 1}}, 1, NoInventory),
+        ([(1, {"VCPU": 1}, one)], {1: {"PCPU": 1, "VCPU": 9}}, 1, NoInventory),
         ([(1, {"VCPU": 1}, one)], {1: {"VCPU": 9}}, 1, CapacityExceeded),
         ([(1, {"VCPU": 4}, one)], good, 1, InventoryInUse),
     ]

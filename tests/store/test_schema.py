@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -103,7 +104,7 @@ def test_an_empty_database_is_prepared(bare: Database) -> None:
     schema.upgrade(bare)
     schema.sync_standard_names(bare)
     assert schema.is_current(bare) and not schema.is_empty(bare)
-    assert schema.current_version(bare) == "a082b8bb98d0 (berth: 0003)"
+    assert schema.current_version(bare) == "a082b8bb98d0 (berth: 0005)"
     assert schema.check(bare) == []
     assert differences(bare) == []
 
@@ -161,6 +162,28 @@ def test_a_database_of_the_original_is_adopted(bare: Database, revision: str) ->
     assert schema.is_current(bare) and schema.check(bare) == []
     assert provider_usages(bare, provider(5)).usages == {"VCPU": 7}
     claim(bare, holding(1, {5: {"VCPU": 1}}))
+
+
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
+@pytest.mark.parametrize("berth_revision", BERTH_REVISIONS)
+def test_an_upgrade_counts_sums_that_are_there_already(bare: Database, berth_revision: str) -> None:
+    """Somebody else may have written allocations; also where nothing else is to be done."""
+    schema.upgrade(bare)
+    schema.sync_standard_names(bare)
+    for number in (1, 2, 3):
+        add_provider(bare, number, VCPU=8)
+        claim(bare, holding(number, {number: {"VCPU": number}}))
+    change(
+        bare,
+        f"UPDATE berth_alembic_version SET version_num = '{berth_revision}'",
+        "UPDATE berth_usages SET used = 7 WHERE used = 1",
+        "DELETE FROM berth_usages WHERE used = 2",
+    )
+    schema.upgrade(bare)
+    assert schema.is_current(bare) and schema.check(bare) == []
+    used = [provider_usages(bare, provider(number)).usages["VCPU"] for number in (1, 2, 3)]
+    assert used == [1, 2, 3]
+    assert schema.upgrade(bare) == []
 
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
@@ -357,7 +380,7 @@ def test_missing_standard_names_come_back(db: Database) -> None:
         (Versions(None, None), "run `berth db upgrade`"),
         (Versions("b4ed3a175331", None), "make a copy of it, then run `berth db upgrade`"),
         (Versions("a082b8bb98d0", "0002"), "goes on where that stopped"),
-        (Versions("ffffffffffff", "0003"), "alembic_version says ffffffffffff.*newer release"),
+        (Versions("ffffffffffff", "0005"), "alembic_version says ffffffffffff.*newer release"),
         (Versions("a082b8bb98d0", "0999"), "berth_alembic_version says 0999.*newer release"),
         (Versions("a082b8bb98d0", "unfinished-copy"), "run the same `berth db copy` again"),
     ],
@@ -365,3 +388,56 @@ def test_missing_standard_names_come_back(db: Database) -> None:
 def test_why_a_schema_is_not_served(versions: Versions, words: str) -> None:
     """Each state has its own next step."""
     assert re.search(words, schema.why_not_current(versions))
+
+
+def dated(db: Database, table: str, where: str, column: str, seconds: int) -> None:
+    """Let a row be so many seconds old."""
+    time = (db._now() - timedelta(seconds=seconds)).isoformat(" ", "seconds")
+    change(db, f"UPDATE {table} SET {column} = '{time}' WHERE {where}")
+
+
+FOREIGN_SIGNS = {
+    "a claim": ("INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, "
+                "used) SELECT id, 'x', 0, 1 FROM resource_providers",
+                "allocations", "consumer_id = 'x'", "created_at"),
+    "a consumer of a claim that failed": (
+        "INSERT INTO consumers (uuid, project_id, user_id, generation) VALUES ('x', 1, 1, 0)",
+        "consumers", "uuid = 'x'", "created_at"),
+    "a provider": ("INSERT INTO resource_providers (uuid, name, generation) VALUES ('x', 'x', 0)",
+                   "resource_providers", "uuid = 'x'", "created_at"),
+    "a change of a provider": ("UPDATE resource_providers SET generation = generation + 1",
+                               "resource_providers", "1 = 1", "updated_at"),
+}  # fmt: skip
+
+
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
+@pytest.mark.parametrize("what", FOREIGN_SIGNS)
+def test_an_upgrade_is_refused_while_another_program_writes(db: Database, what: str) -> None:
+    """Each sign of it, for a minute; what berth itself has just written is none."""
+    add_provider(db, 5, VCPU=8)
+    add_provider(db, 6, parent=5)
+    claim(db, holding(1, {5: {"VCPU": 2}}))
+    schema.refuse_while_others_write(db)
+    change(db, "DELETE FROM berth_journal")
+    for table, column in (("allocations", "created_at"), ("resource_providers", "created_at"),
+                          ("resource_providers", "updated_at")):  # fmt: skip
+        dated(db, table, "1 = 1", column, 3600)
+    statement, table, where, column = FOREIGN_SIGNS[what]
+    change(db, statement)
+    dated(db, table, where, column, 10)
+    with pytest.raises(schema.StillWritten, match="another program wrote to the database 1"):
+        schema.refuse_while_others_write(db)
+    dated(db, table, where, column, 61)
+    schema.refuse_while_others_write(db)
+
+
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
+def test_a_database_that_is_taken_over_has_no_notes_to_explain_what_is_new(bare: Database) -> None:
+    """So all that is new is another program's."""
+    schema.refuse_while_others_write(bare)
+    schema.upgrade(bare)
+    schema.sync_standard_names(bare)
+    add_provider(bare, 5, VCPU=8)
+    schema.release(bare, force=True)
+    with pytest.raises(schema.StillWritten):
+        schema.refuse_while_others_write(bare)

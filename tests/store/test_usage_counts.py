@@ -47,7 +47,7 @@ def test_a_claim_in_between_is_not_lost(sound: Database, database_url: str) -> N
     write = usage_counts._write
     claims = [holding(31, {12: {"VCPU": 1}})]
 
-    def claim_then_write(tx: Tx, stale: list[usage_counts._Stale]) -> None:
+    def claim_then_write(tx: Tx, stale: list[usage_counts.Stale]) -> None:
         if claims:
             claim(other, claims.pop())
         write(tx, stale)

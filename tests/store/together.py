@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from threading import Event
+from threading import Event, Thread
 from typing import Any, Final
 
 import pytest
@@ -16,6 +16,21 @@ from berth.store.transaction import Tx
 from tests.e2e.serving import wait_until
 
 _TIMEOUT_S: Final = 30
+
+
+def in_background(act: Callable[..., Any], *args: Any) -> Future[Any]:
+    """Call something in a thread of its own. A write that is never settled then fails the test that
+    waits for it, with a limit, where an executor would wait for its thread for ever."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(act(*args))
+        except BaseException as error:  # noqa: BLE001 - told to whoever asks for the result
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return future
 
 
 @contextmanager
@@ -29,19 +44,19 @@ def together(db: Database) -> Iterator[Callable[..., Future[Any]]]:
         assert may_go.wait(_TIMEOUT_S)
         raise KeyError  # so that the first COMMIT is that of the others
 
-    with ThreadPoolExecutor(20) as pool:
-        first = pool.submit(db.write, holds_the_others_up)
-        assert entered.wait(_TIMEOUT_S)
-        asked = []
+    first = in_background(db.write, holds_the_others_up)
+    assert entered.wait(_TIMEOUT_S)
+    asked: list[Future[Any]] = []
 
-        def ask(act: Callable[..., Any], *args: Any) -> Future[Any]:
-            asked.append(pool.submit(act, *args))
-            wait_until(lambda: len(db._writes._waiting) >= len(asked), f"{act} to wait")
-            return asked[-1]
+    def ask(act: Callable[..., Any], *args: Any) -> Future[Any]:
+        asked.append(in_background(act, *args))
+        wait_until(lambda: len(db._writes._waiting) >= len(asked), f"{act} to wait")
+        return asked[-1]
 
-        try:
-            yield ask
-        finally:
-            may_go.set()
-        with pytest.raises(KeyError):
-            first.result(_TIMEOUT_S)
+    try:
+        yield ask
+    finally:
+        may_go.set()
+        wait(asked, _TIMEOUT_S)
+    with pytest.raises(KeyError):
+        first.result(_TIMEOUT_S)

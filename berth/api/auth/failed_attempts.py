@@ -2,11 +2,14 @@
 """Attempts to log in that failed: who has to wait, and what the log is told.
 
 Both are bounded: there are only so many that are remembered, and only so many lines a minute.
+Failures are counted for each name at each address, and for each address by the names that failed
+there: somebody who tries ever new names is known by the address.
 Times are monotonic seconds, and come in as arguments.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import threading
 from collections import OrderedDict
@@ -28,6 +31,12 @@ FORGET_S: Final = 900.0
 #: Callers remembered; of more, those who failed longest ago are forgotten.
 CALLERS_MAX: Final = 10_000
 
+#: Names that may fail at one address before it is suspect.
+NAMES_FREE: Final = 20
+
+#: Who has an IPv6 address has this network full of them.
+_IPV6_PREFIX: Final = 64
+
 LINES_A_MINUTE: Final = 60
 
 
@@ -46,6 +55,12 @@ class _Failures:
     until: float
 
 
+@dataclass(slots=True)
+class _Names:
+    count: int
+    last: float
+
+
 class FailedAttempts:
     """Who has failed lately, and how often."""
 
@@ -53,16 +68,25 @@ class FailedAttempts:
         self._lock = threading.Lock()
         #: In the order of the last failure.
         self._failures: OrderedDict[Caller, _Failures] = OrderedDict()
+        #: How many names have failed at each source; in the order of the last new one.
+        self._names: OrderedDict[str, _Names] = OrderedDict()
 
     def wait_s(self, caller: Caller, *, now: float) -> float:
         """How many seconds a caller has to wait before another attempt is looked at; 0 for none."""
         failures = self._failures.get(caller)
         return max(0.0, failures.until - now) if failures is not None else 0.0
 
+    def is_suspect(self, address: str, *, now: float) -> bool:
+        """Whether so many names have failed at an address that somebody is guessing there."""
+        names = self._names.get(source_of(address))
+        return names is not None and names.count > NAMES_FREE and now - names.last < FORGET_S
+
     def record(self, caller: Caller, *, now: float) -> float:
         """Note one failure more; the seconds that the caller now has to wait."""
         with self._lock:
             self._forget_old(now)
+            if caller not in self._failures:
+                self._count_name(source_of(caller.address), now)
             failures = self._failures.setdefault(caller, _Failures(0, now, now))
             self._failures.move_to_end(caller)
             failures.count += 1
@@ -80,6 +104,16 @@ class FailedAttempts:
 
     def __len__(self) -> int:
         return len(self._failures)
+
+    def _count_name(self, source: str, now: float) -> None:
+        names = self._names.setdefault(source, _Names(0, now))
+        if now - names.last >= FORGET_S:
+            names.count = 0
+        names.count += 1
+        names.last = now
+        self._names.move_to_end(source)
+        if len(self._names) > CALLERS_MAX:
+            self._names.popitem(last=False)
 
     def _forget_old(self, now: float) -> None:
         while self._failures:
@@ -113,6 +147,17 @@ class FailureLog:
             LOG.warning("%d more failed attempts to log in were not told one by one", left_out)
         if is_told:
             LOG.warning(message, *arguments)
+
+
+def source_of(address: str) -> str:
+    """What stands for all addresses that one client can easily have."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if parsed.version == 4 or parsed.ipv4_mapped is not None:
+        return address
+    return str(ipaddress.IPv6Network((parsed, _IPV6_PREFIX), strict=False))
 
 
 def _wait_after(count: int) -> float:

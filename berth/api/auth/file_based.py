@@ -74,11 +74,15 @@ class Gatekeeper:
             Refused: 429.
         """
         if wait := self._attempts.wait_s(caller, now=self._clock()):
-            raise Refused(
-                429,
-                "Too many attempts to log in have failed; wait before the next one.",
-                headers={"retry-after": str(math.ceil(wait))},
-            )
+            raise _too_many(math.ceil(wait))
+
+    def is_suspect(self, caller: Caller) -> bool:
+        """Whether somebody is guessing names at the caller's address."""
+        return self._attempts.is_suspect(caller.address, now=self._clock())
+
+    def put_off(self) -> Refused:
+        """The answer to all from an address where somebody is guessing, who are not known yet."""
+        return _too_many(1)
 
     def failure(self, caller: Caller, why: str) -> Refused:
         """Note that an attempt has failed; what to answer it.
@@ -104,6 +108,14 @@ class Gatekeeper:
     def unauthorized(self, message: str) -> Refused:
         """The answer to a request without valid credentials."""
         return Refused(401, message, headers={"www-authenticate": self._challenge})
+
+
+def _too_many(wait_s: int) -> Refused:
+    return Refused(
+        429,
+        "Too many attempts to log in have failed; wait before the next one.",
+        headers={"retry-after": str(wait_s)},
+    )
 
 
 def unusable() -> Refused:

@@ -4,7 +4,12 @@
 bcrypt is slow on purpose, and a client sends its password with every request. So credentials that
 were right are remembered in this process, and cost the next request some microseconds. All others
 are checked by one thread of low priority: a flood of wrong passwords takes what time the requests
-leave, and no more of them wait than the bound says.
+leave, and no more of them wait than the bound says. Each address has a fair share of those places.
+
+Where many names have failed at one address, everybody from there who is not remembered is answered
+429 at once, and alike. Passwords of users that there are get checked all the same, with nobody
+waiting for it; so whoever has the right one is let in at the next attempt, and neither the answer
+nor the time that it takes tells which users there are.
 """
 
 from __future__ import annotations
@@ -16,18 +21,21 @@ import os
 import secrets
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 from wsgiref.types import WSGIEnvironment
 
+from berth.api.auth.failed_attempts import Caller, source_of
 from berth.api.auth.file_based import Gatekeeper, unavailable, unusable
 from berth.api.auth.htpasswd import User, is_password, parse_users, unmatched_hash
 from berth.api.auth.identity import Identity
 from berth.api.auth.watched_file import CredentialsUnusable, WatchedFile
+from berth.api.errors import Refused
 
 CHALLENGE: Final = 'Basic realm="placement"'
 
@@ -85,7 +93,29 @@ class HttpBasic:
             return known
         caller = self._gatekeeper.caller(environ, name)
         self._gatekeeper.slow_down(caller)
-        identity = self.checks.check(directory, digest, name, password)
+        credentials = Credentials(directory, digest, name, password)
+        if self._gatekeeper.is_suspect(caller):
+            self._look_later(credentials, caller)
+            raise self._gatekeeper.put_off()
+        return self._judged(self.checks.check(credentials, source_of(caller.address)), caller)
+
+    def _look_later(self, credentials: Credentials, caller: Caller) -> None:
+        """Have credentials checked with nobody waiting for it, if there is such a user and room."""
+
+        def note(verdict: Future[Identity | None]) -> None:
+            with suppress(Refused):
+                self._judged(verdict.result(), caller)
+
+        if credentials.name in credentials.directory.users:
+            with suppress(Refused):
+                self.checks.begin(credentials, source_of(caller.address), note)
+
+    def _judged(self, identity: Identity | None, caller: Caller) -> Identity:
+        """Whose the credentials are that were checked.
+
+        Raises:
+            Refused: 401, nobody's.
+        """
         if identity is None:
             raise self._gatekeeper.failure(caller, "no such user, or not the password")
         self._gatekeeper.success(caller)
@@ -146,50 +176,130 @@ class Directory:
         return user.identity if user is not None and is_right else None
 
 
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A name and a password, to be found in one state of the file."""
+
+    directory: Directory
+    #: By which they are remembered.
+    digest: bytes
+    name: str = field(repr=False)
+    password: str = field(repr=False)
+
+
+@dataclass(eq=False, slots=True)
+class _Check:
+    """Credentials that are being checked, or wait for it."""
+
+    credentials: Credentials
+    source: str
+    verdict: Future[Identity | None] = field(default_factory=Future)
+
+
 class Checks:
-    """The checks of passwords, one after another; who brings the same credentials shares one."""
+    """The checks of passwords, one after another; who brings the same credentials shares one.
+
+    Sources take turns. Where all places are taken, one that has the most of them gives its last to
+    one that has fewer.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._under_way: dict[tuple[Directory, bytes], Future[Identity | None]] = {}
+        self._under_way: dict[tuple[Directory, bytes], _Check] = {}
+        #: By source, in the order of their turns; none is empty.
+        self._waiting: OrderedDict[str, deque[_Check]] = OrderedDict()
         self._executor = ThreadPoolExecutor(1, "passwords", initializer=_step_back)
 
     def __len__(self) -> int:
         """How many are under way."""
         return len(self._under_way)
 
-    def check(
-        self, directory: Directory, digest: bytes, name: str, password: str
-    ) -> Identity | None:
+    def check(self, credentials: Credentials, source: str) -> Identity | None:
         """Whose these credentials are, and remember them; None for nobody's.
 
         Raises:
             Refused: 503, too many others are being checked, or it took too long.
         """
-
-        def verify() -> Identity | None:
-            identity = directory.authenticate(name, password)
-            if identity is not None:
-                directory.remembered.add(digest, identity, now=self._clock())
-            return identity
-
-        key = (directory, digest)
-        with self._lock:
-            verdict = self._under_way.get(key)
-            if verdict is None:
-                # They may have been found right since the caller looked.
-                known = directory.remembered.find(digest, now=self._clock())
-                if known is not None:
-                    return known
-                if len(self._under_way) >= CHECKS_MAX:
-                    raise unavailable("Too many passwords are being checked; try again.")
-                verdict = self._under_way[key] = self._executor.submit(verify)
-                verdict.add_done_callback(lambda _: self._under_way.pop(key, None))
         try:
-            return verdict.result(CHECK_S_MAX)
+            return self._begun(credentials, source).result(CHECK_S_MAX)
         except TimeoutError:
             raise unavailable("The password could not be checked in time; try again.") from None
+
+    def begin(
+        self, credentials: Credentials, source: str, note: Callable[[Future[Identity | None]], None]
+    ) -> None:
+        """As `check`, and wait for nothing: `note` is given what comes of it.
+
+        Raises:
+            Refused: 503, too many others are being checked.
+        """
+        self._begun(credentials, source).add_done_callback(note)
+
+    def _begun(self, credentials: Credentials, source: str) -> Future[Identity | None]:
+        key = (credentials.directory, credentials.digest)
+        with self._lock:
+            if (same := self._under_way.get(key)) is not None:
+                return same.verdict
+            check = _Check(credentials, source)
+            # They may have been found right since the caller looked.
+            known = credentials.directory.remembered.find(credentials.digest, now=self._clock())
+            if known is not None:
+                check.verdict.set_result(known)
+                return check.verdict
+            pushed_out = self._make_room(source) if len(self._under_way) >= CHECKS_MAX else None
+            self._under_way[key] = check
+            self._waiting.setdefault(source, deque()).append(check)
+        if pushed_out is not None:
+            pushed_out.verdict.set_exception(_no_room())
+        self._executor.submit(self._run_next)
+        return check.verdict
+
+    def _make_room(self, source: str) -> _Check:
+        """Take a place from another source; who has lost it. Needs the lock.
+
+        Raises:
+            Refused: 503, nobody has two places more.
+        """
+        places = Counter(check.source for check in self._under_way.values())
+        greedy = max(self._waiting, key=lambda one: places[one], default=source)
+        if places[greedy] < places[source] + 2:
+            raise _no_room()
+        check = self._waiting[greedy].pop()
+        if not self._waiting[greedy]:
+            del self._waiting[greedy]
+        del self._under_way[check.credentials.directory, check.credentials.digest]
+        return check
+
+    def _run_next(self) -> None:
+        """Run the check of the source whose turn it is."""
+        with self._lock:
+            if not self._waiting:
+                return  # it was pushed out
+            source, waiting = self._waiting.popitem(last=False)
+            check = waiting.popleft()
+            if waiting:
+                self._waiting[source] = waiting
+        credentials = check.credentials
+        directory = credentials.directory
+        try:
+            identity = directory.authenticate(credentials.name, credentials.password)
+            if identity is not None:
+                directory.remembered.add(credentials.digest, identity, now=self._clock())
+        except BaseException as error:  # noqa: BLE001 - raised again in the threads that wait for it
+            self._end(check)
+            check.verdict.set_exception(error)
+        else:
+            self._end(check)
+            check.verdict.set_result(identity)
+
+    def _end(self, check: _Check) -> None:
+        with self._lock:
+            del self._under_way[check.credentials.directory, check.credentials.digest]
+
+
+def _no_room() -> Refused:
+    return unavailable("Too many passwords are being checked; try again.")
 
 
 def _step_back() -> None:

@@ -12,9 +12,9 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from oslo_context.context import RequestContext
 
 from berth.api import errors
+from berth.api.environ import CONTEXT
 from berth.api.errors import Refused
 from berth.api.paths import is_public
-from berth.api.request import CONTEXT
 
 #: The headers by which a layer says who calls, and which a client must not be able to send.
 #: Source: those that keystonemiddleware removes, and what else oslo.context reads.
@@ -62,7 +62,7 @@ def identify(application: WSGIApplication) -> WSGIApplication:
     def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         context = RequestContext.from_environ(environ, request_id=environ[errors.REQUEST_ID])
         if context.user_id is None and not is_public(environ):
-            refused = Refused(401, "The request does not say who its user is.")
+            refused = Refused(401, "", hint="The request does not say who its user is.")
             return unauthorized(refused, environ, start_response)
         environ[CONTEXT] = context
         return application(environ, start_response)

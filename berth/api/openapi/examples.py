@@ -75,7 +75,6 @@ ANSWERS: Mapping[str, ByMicroversion[Any]] = {
     "Inventory": _always({**_RECORD, **_GENERATION}),
     "Inventories": _always({**_GENERATION, "inventories": {"VCPU": _RECORD}}),
     "Aggregates": _always({"aggregates": [AGGREGATE], **_GENERATION}),
-    "AggregatesAsSent": _always({"aggregates": [AGGREGATE], **_GENERATION}),
     "Traits": _always({"traits": ["HW_CPU_X86_AVX2", "CUSTOM_RACK_7"]}),
     "ProviderTraits": _always({"traits": ["HW_CPU_X86_AVX2", "CUSTOM_RACK_7"], **_GENERATION}),
     "ResourceClass": _always(_CLASS),

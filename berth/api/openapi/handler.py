@@ -22,6 +22,7 @@ def show_description(services: Services, request: Request, response: Response) -
 
 @lru_cache(maxsize=64)
 def _rendered(microversion: int, auth_strategy: str, mount: str) -> bytes:
+    """The document, kept until the process ends: this release and the arguments decide it."""
     # Imported here: it needs the table of routes, which this handler stands in.
     from berth.api.openapi.document import describe
 

@@ -256,7 +256,7 @@ DESCRIBED: Mapping[Handler, Described] = {
         tag="Aggregates",
         summary="Replace the aggregates that a provider is in",
         body=aggregates_schemas.REPLACE,
-        successes=_shows("AggregatesAsSent", means="The aggregates, as they were sent."),
+        successes=_shows("Aggregates", means="The aggregates, as they were sent."),
         conflict=f"{_CHANGED}, or somebody else is changing it.",
     ),
     traits.list_traits: Described(

@@ -12,7 +12,7 @@ from berth.api.microversion import ByMicroversion
 from berth.api.schema import QUERY, JSONSchema, Schema
 
 _TEXT: JSONSchema = {"type": "string"}
-_LIMIT: JSONSchema = {"type": "string", "pattern": r"^[1-9][0-9]*\Z"}
+_LIMIT: JSONSchema = {"type": ["integer", "string"], "pattern": r"^[1-9][0-9]*\Z"}
 _GROUP_POLICY: JSONSchema = {"type": "string", "enum": ["none", "isolate"]}
 
 #: Parameters of a group, by the microversion that brought them.
@@ -32,12 +32,11 @@ def _keys_at(microversion: int) -> Schema:
         key: schema for key, (since, schema) in _REQUEST_KEYS.items() if since <= microversion
     }
     group_keys = [key for key, since in GROUP_KEYS.items() if since <= microversion]
-    schema: dict[str, Any] = {"type": "object"}
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
     if microversion < GRANULAR_SINCE:
-        schema["required"] = ["resources"]
         properties |= dict.fromkeys(group_keys, _TEXT)
+        schema["required"] = ["resources"]
     schema["additionalProperties"] = False
-    schema["properties"] = properties
     if microversion >= GRANULAR_SINCE:
         suffix = "[1-9][0-9]*" if microversion < _STRING_SUFFIX_SINCE else "[a-zA-Z0-9_-]{1,64}"
         schema["patternProperties"] = {rf"^{key}({suffix})?\Z": _TEXT for key in group_keys}

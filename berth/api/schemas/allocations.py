@@ -32,14 +32,14 @@ _MAPPINGS: dict[str, JSONSchema] = {
         "type": "object",
         "minProperties": 1,
         "patternProperties": {
-            "[a-zA-Z0-9_-]": {"type": "array", "minItems": 1, "items": UUID},
+            "[a-zA-Z0-9_-]{1,64}": {"type": "array", "minItems": 1, "items": UUID},
         },
     }
 }
 
 _ONE_OF_LIST = closed_object(
     {
-        "resource_provider": closed_object({"uuid": UUID}, required=("uuid",)),
+        "resource_provider": closed_object({"uuid": UUID}, required=("uuid",), extra_first=True),
         "resources": _RESOURCES,
     },
     required=("resource_provider", "resources"),
@@ -61,7 +61,9 @@ def _consumer(*parts: dict[str, JSONSchema], optional: dict[str, JSONSchema]) ->
     required: dict[str, JSONSchema] = {}
     for part in parts:
         required |= part
-    return closed_object({**required, **optional}, required=tuple(required))
+    return closed_object(
+        {**required, **optional}, required=tuple(required), extra_first=_AS_LIST not in parts
+    )
 
 
 _NOT_EMPTY = _as_object(at_least_one=True)

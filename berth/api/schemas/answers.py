@@ -104,8 +104,9 @@ def _provider(microversion: int) -> JSONSchema:
     )
 
 
-def _aggregates(uuid: JSONSchema) -> Versions:
-    shown = {"aggregates": {**_list_of(uuid), "uniqueItems": True}}
+def _aggregates() -> Versions:
+    # No `UUID`: each is shown as a client wrote it.
+    shown = {"aggregates": {**_list_of(_TEXT), "uniqueItems": True}}
     generation = {"resource_provider_generation": _GENERATION}
     return {1: _all_of(shown), AGGREGATES_GENERATION_SINCE: _all_of({**shown, **generation})}
 
@@ -246,9 +247,7 @@ _SINCE: Mapping[str, Versions] = {
             }
         )
     },
-    "Aggregates": _aggregates(UUID),
-    # The answer to a PUT repeats the uuids in the spelling of the request.
-    "AggregatesAsSent": _aggregates(_TEXT),
+    "Aggregates": _aggregates(),
     "Traits": {6: _all_of({"traits": _TRAITS})},
     "ProviderTraits": {
         6: _all_of({"traits": _TRAITS, "resource_provider_generation": _GENERATION})

@@ -22,7 +22,7 @@ UUID_36_PATTERN = r"^[0-9a-fA-F-]{36}\Z"
 
 INTEGER: JSONSchema = {"type": "integer"}
 UUID: JSONSchema = {"type": "string", "format": "uuid"}
-UUID_OR_NULL: JSONSchema = {"type": ["string", "null"], "format": "uuid"}
+UUID_OR_NULL: JSONSchema = {"anyOf": [UUID, {"type": "null"}]}
 EXTERNAL_ID: JSONSchema = {"type": "string", "minLength": 1, "maxLength": NAME_LENGTH_MAX}
 CONSUMER_TYPE: JSONSchema = {
     "type": "string",
@@ -37,15 +37,22 @@ TRAIT_NAMES: JSONSchema = {
 
 
 def closed_object(
-    properties: Mapping[str, JSONSchema], *, required: tuple[str, ...] = ()
+    properties: Mapping[str, JSONSchema],
+    *,
+    required: tuple[str, ...] = (),
+    extra_first: bool = False,
 ) -> JSONSchema:
-    """An object with these members and no others."""
-    return {
-        "type": "object",
-        "required": list(required),
-        "additionalProperties": False,
-        "properties": dict(properties),
-    }
+    """An object with these members and no others.
+
+    Args:
+        properties: the members.
+        required: the members that must be there.
+        extra_first: of two faults, a member too many is told rather than one that is missing.
+    """
+    faults: list[tuple[str, Any]] = [("additionalProperties", False)]
+    if required:
+        faults.insert(1 if extra_first else 0, ("required", list(required)))
+    return {"type": "object", "properties": dict(properties), **dict(faults)}
 
 
 def object_by(pattern: str, value: JSONSchema, *, at_least_one: bool = False) -> JSONSchema:
@@ -53,13 +60,13 @@ def object_by(pattern: str, value: JSONSchema, *, at_least_one: bool = False) ->
     schema: dict[str, Any] = {"type": "object"}
     if at_least_one:
         schema["minProperties"] = 1
-    schema["additionalProperties"] = False
     schema["patternProperties"] = {pattern: value}
+    schema["additionalProperties"] = False
     return schema
 
 
 def _bounded(least: int) -> JSONSchema:
-    return {"type": "integer", "minimum": least, "maximum": MAX_INT}
+    return {"type": "integer", "maximum": MAX_INT, "minimum": least}
 
 
 #: The six numbers of an inventory record.

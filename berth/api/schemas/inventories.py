@@ -9,7 +9,6 @@ from berth.api.schemas.fragments import (
     INTEGER,
     INVENTORY,
     closed_object,
-    object_by,
 )
 
 _GENERATION = {"resource_provider_generation": INTEGER}
@@ -23,14 +22,19 @@ UPDATE = Schema(
     closed_object({**INVENTORY, **_GENERATION}, required=("total", "resource_provider_generation"))
 )
 
+_RECORD = closed_object({**_GENERATION, **INVENTORY}, required=("total",))
+
+#: COMPAT: what stands under a name that no resource class can have is looked at afterwards.
+RECORD = Schema(_RECORD)
+
 #: The whole set; a generation inside a record is let in and not looked at.
 REPLACEMENT: JSONSchema = closed_object(
     {
         **_GENERATION,
-        "inventories": object_by(
-            CLASS_NAME_PATTERN,
-            closed_object({**INVENTORY, **_GENERATION}, required=("total",)),
-        ),
+        "inventories": {
+            "type": "object",
+            "patternProperties": {CLASS_NAME_PATTERN: _RECORD},
+        },
     },
     required=("resource_provider_generation", "inventories"),
 )

@@ -9,9 +9,8 @@ from berth.api.schemas.fragments import UUID, UUID_OR_NULL, closed_object
 from berth.model.names import PROVIDER_NAME_LENGTH_MAX
 
 _NAME: JSONSchema = {"type": "string", "maxLength": PROVIDER_NAME_LENGTH_MAX}
-_NAME_OF_NEW: JSONSchema = {"type": "string", "minLength": 1, "maxLength": PROVIDER_NAME_LENGTH_MAX}
 _PARENT = {"parent_provider_uuid": UUID_OR_NULL}
-_CREATE = {"name": _NAME_OF_NEW, "uuid": UUID}
+_CREATE = {"name": _NAME, "uuid": UUID}
 _UPDATE = {"name": _NAME}
 
 CREATE = ByMicroversion(

@@ -13,7 +13,6 @@ CUSTOM_NAME = Schema(
             "name": {
                 "type": "string",
                 "pattern": CUSTOM_NAME_PATTERN,
-                "minLength": 1,
                 "maxLength": NAME_LENGTH_MAX,
             }
         },

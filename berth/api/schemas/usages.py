@@ -11,7 +11,7 @@ from berth.model.names import NAME_LENGTH_MAX
 #: Also what only begins with `all`, which matches nothing, as in the original.
 _TYPE_FILTER: JSONSchema = {
     "type": "string",
-    "pattern": r"^(?:all.*|unknown|[A-Z0-9_]+)\Z",
+    "pattern": r"^[A-Z0-9_]+\Z|^all|^unknown\Z",
     "minLength": 1,
     "maxLength": NAME_LENGTH_MAX,
 }

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.compute.audit.world import UNTYPED, Consumers, World
+from berth.compute.audit.world import UNTYPED, Amounts, Consumers, World
 
 MIGRATION = "MIGRATION"
 
@@ -32,7 +32,7 @@ class Known:
 class Finding:
     """Something that should not be."""
 
-    #: `gone consumer`, `leaked migration`, `double allocation` or `provider without host`.
+    #: `orphaned consumer`, `leaked migration`, `double allocation` or `provider without host`.
     kind: str
     #: The uuid of the consumer, or of the root provider.
     subject: str
@@ -41,6 +41,8 @@ class Finding:
     #: Of a consumer: the providers of whom it should hold nothing. Of a root: its whole tree,
     #: parents first. Empty: what is right is not known, and nothing can be done.
     providers: tuple[str, ...]
+    #: What would be removed: by provider, the amounts of its allocations, or of its inventories.
+    lost: Amounts
 
     @property
     def is_about_a_consumer(self) -> bool:
@@ -63,13 +65,35 @@ def suspects(world: World, known: Known) -> list[str]:
     ]
 
 
-def find(world: World, consumers: Consumers, known: Known) -> list[Finding]:
+def missing_hosts(world: World, known: Known) -> list[str]:
+    """The hosts of a service that are not on the list of all hosts."""
+    if known.hosts is None:
+        return []
+    return [host for host in world.hosts() if not {host, world.name_of(host)} & known.hosts]
+
+
+def find(world: World, consumers: Consumers, known: Known, inventories: Amounts) -> list[Finding]:
     """What is wrong, consumers first, in the order of their uuids.
 
     Args:
         consumers: the suspects.
+        inventories: those of the trees of the missing hosts.
     """
-    return [*_of_consumers(world, consumers, known), *_of_hosts(world, known)]
+    return [*_of_consumers(world, consumers, known), *_of_hosts(world, known, inventories)]
+
+
+def excess(world: World, findings: Iterable[Finding]) -> str | None:
+    """A sentence where so much would be removed that a list has more likely been cut short: more
+    than a tenth of the hosts, or of the consumers, and more than one."""
+    findings = list(findings)
+    consumers = sum(finding.is_about_a_consumer for finding in findings)
+    for number, total, what in (
+        (len(findings) - consumers, len(world.hosts()), "hosts"),
+        (consumers, len(world.held), "consumers"),
+    ):
+        if number > max(1, total // 10):
+            return f"{number} of {total} {what}"
+    return None
 
 
 def unjudged(world: World, consumers: Consumers, known: Known) -> dict[str, int]:
@@ -91,14 +115,16 @@ def _of_consumers(world: World, consumers: Consumers, known: Known) -> Iterator[
 
 
 def _gone(world: World, consumer: str, body: Mapping[str, Any]) -> Finding:
-    kind, held = body["consumer_type"], body["allocations"]
-    where = ", ".join(sorted(world.name_of(one) for one in held if one in world.providers))
-    who = "consumer" if kind == UNTYPED else kind
+    kind, lost = body["consumer_type"], _amounts(body)
+    is_migration = kind == MIGRATION
+    what = "leaked migration" if is_migration else "orphaned consumer"
+    who = what if is_migration or kind == UNTYPED else f"{what} ({kind})"
     return Finding(
-        kind="leaked migration" if kind == MIGRATION else "gone consumer",
+        kind=what,
         subject=consumer,
-        sentence=f"{who} {consumer} is gone, and still holds of {where}",
-        providers=tuple(held),
+        sentence=f"{who} {consumer} still holds {_in_words(world, lost)}",
+        providers=tuple(lost),
+        lost=lost,
     )
 
 
@@ -112,41 +138,62 @@ def _double(
     if len(hosts) < 2 or right == hosts:
         return
     names = ", ".join(sorted(world.name_of(root) for root in hosts))
-    if not placed:
-        rest = "it is not known which is right"
-    elif not right:
-        rest = f"and is on {', '.join(sorted(placed))}"
-    else:
-        rest = f"and is on {', '.join(sorted(world.name_of(root) for root in right))}"
-    wrong = [
-        provider
-        for provider in body["allocations"]
+    wrong = {
+        provider: amounts
+        for provider, amounts in _amounts(body).items()
         if provider in world.providers
         and provider not in world.sharing
         and world.root_of(provider) not in right
-    ]
+    }
+    lost = wrong if right else {}
+    if not placed:
+        rest = "--placed does not say which is right"
+    elif not right:
+        rest = f"--placed has it on {', '.join(sorted(placed))}"
+    else:
+        on = ", ".join(sorted(world.name_of(root) for root in right))
+        rest = f"--placed has it on {on}, so {_in_words(world, lost)} is wrong"
     yield Finding(
         kind="double allocation",
         subject=consumer,
-        sentence=f"consumer {consumer} holds of several hosts, {names}; {rest}",
-        providers=tuple(wrong) if right else (),
+        sentence=f"consumer {consumer} has allocations on several hosts, {names}; {rest}",
+        providers=tuple(lost),
+        lost=lost,
     )
 
 
-def _of_hosts(world: World, known: Known) -> Iterator[Finding]:
-    if known.hosts is None:
-        return
+def _of_hosts(world: World, known: Known, inventories: Amounts) -> Iterator[Finding]:
     held_of = frozenset().union(*world.held.values())
-    for uuid, provider in sorted(world.providers.items()):
-        is_host = uuid == provider["root_provider_uuid"] and uuid not in world.sharing
-        if not is_host or {uuid, provider["name"]} & known.hosts:
-            continue
+    for uuid in missing_hosts(world, known):
         tree = world.tree_of(uuid)
         in_use = sum(1 for one in tree if one in held_of)
-        rest = f", and {in_use} of its providers are held of" if in_use else ""
+        lost = {} if in_use else {one: inventories.get(one, {}) for one in tree}
+        if in_use:
+            rest = f"{in_use} of its providers still have allocations"
+        else:
+            stock = _in_words(world, {one: has for one, has in lost.items() if has})
+            count = f"{len(tree)} providers" if len(tree) > 1 else "1 provider"
+            rest = f"{count} with {stock or 'no inventory'}"
         yield Finding(
             kind="provider without host",
             subject=uuid,
-            sentence=f"there is no host for {provider['name']} ({uuid}){rest}",
+            sentence=f"{world.name_of(uuid)} ({uuid}) is not in --hosts; {rest}",
             providers=() if in_use else tuple(tree),
+            lost=lost,
         )
+
+
+def _amounts(body: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """What a consumer holds, as the service shows it."""
+    return {provider: held["resources"] for provider, held in body["allocations"].items()}
+
+
+def _in_words(world: World, amounts: Amounts) -> str:
+    """Amounts by provider, as in `VCPU=2 MEMORY_MB=512 on host-1, VGPU=1 on gpu-1`."""
+    words = {
+        world.name_of(provider) if provider in world.providers else provider: " ".join(
+            f"{name}={amount}" for name, amount in sorted(held.items())
+        )
+        for provider, held in amounts.items()
+    }
+    return ", ".join(f"{held} on {name}" for name, held in sorted(words.items()))

@@ -27,6 +27,9 @@ UNTYPED: Final = "unknown"
 #: Consumers by uuid, as the service shows them.
 Consumers = Mapping[str, Mapping[str, Any]]
 
+#: By provider and resource class: what is held of it, or what it has.
+Amounts = Mapping[str, Mapping[str, int]]
+
 
 @dataclass(frozen=True, slots=True)
 class World:
@@ -48,6 +51,14 @@ class World:
         """The name of a provider."""
         name: str = self.providers[provider]["name"]
         return name
+
+    def hosts(self) -> list[str]:
+        """The roots, in the order of their uuids; sharing ones are no hosts."""
+        return sorted(
+            uuid
+            for uuid, provider in self.providers.items()
+            if uuid == provider["root_provider_uuid"] and uuid not in self.sharing
+        )
 
     def tree_of(self, root: str) -> list[str]:
         """The providers of a tree, parents before children."""
@@ -79,6 +90,18 @@ def read_world(service: Service) -> World:
         sharing=frozenset(provider["uuid"] for provider in sharing),
         held={consumer: frozenset(providers) for consumer, providers in held.items()},
     )
+
+
+def read_inventories(service: Service, world: World, hosts: Iterable[str]) -> Amounts:
+    """The totals of the inventories in the trees of some hosts; of what goes meanwhile, nothing."""
+    found: dict[str, dict[str, int]] = {}
+    for provider in (one for host in hosts for one in world.tree_of(host)):
+        try:
+            body = service.get(provider_path(provider, "inventories"))["inventories"]
+        except NotThere:
+            continue
+        found[provider] = {name: inventory["total"] for name, inventory in body.items()}
+    return found
 
 
 def read_consumers(service: Service, consumers: Iterable[str]) -> Consumers:

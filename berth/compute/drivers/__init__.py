@@ -20,7 +20,7 @@ from berth.compute.tracker import Driver
 
 GROUP: Final = "berth.compute.drivers"
 
-#: The drivers of berth that need what `pip install berth[NAME]` brings.
+#: The drivers of berth that need what `pip install berthd[NAME]` brings.
 _EXTRAS: Final = ("libvirt",)
 
 #: What an entry point names.
@@ -109,7 +109,7 @@ def load_driver(name: str, options: Mapping[str, object], *, used: Used | None =
         raise BadConfiguration(
             [
                 f"The driver {name} needs a library that is not installed: {error}"
-                + (f"; pip install berth[{name}]" if name in _EXTRAS else "")
+                + (f"; pip install 'berthd[{name}]'" if name in _EXTRAS else "")
             ]
         ) from error
     except Exception as error:

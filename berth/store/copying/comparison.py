@@ -54,19 +54,27 @@ class Comparison:
 
 
 def compare(
-    table: Table, source: Reader, target: Reader, total: int, report: Callable[[int, int], None]
+    table: Table,
+    source: Reader,
+    target: Reader,
+    total: int,
+    report: Callable[[int, int], None],
+    *,
+    chunk_rows: int,
 ) -> Comparison:
     """Read a table from both sides and compare each row.
 
     Args:
         report: told how many rows of the `total` have been compared.
+        chunk_rows: rows that are compared at once.
 
     Raises:
         Difference: they are not the same.
     """
     found = Comparison()
     report(0, total)
-    for here, there in zip_longest(source.chunks(), target.chunks(), fillvalue=()):
+    chunks = (reader.chunks(count=chunk_rows) for reader in (source, target))
+    for here, there in zip_longest(*chunks, fillvalue=()):
         if here != there:
             _compare_each(table, source, here, there, found)
         found.rows += len(here)

@@ -16,7 +16,7 @@ from typing import Final, cast
 import numpy as np
 from sqlalchemy import Column, String, UniqueConstraint, bindparam, func, select, text
 
-from berth.store.copying.rows import CHUNK_ROWS, TABLES
+from berth.store.copying.rows import TABLES
 from berth.store.database import Database
 
 #: More of one kind are not listed.
@@ -25,8 +25,11 @@ _LISTED_MAX: Final = 5
 _MYSQL: Final = ("mysql", "mariadb")
 
 
-def obstacles(source: Database, target: Database) -> list[str]:
+def obstacles(source: Database, target: Database, *, chunk_rows: int) -> list[str]:
     """A sentence for each thing in the source that the target cannot hold.
+
+    Args:
+        chunk_rows: rows that are read at once.
 
     Cost: reads the source's unique texts once, where the target is not an SQLite file; eight bytes
     of memory for each.
@@ -35,9 +38,9 @@ def obstacles(source: Database, target: Database) -> list[str]:
     engine = target.engine.dialect.name
     for column in _unique_texts():
         if engine != "sqlite":
-            found += _unstorable(source, column, engine)
+            found += _unstorable(source, column, engine, chunk_rows)
         if engine in _MYSQL:
-            found += _collisions(source, target, column)
+            found += _collisions(source, target, column, chunk_rows)
     return found
 
 
@@ -71,14 +74,14 @@ def _unique_texts() -> list[Column[str]]:
     ]
 
 
-def _unstorable(source: Database, column: Column[str], engine: str) -> list[str]:
+def _unstorable(source: Database, column: Column[str], engine: str, chunk_rows: int) -> list[str]:
     assert isinstance(column.type, String)
     length = column.type.length or 0
 
     def is_unstorable(value: str) -> bool:
         return len(value) > length or (engine == "postgresql" and "\0" in value)
 
-    unstorable = filter(is_unstorable, _values(source, column))
+    unstorable = filter(is_unstorable, _values(source, column, chunk_rows))
     return [
         f"{column.table.name}: the {column.name} {value!r} does not fit into the target: it is "
         f"longer than {length} characters, or has a NUL in it"
@@ -86,13 +89,15 @@ def _unstorable(source: Database, column: Column[str], engine: str) -> list[str]
     ]
 
 
-def _collisions(source: Database, target: Database, column: Column[str]) -> list[str]:
+def _collisions(
+    source: Database, target: Database, column: Column[str], chunk_rows: int
+) -> list[str]:
     """Pairs of values that the target's own rules hold to be the same."""
     suspects: dict[str, list[str]] = defaultdict(list)
-    hashes = _hashes_of_several(_folded(value) for value in _values(source, column))
+    hashes = _hashes_of_several(_folded(value) for value in _values(source, column, chunk_rows))
     if not hashes:
         return []
-    for value in _values(source, column):
+    for value in _values(source, column, chunk_rows):
         if hash(folded := _folded(value)) in hashes:
             suspects[folded].append(value)
     are_equal = _equality(target, column)
@@ -142,14 +147,14 @@ def _equality(target: Database, column: Column[str]) -> Callable[[str, str], boo
     return are_equal
 
 
-def _values(db: Database, column: Column[str]) -> Iterator[str]:
+def _values(db: Database, column: Column[str], chunk_rows: int) -> Iterator[str]:
     """All values of a column, NULLs left out."""
     number = column.table.c.id
     query = (
         select(number, column)
         .where(number > bindparam("after"), column.is_not(None))
         .order_by(number)
-        .limit(CHUNK_ROWS)
+        .limit(chunk_rows)
     )
     after = -1
     while True:
@@ -157,6 +162,6 @@ def _values(db: Database, column: Column[str]) -> Iterator[str]:
             rows = tx.rows(query, {"after": after})
         for _, value in rows:
             yield value
-        if len(rows) < CHUNK_ROWS:
+        if len(rows) < chunk_rows:
             return
         after = rows[-1][0]

@@ -49,11 +49,12 @@ def name_of(db: Database) -> str:
     return f"{url.get_backend_name()}://{url.host or ''}:{url.port or ''}/{url.database}"
 
 
-def prepared(source: Database, target: Database, *, force: bool) -> Marker | None:
+def prepared(source: Database, target: Database, *, force: bool, chunk_rows: int) -> Marker | None:
     """The marks of a target that is ready to be copied into; None for one that is complete.
 
     Args:
         force: copy although somebody wrote to the source a moment ago.
+        chunk_rows: rows that are read at once.
 
     Raises:
         CopyRefused: a sentence that says why, and what to do.
@@ -64,7 +65,7 @@ def prepared(source: Database, target: Database, *, force: bool) -> Marker | Non
     _check_source(source, force=force)
     marks = find_marker(target)
     if marks is None:
-        return _begun(source, target)
+        return _begun(source, target, chunk_rows)
     _check_begun(marks, source, target)
     return None if schema.is_current(target) else marks
 
@@ -114,7 +115,7 @@ def _was_written_lately(source: Database) -> bool:
         return last is not None and last > tx.now - _QUIET
 
 
-def _begun(source: Database, target: Database) -> Marker:
+def _begun(source: Database, target: Database, chunk_rows: int) -> Marker:
     with target.read() as tx:
         full = _tables_with_data(tx.connection)
     if full:
@@ -123,7 +124,7 @@ def _begun(source: Database, target: Database) -> Marker:
             f"a database of its own"
         )
     schema.upgrade(target)
-    if found := obstacles(source, target):
+    if found := obstacles(source, target, chunk_rows=chunk_rows):
         raise CopyRefused(
             f"{name_of(target)} cannot hold what is in {name_of(source)}; nothing was copied: "
             + "; ".join(found)

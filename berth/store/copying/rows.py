@@ -92,7 +92,7 @@ class Reader:
         with self._db.read() as tx:
             return tx.rows(self._query, {**bounds, "count": count})
 
-    def chunks(self, after: Key | None = None, count: int = CHUNK_ROWS) -> Iterator[list[Row]]:
+    def chunks(self, after: Key | None = None, *, count: int) -> Iterator[list[Row]]:
         """All rows behind a key; the next chunk is read while one is being worked on."""
         return _ahead(self._chunks(self._start if after is None else after, count))
 

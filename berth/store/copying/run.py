@@ -69,7 +69,7 @@ def copy_database(
         SchemaError: the target's tables cannot be brought to this release.
         DatabaseUnavailable: one of the two cannot be used.
     """
-    marks = prepared(source, target, force=force)
+    marks = prepared(source, target, force=force, chunk_rows=chunk_rows)
     outcome = Outcome()
     try:
         if marks is not None:
@@ -115,7 +115,7 @@ class _Copy:
         self._report(f"copying {table.name}", done, total)
         if self._marks.reached(table) == start_of(table):
             drop_indexes(self._target, table)
-        for rows in reader.chunks(self._marks.reached(table), self._chunk_rows):
+        for rows in reader.chunks(self._marks.reached(table), count=self._chunk_rows):
             self._write_chunk(table, reader, rows)
             done += len(rows)
             self._report(f"copying {table.name}", done, total)
@@ -179,7 +179,8 @@ class _Copy:
         readers = self._reader(self._source, table), self._reader(self._target, table)
         report = partial(self._report, f"comparing {table.name}")
         try:
-            found = compare(table, *readers, _count(self._source, table), report)
+            total = _count(self._source, table)
+            found = compare(table, *readers, total, report, chunk_rows=self._chunk_rows)
         except Difference:
             check_unchanged(self._source, self._marks.clock)
             raise

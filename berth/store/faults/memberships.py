@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Table, bindparam, delete, exists, func, select
 
 from berth.model.standard import CUSTOM_CLASS_ID_MIN, STANDARD_CLASS_IDS
+from berth.store.aggregate_spellings import OddSpelling, odd_spellings, read_odd, respell
 from berth.store.faults.fault import Fault, Faults, Key, Rule, left_alone, mended
 from berth.store.faults.words import provider_of, with_provider
 from berth.store.tables import (
@@ -80,6 +82,24 @@ def _misnumbered_classes(tx: Tx) -> Faults:
         )
 
 
+def _odd_aggregates(tx: Tx) -> Faults:
+    """Rows that OpenStack Placement wrote, in spellings that no lookup asks for."""
+    with closing(tx.connection.execute(odd_spellings())) as rows:
+        for row in rows:
+            if odd := read_odd(row.number, row.spelling):
+                yield Fault(
+                    f"aggregate number {odd.number} is spelled {odd.spelling}, and only this "
+                    f"spelling finds it",
+                    f"give aggregate number {odd.number} a common spelling of {odd.uuid}",
+                    "",
+                    odd._asdict(),
+                )
+
+
+def _respell(tx: Tx, keys: Sequence[Key]) -> None:
+    respell(tx, [OddSpelling(**key) for key in keys])
+
+
 RULES: Final = (
     *_rules(resource_provider_traits, resource_provider_traits.c.trait_id, "trait", traits),
     *_rules(
@@ -93,5 +113,6 @@ RULES: Final = (
         lambda row: f"aggregate number {row.id} has no uuid",
         "nobody can name it: remove its row by hand",
     ),
+    Rule(_odd_aggregates, _respell),
     Rule(_misnumbered_classes),
 )

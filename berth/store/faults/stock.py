@@ -32,13 +32,23 @@ from berth.store.tables import (
     resource_providers,
 )
 from berth.store.transaction import Tx
-from berth.store.usage_counts import put_right, usages_without_inventory, wrong_usages
+from berth.store.usage_counts import (
+    providers_moved,
+    put_right,
+    recount_held_still,
+    usages_without_inventory,
+    wrong_usages,
+)
 
 _inv, _held, _usage = inventories.c, allocations.c, berth_usages.c
 
 _BY_HAND: Final = (
     "it is damage, or another program's work: go back to a copy, or remove these rows by hand"
 )
+
+
+_moved_providers: Final = providers_moved().subquery("moved")
+_moved, _generation, _known = _moved_providers.c
 
 
 # --- Sums of usage -------------------------------------------------------------------------------
@@ -73,6 +83,32 @@ _SUMS_OF_NOTHING: Final = mended(
     lambda row: f"{_place(row)}: there is a sum of usage but no inventory",
     lambda row: f"remove the sum of usage of {class_of(row)} on {provider_of(row)}",
     _put_right,
+)
+
+
+#: Those with a generation that cannot be have a rule of their own.
+_MOVED: Final = with_provider(
+    select(_generation.label("generation"), _known.label("known")).select_from(_moved_providers),
+    _moved,
+).where(_generation >= 0)
+
+
+def _moved_words(row: Row[Any]) -> str:
+    return (
+        f"{provider_of(row)} is at generation {row.generation}, but berth left it at {row.known}: "
+        f"another program has written it"
+    )
+
+
+def _recount(tx: Tx, keys: Sequence[Key]) -> None:
+    recount_held_still(tx, {key["provider"] for key in keys})
+
+
+_MOVED_BY_OTHERS: Final = mended(
+    _MOVED,
+    _moved_words,
+    lambda row: f"count the usage of {provider_of(row)} again",
+    _recount,
 )
 
 
@@ -222,6 +258,7 @@ def _place(row: Row[Any]) -> str:
 RULES: Final = (
     _SUMS,
     _SUMS_OF_NOTHING,
+    _MOVED_BY_OTHERS,
     _OF_NO_PROVIDER,
     _OF_NO_PROVIDER_HELD,
     _OF_NO_CLASS,

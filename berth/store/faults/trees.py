@@ -13,10 +13,10 @@ from sqlalchemy import Row, bindparam, or_, select, update
 from berth.store.data_migrations import set_roots
 from berth.store.faults.fault import Fault, Faults, Key, Rule, mended
 from berth.store.faults.words import provider_of, provider_words, with_provider
-from berth.store.lookups import chunks
 from berth.store.tables import resource_providers
 from berth.store.transaction import Tx
 from berth.store.trees import NO_PROVIDER, Trees, WrongRoot, read_trees, wrong_roots
+from berth.store.usage_counts import level_generations
 
 _provider = resource_providers.c
 
@@ -82,7 +82,7 @@ def _names(tx: Tx, providers: set[int]) -> dict[int, str]:
     """What to call some providers, existing or not."""
     columns = select(_provider.id, _provider.uuid, _provider.name)
     words = {number: provider_words(number, None, None) for number in providers}
-    for chunk in chunks(sorted(providers)):
+    for chunk in tx.chunks(sorted(providers)):
         for number, uuid, name in tx.connection.execute(columns.where(_provider.id.in_(chunk))):
             words[number] = provider_words(number, uuid, name)
     return words
@@ -111,6 +111,7 @@ _RESTART: Final = (
 
 def _restart(tx: Tx, keys: Sequence[Key]) -> None:
     tx.connection.execute(_RESTART, [{"provider": key["provider"], "now": tx.now} for key in keys])
+    level_generations(tx, {key["provider"] for key in keys})
     tx.touched.update(key["provider"] for key in keys)
 
 

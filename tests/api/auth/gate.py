@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import bcrypt
 
-from berth.api.auth import Layer
 from berth.api.auth.identity import identify
-from berth.api.request import CONTEXT
+from berth.api.auth.layers import Layer
+from berth.api.environ import CONTEXT
 from berth.api.request_log import log_requests
 from tests.client import Client, Response
 

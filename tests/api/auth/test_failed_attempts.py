@@ -11,10 +11,12 @@ from berth.api.auth.failed_attempts import (
     FORGET_S,
     FREE,
     LINES_A_MINUTE,
+    NAMES_FREE,
     WAIT_S_MAX,
     Caller,
     FailedAttempts,
     FailureLog,
+    source_of,
 )
 
 MALLORY = Caller("192.0.2.66", "alice")
@@ -48,6 +50,43 @@ def test_success_makes_good_again() -> None:
         attempts.record(ALICE, now=0.0)
     attempts.forgive(ALICE)
     assert attempts.record(ALICE, now=0.0) == 0.0
+
+
+def test_many_names_at_one_address_are_suspect() -> None:
+    """However often one name fails there, as a program with an old password does, it is one."""
+    attempts = FailedAttempts()
+    for _ in range(1000):
+        attempts.record(MALLORY, now=0.0)
+    for number in range(NAMES_FREE):
+        assert not attempts.is_suspect(MALLORY.address, now=0.0)
+        attempts.record(MALLORY._replace(name=f"n{number}"), now=0.0)
+    assert attempts.is_suspect(MALLORY.address, now=FORGET_S - 1)
+    assert not attempts.is_suspect(ALICE.address, now=0.0)
+    assert not attempts.is_suspect(MALLORY.address, now=FORGET_S)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("2001:db8::1", "2001:db8::ffff:2", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("192.0.2.1", "192.0.2.2", False),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+        ("fe80::1%eth0", "fe80::2%eth0", True),
+        ("-", "-", True),
+    ],
+)
+def test_a_network_of_ipv6_is_one_source(one: str, other: str, is_same: bool) -> None:
+    """Who has one of its addresses has them all."""
+    assert (source_of(one) == source_of(other)) is is_same
+
+
+def test_addresses_are_remembered_up_to_a_bound() -> None:
+    """Of more, those where a name failed longest ago are forgotten."""
+    attempts = FailedAttempts()
+    for number in range(CALLERS_MAX + 10):
+        attempts.record(Caller(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", "x"), now=0)
+    assert len(attempts._names) == CALLERS_MAX
 
 
 def test_what_is_long_past_is_forgotten() -> None:

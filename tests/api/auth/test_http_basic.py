@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from berth.api.auth import htpasswd, http_basic
-from berth.api.auth.failed_attempts import FREE
+from berth.api.auth.failed_attempts import FORGET_S, FREE, NAMES_FREE
 from berth.api.auth.file_based import layer_of
 from berth.api.auth.http_basic import CHALLENGE, CHECKS_MAX, REMEMBER_S, HttpBasic, Remembered
 from berth.api.auth.identity import Identity
@@ -266,6 +266,73 @@ def test_a_flood_of_passwords_is_bounded(
         let_go()
         assert {one.result(60) for one in waiting} == {401}
     assert Gate(layer_of(strategy)).status(ALICE) == 200
+
+
+def test_each_address_has_a_fair_share_of_the_checks(
+    path: Path, clock: Clock, let_go: Callable[[], None]
+) -> None:
+    """One that fills all places gives some up, and does not make the others wait behind all of its
+    own; without that a dozen connections with wrong names kept everybody else out."""
+    strategy = HttpBasic(path, clock=clock)
+    order: list[str] = []
+
+    def knock(name: str, address: str) -> int:
+        status = Gate(layer_of(strategy)).status(basic(name, "secret"), address=address)
+        order.append(name)
+        return status
+
+    with ThreadPoolExecutor(CHECKS_MAX + 1) as executor:
+        flood = [
+            executor.submit(knock, f"user-{number}", "192.0.2.66") for number in range(CHECKS_MAX)
+        ]
+        wait_until(lambda: len(strategy.checks) == CHECKS_MAX, "all places taken")
+        alice = executor.submit(knock, "alice", "192.0.2.1")
+        wait_until(lambda: len(order) == 1, "one of them to be sent away")
+        let_go()
+        assert alice.result(60) == 200
+        assert sorted(one.result(60) for one in flood) == [401] * (CHECKS_MAX - 1) + [503]
+    assert len(strategy.checks) == 0
+
+
+def test_turns_go_round_the_addresses(path: Path, clock: Clock, checked: list[str]) -> None:
+    """Whoever comes last waits for one check of each other address at most."""
+    strategy = HttpBasic(path, clock=clock)
+    hold = threading.Event()
+    strategy.checks._executor.submit(hold.wait)
+    with ThreadPoolExecutor(CHECKS_MAX) as executor:
+        waiting = []
+        for number, source in enumerate("aaabc"):
+            gate = Gate(layer_of(strategy))
+            waiting.append(
+                executor.submit(
+                    gate.status, basic(f"u{number}", f"{source}{number}"), address=source
+                )
+            )
+            wait_until(lambda n=number: len(strategy.checks) == n + 1, "it waits")  # type: ignore[misc]
+        hold.set()
+        assert {one.result(60) for one in waiting} == {401}
+    assert checked == ["a0", "b3", "c4", "a1", "a2"]
+
+
+def test_who_guesses_names_is_known_by_the_address(
+    gate: Gate, clock: Clock, checked: list[str]
+) -> None:
+    """Ever new names cost no more checks once many have failed, and the answer does not tell which
+    users there are; a right password is let in at the next attempt, and other addresses at once."""
+    statuses = [gate.status(basic(f"guess-{n}", "x")) for n in range(NAMES_FREE + 1)]
+    assert set(statuses) == {401}
+    checked.clear()
+    assert [gate.status(basic(f"more-{n}", "x")) for n in range(100)] == [429] * 100
+    assert checked == []
+    unknown, known = gate.knock(basic("nobody", "x")), gate.knock(basic("alice", "wrong"))
+    assert (unknown.status, unknown.headers["Retry-After"]) == (429, "1")
+    assert (known.status, known.headers["Retry-After"]) == (429, "1")
+    wait_until(lambda: checked == ["wrong"], "the check in the background")
+    assert gate.status(ALICE) == 429
+    wait_until(lambda: gate.status(ALICE) == 200, "the right password to be known")
+    assert gate.status(basic("bøb", "kød"), address="192.0.2.2") == 200
+    clock.now += FORGET_S
+    assert gate.status(basic("nobody", "x")) == 401
 
 
 def test_a_check_that_takes_too_long_is_given_up(

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import signal
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -80,10 +81,15 @@ def no_time(seconds: float) -> None:
 
 @contextmanager
 def service(
-    *, reads: int = 1, writes: int = 1, waiting: int = 0, wait: float = FOR_EVER
+    *,
+    reads: int = 1,
+    writes: int = 1,
+    searches: int = 1,
+    waiting: int = 0,
+    wait: float = FOR_EVER,
 ) -> Iterator[Service]:
     """A service with these bounds."""
-    made = Service(AdmissionSettings(reads, writes, waiting, wait))
+    made = Service(AdmissionSettings(reads, writes, searches, waiting, wait))
     try:
         yield made
     finally:
@@ -187,6 +193,17 @@ def test_writers_do_not_keep_readers_out() -> None:
         assert busy.client.request("HEAD", "/one-more").status == 503
 
 
+def test_searches_do_not_keep_readers_of_one_thing_out() -> None:
+    """A search may take seconds: it has a line of its own, which may be full."""
+    with service(reads=1, waiting=1) as busy:
+        busy.ask("/allocation_candidates")
+        wait_until(lambda: bool(busy.begun), "the search to run")
+        busy.ask("/allocation_candidates", "HEAD")
+        busy.ask("/traits")
+        wait_until(lambda: len(busy.begun) == 2, "the reader to run")
+        assert busy.begun == ["/allocation_candidates", "/traits"]
+
+
 def test_the_version_document_is_always_served() -> None:
     """Load balancers ask for it, and must not take a busy service for a dead one."""
     with service() as busy:
@@ -228,6 +245,56 @@ def test_who_fails_while_waiting_takes_no_place_along() -> None:
     assert line.waiting == 0
     line.leave()
     assert line.running == 0
+
+
+class Interrupted(Exception):
+    """Raised where a signal comes."""
+
+
+@contextmanager
+def interrupted_in(line: Line, then: Callable[[], None]) -> Iterator[None]:
+    """Interrupt this thread once it waits in a line, after something else was done; as a server
+    does that ends, or a library that bounds the time of a request."""
+
+    def interrupt(*_: object) -> None:
+        then()
+        raise Interrupted
+
+    def when_it_waits() -> None:
+        wait_until(lambda: line.waiting == 1, "somebody to wait")
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    other = threading.Thread(target=when_it_waits)
+    other.start()
+    try:
+        with pytest.raises(Interrupted):
+            yield
+    finally:
+        other.join(PATIENCE)
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_who_is_interrupted_while_waiting_keeps_no_place_in_the_line() -> None:
+    """The next one to come has it, and what is free goes to nobody who is gone."""
+    line = Line(running_max=1, waiting_max=1, wait_seconds_max=FOR_EVER, pause=no_time)
+    assert line.enter()
+    with interrupted_in(line, then=lambda: None):
+        line.enter()
+    assert (line.running, line.waiting) == (1, 0)
+    line.leave()
+    assert line.running == 0
+    assert line.enter()
+
+
+def test_who_is_interrupted_just_when_its_turn_comes_hands_the_place_on() -> None:
+    """The place was given to it already: it goes back, or nobody would ever run in it."""
+    line = Line(running_max=1, waiting_max=1, wait_seconds_max=FOR_EVER, pause=no_time)
+    assert line.enter()
+    with interrupted_in(line, then=line.leave):
+        line.enter()
+    assert (line.running, line.waiting) == (0, 0)
+    assert line.enter()
 
 
 @pytest.mark.parametrize("words", ["inf", "-1"])

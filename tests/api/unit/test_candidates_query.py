@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,28 @@ def test_every_limit_must_be_good_and_the_first_counts(query: str) -> None:
     assert decode("resources=VCPU:1&limit=7&limit=2", 39).limit == 7
 
 
+def test_a_request_may_have_64_groups_and_no_more() -> None:
+    """The unsuffixed group counts as one."""
+
+    def asked(count: int) -> str:
+        suffixed = "&".join(f"resources{n}=VCPU:1" for n in range(1, count))
+        return f"resources=VCPU:1&{suffixed}&group_policy=none"
+
+    assert len(decode(asked(64), 39).groups) == 64
+    with pytest.raises(Refused, match=r"at most 64 request groups\. Got: 65") as refused:
+        decode(asked(65), 39)
+    assert (refused.value.status, refused.value.code) == (400, "placement.query.bad_value")
+
+
+def test_a_request_may_have_400_different_subtrees_and_no_more() -> None:
+    """A value that is repeated counts once."""
+    groups = "&".join(f"resources{n}=VCPU:1" for n in range(1, 31)) + "&group_policy=none"
+    pairs = [f"&same_subtree={one},{other}" for one, other in combinations(range(1, 31), 2)]
+    assert len(decode(groups + "".join(pairs[:400] * 2), 36).same_subtree) == 400
+    with pytest.raises(Refused, match=r"at most 400 different `same_subtree` values\. Got: 401"):
+        decode(groups + "".join(pairs[:401]), 36)
+
+
 def test_a_limit_of_thousands_of_digits_limits_nothing() -> None:
     """Python does not convert it, and nobody has that many candidates."""
     assert decode(f"resources=VCPU:1&limit={'9' * 5000}", 39).limit is None
@@ -104,7 +127,7 @@ def test_a_fault_is_told_as_the_original_tells_it(example: dict[str, Any]) -> No
 def test_a_key_is_judged_once_however_often_others_are_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A thousand limits beside a thousand groups are no million checks."""
+    """A thousand limits beside sixty groups are no sixty thousand checks."""
     judged: list[int] = []
     check = Schema.check
 
@@ -114,7 +137,7 @@ def test_a_key_is_judged_once_however_often_others_are_repeated(
 
     monkeypatch.setattr(Schema, "check", counting)
     limits = "".join(f"&limit={number}" for number in range(1, 1001))
-    groups = "".join(f"&resources{number}=VCPU:1" for number in range(1, 1001))
+    groups = "".join(f"&resources{number}=VCPU:1" for number in range(1, 61))
     assert decode(f"group_policy=none{limits}{groups}", 39).limit == 1
     assert sum(judged) < 5000
 

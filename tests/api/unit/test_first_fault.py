@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import copy
 import random
+import re
 from typing import Any
 
 import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema.exceptions import best_match
 
 from berth.api.errors import Refused
 from berth.api.schema import BODY, Schema
@@ -93,13 +95,21 @@ def in_the_words_of_jsonschema(schema: Schema, value: Any) -> str | None:
     checker = jsonschema.FormatChecker(formats=())
     checker.checks("uuid")(lambda text: not isinstance(text, str) or bool(parse_uuid_lax(text)))
     validator = jsonschema.Draft7Validator(schema.definition, format_checker=checker)
-    for fault in validator.iter_errors(value):
-        place = "".join(f"[{step!r}]" for step in fault.relative_path)
-        path = list(fault.relative_schema_path)
-        rule = "".join(f"[{step!r}]" for step in path[:-1])
-        said = f"{fault.message}. Failed validating {path[-1]!r} in schema{rule}"
-        return (f"{said}, on instance{place}." if place else f"{said}.").replace(r"\\Z", "$")
-    return None
+    fault = best_match(validator.iter_errors(value))
+    if fault is None:
+        return None
+    place = "".join(f"[{step!r}]" for step in fault.relative_path)
+    rule = "".join(f"[{step!r}]" for step in list(fault.relative_schema_path)[:-1])
+    said = f"{fault.message}\n\nFailed validating {fault.validator!r} in schema{rule}:\n"
+    return f"{said}...On instance{place}:\n...".replace(r"\\Z", "$")
+
+
+def without_dumps(said: str | None) -> str | None:
+    """A message without the schema and the instance that it shows."""
+    if said is None:
+        return None
+    said = re.sub(r"(?s)(in schema\S*:\n).*?(?=On instance)", r"\1...", said)
+    return re.sub(r"(?s)(On instance\S*:\n).*", r"\1...", said)
 
 
 def said_of(schema: Schema, value: Any) -> str | None:
@@ -120,7 +130,7 @@ def test_a_fault_is_told_as_jsonschema_tells_it(
     assert said_of(schema, value) is None
     for _ in range(times):
         value = spoil(value, rng)
-    assert said_of(schema, value) == in_the_words_of_jsonschema(schema, value)
+    assert without_dumps(said_of(schema, value)) == in_the_words_of_jsonschema(schema, value)
 
 
 def test_only_what_is_wrong_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:

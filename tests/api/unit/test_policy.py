@@ -196,3 +196,44 @@ def test_the_tools_get_an_enforcer_with_every_rule(tmp_path: Path) -> None:
     enforcer = create_enforcer(configuration(tmp_path / "none.yaml"))
     assert LIST in enforcer.registered_rules
     assert "admin_api" in enforcer.registered_rules
+
+
+def refusal(policy: Policy, rule: str, *roles: str) -> str:
+    """What berth adds when it refuses somebody with some roles."""
+    with pytest.raises(Refused) as refused:
+        policy.check(rule, caller(*roles))
+    assert refused.value.message == f"Policy does not allow {rule} to be performed."
+    return refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("check", "roles", "hint"),
+    [
+        ("role:admin", (), "It needs the role admin; you have no role."),
+        ("role:admin or role:ops", ("member",), "It needs the role admin or the role ops; you have "
+         "the role member."),
+        ("rule:admin_or_service_api", ("member", "reader"), "It needs the role admin or the role "
+         "service; you have the roles member, reader."),
+        ("role:ops and user_id:%(user_id)s", ("member",), "It needs the role ops together with a "
+         "token of the same user; you have the role member."),
+        ("!", ("admin",), "The policy allows it to nobody; you have the role admin."),
+        ("rule:misspelt", ("admin",), "The policy allows it to nobody; you have the role admin."),
+        ("not role:admin", ("admin",), "`berth policy list` shows what this rule asks for; you "
+         "have the role admin."),
+        ("(role:a or role:b) and role:c", ("c",), "`berth policy list` shows what this rule asks "
+         "for; you have the role c."),
+    ],
+)  # fmt: skip
+def test_a_refusal_says_what_is_needed_and_what_the_caller_has(
+    build: Build, check: str, roles: tuple[str, ...], hint: str
+) -> None:
+    """In words where the rule is simple; else it says where the rule stands."""
+    assert refusal(build(f'"{LIST}": "{check}"'), LIST, *roles) == hint
+
+
+def test_a_refusal_by_default_names_the_roles_of_every_way_in(build: Build) -> None:
+    """The usages of a project are its readers' too."""
+    assert refusal(build("{}"), USAGES, "member") == (
+        "It needs the role admin or the role reader together with a token of the same project or "
+        "the role service; you have the role member."
+    )

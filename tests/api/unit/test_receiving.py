@@ -13,6 +13,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 import pytest
 from oslo_context.context import RequestContext
 
+from berth.api.environ import CONTEXT
 from berth.api.receiving import (
     BODY,
     ELEMENT_BYTES,
@@ -23,7 +24,6 @@ from berth.api.receiving import (
     Stream,
     by_size,
 )
-from berth.api.request import CONTEXT
 from berth.api.request_log import log_requests
 from berth.config import ReceivingSettings
 from tests.client import Client, Response
@@ -171,7 +171,7 @@ def test_a_body_over_the_limit_is_refused(length: int | str | None) -> None:
     assert service.send(BytesIO(b"0" * MIB), None if length is None else MIB).status == 200
     answer = service.send(BytesIO(b"0" * (MIB + 1)), length)
     assert (answer.status, answer.error["title"]) == (413, "Content Too Large")
-    assert answer.detail.endswith("A body may have 1 MiB at most; send it in parts.")
+    assert answer.detail.strip().endswith("A body may have 1 MiB at most; send it in parts.")
     assert answer.code == "placement.undefined_code"
     assert answer.headers["x-openstack-request-id"] == answer.error["request_id"]
     assert len(service.arrived) == 1
@@ -209,7 +209,7 @@ def test_a_body_that_ends_early_is_not_served() -> None:
     service = Service(limits())
     answer = service.send(BytesIO(b"{}"), 300)
     assert answer.status == 400
-    assert answer.detail.endswith("The body ended after 2 of 300 bytes.")
+    assert answer.detail.strip().endswith("The body ended after 2 of 300 bytes.")
     assert service.arrived == []
 
 

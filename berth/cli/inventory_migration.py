@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The work of `berth migrate-inventory`: over the service's database, or a service to undo at."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import click
+
+from berth import deploy
+from berth.cli.agent_options import AgentSource
+from berth.cli.db_opened import opened
+from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import CommandFailed
+from berth.cli.migration_report import end, print_json, print_text
+from berth.cli.options import ConfigurationSource
+from berth.cli.progress import reporting
+from berth.cli.service_or_database import service_or_database
+from berth.compute.adoption import take_over
+from berth.compute.agent_config import AgentConfig
+from berth.compute.migration import Outcome, migrate, undo
+from berth.compute.report_client import ReportClient
+from berth.compute.service import Transport
+from berth.compute.state_lock import StateLock
+from berth.compute.tracker import Driver, Tracker
+from berth.compute.undo import UndoNotes, new_undo_path, read_changes
+from berth.config import read_settings
+from berth.store import schema
+
+#: Attempts for one node: nobody else should write, and a database may be busy for a moment.
+_ATTEMPTS_MAX: Final = 5
+
+
+def migrate_or_undo(
+    source: ConfigurationSource,
+    agent_source: AgentSource,
+    *,
+    undo_file: Path | None,
+    to_undo: Path | None,
+    url: str | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Migrate each node of the host, or take the reshapes of a file back, and print what was done.
+
+    Args:
+        undo_file: where each reshape is written down; None: a new file of the state directory.
+        to_undo: take back the reshapes of this file instead.
+        url: with `to_undo`, of a service; None: the database.
+
+    Raises:
+        CommandFailed: there is no database, or some nodes are left as they were.
+    """
+    done: list[Outcome] = []
+    with ExitStack() as stack:
+        found = None if to_undo else agent_source.read()
+        if url is None:
+            _look_at_database(source, dry_run=dry_run)
+        transport = service_or_database(source, url, stack, to_look_only=dry_run)
+        notes = None
+        if to_undo is not None:
+            number, outcomes = _undoing(transport, to_undo, dry_run=dry_run)
+        elif found is not None:
+            notes = _notes(found, undo_file)
+            if not dry_run:
+                lock = StateLock()
+                stack.callback(lock.close)
+                lock.hold(found.state_dir)
+            number, outcomes = _migrating(transport, found, notes, dry_run=dry_run)
+        try:
+            with reporting() as report:
+                for outcome in outcomes:
+                    done.append(outcome)
+                    if number > 1:
+                        report("nodes", len(done), number)
+        except KeyboardInterrupt:
+            click.echo("berth: broken off; the same command goes on from here", err=True)
+            raise
+        finally:
+            # What was done is told even where the rest is broken off.
+            undo_path = notes.path if notes else None
+            (print_json if as_json else print_text)(done, undo_path, dry_run=dry_run)
+    end(done, dry_run=dry_run)
+
+
+def _look_at_database(source: ConfigurationSource, *, dry_run: bool) -> None:
+    """See that the database is there, and tell of whoever seems to use it.
+
+    Raises:
+        CommandFailed: there is none.
+    """
+    settings = read_settings(source.load())
+    name = settings.database.masked_url
+    if deploy.is_absent(settings):
+        raise CommandFailed(
+            f"there is no database {name}: name the service's own with --config-file",
+            ExitCode.DATABASE,
+        )
+    with opened(settings, to_look_only=True) as database:
+        seconds = None if dry_run else schema.seconds_since_write(database)
+    if seconds is not None:
+        click.echo(
+            f"warning: something wrote to {name} {seconds} seconds ago; if that was not this "
+            f"command, stop every service that uses it",
+            err=True,
+        )
+
+
+def _notes(found: AgentConfig, undo_file: Path | None) -> UndoNotes:
+    return UndoNotes(lambda: undo_file or new_undo_path(found.state_dir))
+
+
+def _migrating(
+    transport: Transport, found: AgentConfig, notes: UndoNotes, *, dry_run: bool
+) -> tuple[int, Iterator[Outcome]]:
+    """How many nodes there are, and what becomes of each."""
+    client = ReportClient(transport, note=notes.note)
+    nodes = found.nodes(to_look_only=dry_run)
+    driver = found.make_driver(client.get_usages, to_look_only=dry_run)
+    keep = (lambda node: None) if dry_run else found.keep
+    return len(nodes), migrate(
+        _tracker(client, driver),
+        nodes,
+        dry_run=dry_run,
+        take_over=partial(take_over, client.service, keep=keep if found.adopt else None),
+    )
+
+
+def _undoing(transport: Transport, path: Path, *, dry_run: bool) -> tuple[int, Iterator[Outcome]]:
+    """How many changes there are, and what becomes of the node of each."""
+    client = ReportClient(transport)
+    changes = read_changes(path)
+    return len(changes), undo(
+        client, changes, lambda driver: _tracker(client, driver), dry_run=dry_run
+    )
+
+
+def _tracker(client: ReportClient, driver: Driver) -> Tracker:
+    return Tracker(client, driver, attempts_max=_ATTEMPTS_MAX, pause=time.sleep, rng=Random())

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a walk remembers of its dead ends, and what it leaves out beforehand, never costs a
+candidate.
+
+Each world has a dead end and a way on that look alike but for one thing. Which of them comes first
+depends on the order of the choices, so each is asked in several orders.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from berth.candidates import ways
+from berth.candidates.request import SearchSettings
+from tests.brute_force import answer
+from tests.candidates.engine import ask, snapshot_of
+from tests.queries import parse_query
+from tests.worlds import world
+
+STORIES = {
+    # Of 6 and 7, one less is 5 and 7, into which two of 4 and two of 2 do not go; or 6 and 6.
+    "what was taken of each device": (
+        """
+        host
+          six    VGPU=6
+          seven  VGPU=7
+        """,
+        "resources_A=VGPU:1&resources_B=VGPU:4&resources_C=VGPU:4&resources_D=VGPU:2"
+        "&resources_E=VGPU:2&group_policy=none",
+    ),
+    # The host itself is needed by C or D. So B has to be `under`, which only `right` is above.
+    "where a subtree has begun": (
+        """
+        host       VGPU=1  CUSTOM_B  CUSTOM_CD
+          left     PCPU=1
+          right    PCPU=1
+            under  VGPU=1  CUSTOM_B
+          spare    VGPU=1  CUSTOM_CD
+        """,
+        "resources_A=PCPU:1&resources_B=VGPU:1&required_B=CUSTOM_B"
+        "&resources_C=VGPU:1&required_C=CUSTOM_CD&resources_D=VGPU:1&required_D=CUSTOM_CD"
+        "&group_policy=none&same_subtree=_A,_B",
+    ),
+    # The first host has PCPU for both in `a` and nowhere for the rest; the second is the reverse.
+    "which of several hosts are left": (
+        """
+        first
+          a1  PCPU=2  CUSTOM_A
+          b1  PCPU=1
+          c1  VGPU=5
+          d1  VGPU=7
+        second
+          a2  PCPU=1  CUSTOM_A
+          b2  PCPU=2
+          c2  VGPU=6
+          d2  VGPU=6
+        """,
+        "resources_A=PCPU:1&resources_B=PCPU:1&resources_C=VGPU:4&resources_D=VGPU:4"
+        "&resources_E=VGPU:2&resources_F=VGPU:2&group_policy=none",
+    ),
+    "which of several hosts are left, the other way round": (
+        """
+        first
+          a1  PCPU=1  CUSTOM_A
+          b1  PCPU=2
+          c1  VGPU=5
+          d1  VGPU=7
+        second
+          a2  PCPU=2  CUSTOM_A
+          b2  PCPU=1
+          c2  VGPU=6
+          d2  VGPU=6
+        """,
+        "resources_A=PCPU:1&resources_B=PCPU:1&resources_C=VGPU:4&resources_D=VGPU:4"
+        "&resources_E=VGPU:2&resources_F=VGPU:2&group_policy=none",
+    ),
+    # `ram` with the trait is needed by A or B. So the trait has to come with the VCPU.
+    "which traits are there already": (
+        """
+        host
+          plain     VCPU=1
+          special   VCPU=1       CUSTOM_X
+          ram0      MEMORY_MB=1
+          ram1      MEMORY_MB=1  CUSTOM_X  CUSTOM_AB
+          ram2      MEMORY_MB=1  CUSTOM_AB
+          disk0     DISK_GB=1
+          disk1     DISK_GB=1
+        """,
+        "resources=VCPU:1,MEMORY_MB:1,DISK_GB:1&required=CUSTOM_X"
+        "&resources_A=MEMORY_MB:1&required_A=CUSTOM_AB"
+        "&resources_B=MEMORY_MB:1&required_B=CUSTOM_AB&group_policy=none",
+    ),
+    # A needs the one of the two that B may have as well: together they have room.
+    "that groups ask for the same in several ways": (
+        """
+        host
+          one    VGPU=1  CUSTOM_X
+          other  VGPU=1
+        """,
+        "resources_A=VGPU:1&required_A=CUSTOM_X&resources_B=VGPU:1&group_policy=none",
+    ),
+    # Each device does for one of the groups only, in each host for another.
+    "that a device does for one group here and for another there": (
+        """
+        first
+          a1  VGPU=3
+          b1  VGPU=1
+        second
+          a2  VGPU=1
+          b2  VGPU=3
+        third
+          a3  VGPU=1(used:1)
+          b3  VGPU=4
+        """,
+        "resources_A=VGPU:1&resources_B=VGPU:2&resources_C=VGPU:1&group_policy=none",
+    ),
+}
+
+
+@pytest.mark.parametrize("story", STORIES)
+@pytest.mark.parametrize("dice", [None, *range(8)])
+def test_no_candidate_is_lost_because_two_situations_look_alike(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch, story: str, dice: int | None
+) -> None:
+    """All candidates are found by a walk: in the order of the nodes, and in random orders."""
+    monkeypatch.setattr(ways, "WAYS_MAX", 0)
+    drawing, text = STORIES[story]
+    fleet, query = world(drawing), parse_query(text, 39)
+    due = answer(fleet, query, 39)
+    assert due.candidates, "there is something to lose"
+    chosen = SearchSettings() if dice is None else SearchSettings(randomize=True)
+    with snapshot_of(fleet, prepared) as snapshot:
+        assert ask(snapshot, fleet, query, 39, settings=chosen, seed=dice or 0) == due

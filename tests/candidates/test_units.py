@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The units of an inventory: as an update sets them, after a claim, and for several groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from berth.candidates import ways
+from berth.index import Index
+from berth.store.database import Database
+from tests.brute_force import answer
+from tests.candidates.engine import ask, copy_of, snapshot_of
+from tests.queries import parse_query
+from tests.world_in_store import build_in_store, hold, restock
+from tests.worlds import Stock, World, world
+
+#: The second one changes; the first, in the same block, stays what it is.
+HOSTS = world("""
+    plain   VCPU=8
+    change  VCPU=8
+""")
+
+
+@pytest.fixture
+def database(prepared: Path) -> Iterator[Database]:
+    """A database that holds the two hosts."""
+    with copy_of(prepared) as db:
+        build_in_store(HOSTS, db)
+        yield db
+
+
+def changed(**fields: int) -> World:
+    """The two hosts with other fields of the second one's inventory."""
+    plain, other = HOSTS.providers
+    return World((plain, replace(other, stocks={"VCPU": Stock(8, **fields)})))
+
+
+@pytest.mark.parametrize(
+    ("fields", "amount", "offered"),
+    [
+        ({"min_unit": 4}, 3, ["plain"]),
+        ({"min_unit": 4}, 4, ["change", "plain"]),
+        ({"step_size": 3}, 4, ["plain"]),
+        ({"step_size": 3}, 3, ["change", "plain"]),
+        ({"max_unit": 4}, 5, ["plain"]),
+        ({"max_unit": 4}, 4, ["change", "plain"]),
+    ],
+)
+def test_units_that_come_with_an_update_count_at_once(
+    database: Database, fields: dict[str, int], amount: int, offered: list[str]
+) -> None:
+    """An index that has the inventory already takes over its units with its amounts."""
+    index = Index(database)
+    index.snapshot()
+    fleet = changed(**fields)
+    restock(fleet.by_name["change"], database)
+    query = parse_query(f"resources=VCPU:{amount}", 33)
+    found = ask(index.snapshot(), fleet, query, 33)
+    assert found.candidates == [f"{name}:VCPU={amount}" for name in offered]
+    assert found == answer(fleet, query, 33)
+
+
+def test_max_unit_counts_after_a_claim(database: Database) -> None:
+    """A claim is taken over without the inventory: the most that one may take is as it was."""
+    fleet = changed(max_unit=4)
+    restock(fleet.by_name["change"], database)
+    index = Index(database)
+    index.snapshot()
+    fleet = changed(max_unit=4, used=1)
+    hold(fleet.by_name["change"], database)
+    query = parse_query("resources=VCPU:5", 33)
+    found = ask(index.snapshot(), fleet, query, 33)
+    assert found.candidates == ["plain:VCPU=5"]
+    assert found == answer(fleet, query, 33)
+    assert index.counts.usages == 1
+
+
+@pytest.mark.parametrize("ways_max", [1, 64])
+@pytest.mark.parametrize("hosts", [1, 3])
+def test_several_groups_on_one_provider_take_its_max_unit_together(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch, ways_max: int, hosts: int
+) -> None:
+    """Two groups of three fit apart, not together: six is above the most that a claim may take.
+
+    So in one host as in several that are searched together, tried out and walked.
+    """
+    monkeypatch.setattr(ways, "WAYS_MAX", ways_max)
+    fleet = world(
+        "\n".join(f"h{n}\n  h{n}a  VCPU=8(max:4)\n  h{n}b  VCPU=8(max:4)" for n in range(hosts))
+    )
+    query = parse_query("resources1=VCPU:3&resources2=VCPU:3&group_policy=none", 33)
+    with snapshot_of(fleet, prepared) as snapshot:
+        found = ask(snapshot, fleet, query, 33)
+    assert set(found.candidates) == {f"h{n}a:VCPU=3 h{n}b:VCPU=3" for n in range(hosts)}
+    assert found == answer(fleet, query, 33)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trees on a terminal: as wide as it is, with colours unless NO_COLOR; plain lines in a pipe."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.cli.in_process import InProcess
+from tests.e2e.serving import BERTH, PATIENCE, environment
+
+WIDTH = 60
+
+#: What makes a terminal show a colour, or other than plain letters.
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """The agent's configuration of a host with many traits and a GPU."""
+    traits = [f"CUSTOM_TRAIT_NUMBER_{number}" for number in range(40)]
+    (tmp_path / "providers.yaml").write_text(
+        "inventories:\n  VCPU: {total: 16, allocation_ratio: 4.0, reserved: 2}\n"
+        f"  MEMORY_MB: {{total: 65536}}\ntraits: [{', '.join(traits)}]\n"
+        "children:\n  - name: $NODE_gpu0\n    inventories: {PGPU: {total: 1}}\n"
+        "  - name: $NODE_gpu1\n    inventories: {PGPU: {total: 1}}\n"
+    )
+    path = tmp_path / "agent.yaml"
+    path.write_text(
+        "service: {url: 'http://127.0.0.1:1', token_file: token}\ndriver: static\n"
+        f"options: {{file: {tmp_path}/providers.yaml}}\n"
+        "node: {name: host-1, uuid: 6f1c2d5e-3a41-4f58-9a3c-0d6f0e9b7a10}\n"
+    )
+    return path
+
+
+def on_a_terminal(home: Path, *arguments: str, **variables: str) -> str:
+    """What a command prints to a terminal of `WIDTH` columns."""
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, WIDTH, 0, 0))
+    told = environment(home, TERM="xterm-256color", LANG="C.UTF-8", **variables)
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
+        if name not in variables:
+            told.pop(name, None)
+    process = subprocess.Popen([*BERTH, *arguments], env=told, cwd=home, stdout=its, stderr=its)
+    os.close(its)
+    printed = b""
+    with suppress(OSError):  # what Linux says at the end
+        while read := os.read(ours, 65536):
+            printed += read
+    os.close(ours)
+    assert process.wait(PATIENCE) == 0, printed
+    return printed.decode().replace("\r\n", "\n")
+
+
+def test_a_tree_is_as_wide_as_the_terminal(tmp_path: Path, config: Path) -> None:
+    """With branches, a line for each inventory, and every trait, not one of them cut."""
+    shown = on_a_terminal(tmp_path, "agent", "show", "--config", str(config))
+    assert ESCAPE.search(shown)
+    lines = [line.rstrip() for line in ESCAPE.sub("", shown).splitlines()]
+    assert max(map(len, lines)) <= WIDTH
+    assert lines[:3] == [
+        "host-1",
+        "  MEMORY_MB  65536",
+        "  VCPU          16  reserved 2, ratio 4.0",
+    ]
+    assert "├── host-1_gpu0" in lines and "└── host-1_gpu1" in lines
+    words = " ".join(lines).split()
+    assert [word for word in words if word.startswith("+CUSTOM_TRAIT")] == sorted(
+        f"+CUSTOM_TRAIT_NUMBER_{number}" for number in range(40)
+    )
+
+
+def test_no_color_leaves_no_escape(tmp_path: Path, config: Path) -> None:
+    """Neither a colour nor bold letters; the width stays that of the terminal."""
+    shown = on_a_terminal(tmp_path, "agent", "show", "--config", str(config), NO_COLOR="1")
+    assert "\x1b" not in shown
+    assert max(map(len, shown.splitlines())) <= WIDTH
+
+
+def test_a_pipe_gets_a_line_for_each_provider(config: Path, in_process: InProcess) -> None:
+    """For grep and awk, however long: no escapes, no branches, nothing folded."""
+    shown = in_process("agent", "show", "--config", str(config)).stdout
+    assert "\x1b" not in shown
+    first, *others = shown.splitlines()
+    assert first.startswith("host-1  MEMORY_MB=65536  VCPU=16(reserved:2,ratio:4.0)  +CUSTOM_")
+    assert len(first) > 10 * WIDTH
+    assert [line.split()[0] for line in others] == ["host-1_gpu0", "host-1_gpu1"]

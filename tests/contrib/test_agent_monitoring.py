@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The alerts and the dashboard of the agents, held against what an agent tells Prometheus.
+
+That the alerts fire where they should: `test_monitoring.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from random import Random
+from typing import Final
+
+import pytest
+
+from berth.cli.agent_endpoint import told_at
+from berth.compute import BadProviderTree
+from berth.compute.agent import Agent, Orders, Woken
+from berth.compute.agent_report import AgentReport
+from berth.compute.plan import Plan
+from berth.compute.tracker import Node
+from berth.compute.tree_watch import OverFull, TreeView
+from tests.contrib.test_monitoring import (
+    AGENT_RULES,
+    CONTRIB,
+    Prometheus,
+    alerts,
+    asked_for,
+    families,
+    panels,
+    promtool,
+    scraping,
+)
+from tests.e2e.serving import wait_until
+
+DASHBOARD: Final = CONTRIB / "grafana" / "berth-agents.json"
+
+
+class Hosts:
+    """Two nodes: the first is reported, and has less than its guests hold; the second cannot be."""
+
+    def report(self, node: Node, *, startup: bool) -> Plan:
+        """One inventory is sent."""
+        if node.name == "cn2":
+            raise BadProviderTree("cn2 has no name that the service takes")
+        return Plan(inventories={"u": {}})
+
+    def is_reshape_pending(self, node: Node) -> bool:
+        """It is not."""
+        return False
+
+    def look(self, node: Node, plan: Plan) -> TreeView:
+        """A root with a child, and one of somebody else."""
+        return TreeView(providers=2, others=1, over_full=(OverFull("cn1", "VCPU", 6, 4),))
+
+
+@pytest.fixture(scope="module")
+def report() -> AgentReport:
+    """What an agent tells that has made a pass."""
+    hosts = Hosts()
+    agent = Agent(
+        lambda: Orders(
+            hosts,
+            [Node("u1", "cn1"), Node("u2", "cn2")],
+            interval_s=60.0,
+            start_patience_s=0.0,
+            driver="static",
+            watch=hosts,
+        ),
+        wait=lambda seconds: Woken.TO_STOP,
+        clock=time.monotonic,
+        now=time.time,
+        rng=Random(1),
+    )
+    agent.start()
+    return AgentReport(agent, Counter(GET=5, PUT=1))
+
+
+@pytest.fixture(scope="module")
+def prometheus(
+    report: AgentReport, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Prometheus]:
+    """A Prometheus that scrapes the agent, and knows the alerts."""
+    folder = tmp_path_factory.mktemp("prometheus")
+    with (
+        told_at("127.0.0.1", 0, report) as url,
+        scraping(folder, "berth-agent", url.removeprefix("http://"), AGENT_RULES) as server,
+    ):
+        yield server
+
+
+def test_the_agents_metrics_are_as_prometheus_would_have_them(report: AgentReport) -> None:
+    """Names, units and help: `promtool check metrics` has nothing to say."""
+    promtool("check", "metrics", text=report.metrics("")[1].decode())
+
+
+def test_every_agents_metric_that_is_asked_for_is_told(report: AgentReport) -> None:
+    """And every metric that an agent tells is on the dashboard."""
+    asked = asked_for(DASHBOARD, AGENT_RULES)
+    assert asked == families(report.metrics("")[1].decode())
+
+
+def test_the_agents_dashboard_shows_what_there_is(prometheus: Prometheus) -> None:
+    """Each expression can be evaluated, and but for rates of nothing each has something to show."""
+    by_title = panels(DASHBOARD)
+
+    def empty() -> set[str]:
+        return {
+            title
+            for title, expressions in by_title.items()
+            if not any(list(map(prometheus.query, expressions)))
+        }
+
+    # One pass was made, before the first scrape: nothing has failed since.
+    wait_until(lambda: empty() <= {"Failures"}, "data on all panels")
+
+
+def test_the_agents_alerts_can_be_evaluated(prometheus: Prometheus) -> None:
+    """Those that this agent gives cause for wait for their time; no others do."""
+
+    def states() -> dict[str, str]:
+        return {rule["name"]: rule["state"] for rule in prometheus.rules()}
+
+    pending = {"BerthAgentNeverReported", "BerthAgentOverFull"}
+    wait_until(
+        lambda: {name for name, state in states().items() if state == "pending"} == pending,
+        "the alerts of this agent",
+    )
+    assert set(states()) == set(alerts(AGENT_RULES))
+    assert [rule["lastError"] for rule in prometheus.rules() if rule.get("lastError")] == []

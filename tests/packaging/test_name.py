@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The distribution is `berthd`; the package that is imported and the command stay `berth`.
+
+The package index has another `berth`, of 2017: a page that told its reader to install `berth` with
+pip would hand over that one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions, version
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import berth
+from tests.docs.pages import ROOT
+
+#: Everything that somebody reads, copies or runs.
+PLACES: Final = (
+    *("berth", "bench", "changes", "contrib", "docs", "tests", "tools", ".ci"),
+    *("CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "README.md"),
+    *("constraints.txt", "pyproject.toml"),
+)
+
+#: The forms in which a distribution is named, with the other one's name.
+OTHER: Final = re.compile(
+    r"""
+      \bpip3?\s+install (\s+-\S+ ([ =][\w./]+)?)* \s+ ['"`]* berth (?![\w./-])
+    | \bberth \[ (\{ | NAME | [a-z]+ [,\]])
+    | \bberth (-\d | [=<>~]= )
+    | \b(version|distribution|metadata|files|requires) \( ['"] berth ['"] \)
+    | ^name \s* = \s* "berth"$
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+
+
+def read_files() -> Iterator[tuple[Path, str]]:
+    """Each text file of the places, with its text."""
+    for place in PLACES:
+        path = ROOT / place
+        for file in [path] if path.is_file() else sorted(path.rglob("*")):
+            built = {"__pycache__", "_build"} & set(file.parts)
+            if file.is_file() and not built and file.suffix not in (".pyc", ".svg"):
+                yield file, file.read_text()
+
+
+def test_nothing_names_the_other_distribution() -> None:
+    """No page, message, file to copy, tool or test installs it, or asks for its version."""
+    files = list(read_files())
+    assert len(files) > 500
+    assert [
+        f"{file.relative_to(ROOT)}: {found[0]}"
+        for file, text in files
+        for found in OTHER.finditer(text)
+    ] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pip install {}",
+        "/opt/x/bin/pip install --constraint constraints.txt '{}'",
+        "{}[keystone]",
+        "pip install '{}[mysql,nvidia]'",
+        "{}-0.1.0-py3-none-any.whl",
+        "{}==0.1.0",
+        'version("{}")',
+        'name = "{}"',
+    ],
+)
+def test_each_form_of_a_name_is_found(text: str) -> None:
+    """So that the test above shows something; with the right name none is."""
+    assert OTHER.search(text.format("berth"))
+    assert not OTHER.search(text.format("berthd"))
+
+
+def test_the_package_is_that_of_the_distribution() -> None:
+    """`import berth` and `berth --version` are of `berthd`, and of no other."""
+    assert set(packages_distributions()["berth"]) == {"berthd"}
+    assert version("berthd") == berth.__version__

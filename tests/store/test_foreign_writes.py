@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Another program, such as a forgotten member of the original, writes to berth's database."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from berth.model.errors import CapacityExceeded, NoInventory
+from berth.model.inventory import Inventory
+from berth.store import schema
+from berth.store.aggregates import replace_aggregates
+from berth.store.allocations import delete_allocations
+from berth.store.database import Database, Unobserved
+from berth.store.foreign_writes import take_over
+from berth.store.inventories import delete_inventory, replace_inventories
+from berth.store.providers import delete_provider
+from berth.store.reshape import ReshapedInventories, reshape
+from berth.store.traits import replace_provider_traits
+from berth.store.usages import provider_usages
+from tests.servers.statements import run
+from tests.store.fleet import (
+    add_provider,
+    aggregate,
+    claim,
+    consumer,
+    generation,
+    held,
+    holding,
+    provider,
+    restock,
+)
+from tests.store.together import together
+
+pytestmark = pytest.mark.engines("sqlite", "postgresql", "mariadb", "galera")
+
+
+class Counting(Unobserved):
+    """Counts what is found."""
+
+    def __init__(self) -> None:
+        self.found = 0
+
+    def found_foreign_write(self) -> None:
+        """One more provider."""
+        self.found += 1
+
+
+@pytest.fixture
+def watched(db: Database) -> Counting:
+    """What the test's database finds."""
+    db.observer = counting = Counting()
+    return counting
+
+
+def moved(number: int, *, by: int = 1) -> str:
+    """What the original does to a provider's row with every change."""
+    return (
+        f"UPDATE resource_providers SET generation = generation + {by} "
+        f"WHERE uuid = '{provider(number)}'"
+    )
+
+
+def claimed(number: int, place: int, amount: int) -> tuple[str, ...]:
+    """A claim of VCPU as the original writes it, for a consumer that berth knows already or not."""
+    of_place = f"FROM resource_providers WHERE uuid = '{provider(place)}'"
+    return (
+        "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used) "
+        f"SELECT id, '{consumer(number)}', 0, {amount} {of_place}",
+        "INSERT INTO consumers (uuid, project_id, user_id, generation) "
+        f"SELECT '{consumer(number)}', min(p.id), min(u.id), 1 FROM projects p, users u",
+        moved(place),
+    )
+
+
+def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What has been said at ERROR."""
+    return [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
+
+
+def test_a_claim_is_decided_on_what_others_have_taken_too(
+    db: Database, fresh_url: str, watched: Counting, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is given out twice, and the log says whose host it is, and what was found."""
+    add_provider(db, 1, VCPU=128)
+    claim(db, holding(1, {1: {"VCPU": 64}}))
+    run(fresh_url, *claimed(2, 1, 60))
+    with pytest.raises(CapacityExceeded) as refused:
+        claim(db, holding(3, {1: {"VCPU": 5}}))
+    assert "4" in refused.value.hint
+    claim(db, holding(3, {1: {"VCPU": 4}}))
+    assert provider_usages(db, provider(1)).usages == {"VCPU": 128}
+    (said,) = errors(caplog)
+    assert f"resource provider {provider(1)} (p1) is at generation 3" in said
+    assert "berth left it at 2" in said and "VCPU 64 -> 124" in said
+    assert watched.found == 1
+    assert schema.check(db) == []
+
+
+def test_what_berths_own_writes_leave_is_never_taken_for_anothers(
+    db: Database, other: Database, watched: Counting
+) -> None:
+    """Whichever write moved the generation, of whichever process, the next finds it as it was."""
+    for number in (1, 2, 3):
+        add_provider(db, number, VCPU=8, DISK_GB=8)
+    custom = Inventory(4)
+    acts: Sequence[Callable[[Database], object]] = (
+        lambda on: claim(on, holding(1, {1: {"VCPU": 1}, 2: {"DISK_GB": 1}})),
+        lambda on: claim(on, holding(1, {1: {"VCPU": 1}, 2: {"DISK_GB": 1}}, seen=1)),
+        lambda on: claim(on, holding(1, {2: {"DISK_GB": 2}}, seen=2)),
+        lambda on: replace_provider_traits(on, provider(1), ["HW_CPU_X86_VMX"], generation(on, 1)),
+        lambda on: replace_aggregates(on, provider(1), [aggregate(1)], generation(on, 1)),
+        lambda on: restock(on, 1, VCPU=8, MEMORY_MB=64),
+        lambda on: claim(on, holding(2, {1: {"MEMORY_MB": 1}})),
+        lambda on: delete_inventory(on, provider(1), "VCPU"),
+        lambda on: reshape(
+            on,
+            [
+                ReshapedInventories(
+                    provider(1), generation(on, 1), {"VCPU": custom, "MEMORY_MB": custom}
+                ),
+                ReshapedInventories(provider(3), generation(on, 3), {}),
+            ],
+            [holding(2, {1: {"VCPU": 1}, 2: {"VCPU": 1}}, seen=1)],
+        ),
+        lambda on: restock(on, 3, VCPU=1),
+        lambda on: delete_allocations(on, consumer(1)),
+        lambda on: claim(on, holding(2, {}, seen=2)),
+        lambda on: replace_inventories(on, provider(2), generation(on, 2), {}),
+        lambda on: replace_provider_traits(on, provider(2), ["HW_CPU_X86_VMX"], generation(on, 2)),
+        lambda on: restock(on, 2, VCPU=1),
+        lambda on: delete_provider(on, provider(3)),
+    )
+    for turn, act in enumerate(acts):
+        act((db, other)[turn % 2])
+        assert schema.check(db) == [], turn
+    other.observer = db.observer
+    claim(other, holding(3, {1: {"VCPU": 1}, 2: {"VCPU": 1}}))
+    assert watched.found == 0
+
+
+def test_to_give_back_what_another_took_takes_it_off_a_true_sum(
+    db: Database, fresh_url: str, watched: Counting
+) -> None:
+    """A sum that had not known of it would go below what is held, and the rest be given out."""
+    add_provider(db, 1, VCPU=8)
+    claim(db, holding(1, {1: {"VCPU": 6}}))
+    run(fresh_url, *claimed(2, 1, 2))
+    delete_allocations(db, consumer(2))
+    assert provider_usages(db, provider(1)).usages == {"VCPU": 6}
+    assert watched.found == 1
+    assert schema.check(db) == []
+
+
+def test_to_move_away_from_where_another_has_claimed_counts_that_too(
+    db: Database, fresh_url: str, watched: Counting
+) -> None:
+    """The place that is left is looked at like the one that is entered."""
+    add_provider(db, 1, VCPU=8)
+    add_provider(db, 2, VCPU=8)
+    claim(db, holding(1, {1: {"VCPU": 6}}))
+    run(fresh_url, *claimed(2, 1, 2))
+    claim(db, holding(1, {2: {"VCPU": 6}}, seen=1))
+    assert provider_usages(db, provider(1)).usages == {"VCPU": 2}
+    assert watched.found == 1
+    assert schema.check(db) == []
+
+
+def test_a_host_that_another_has_stocked_can_be_claimed(
+    db: Database, fresh_url: str, watched: Counting
+) -> None:
+    """berth had no sum of it at all."""
+    add_provider(db, 1)
+    add_provider(db, 2, VCPU=1)
+    run(
+        fresh_url,
+        "INSERT INTO inventories (resource_provider_id, resource_class_id, total, reserved, "
+        "min_unit, max_unit, step_size, allocation_ratio) "
+        f"SELECT id, 0, 4, 0, 1, 4, 1, 1 FROM resource_providers WHERE uuid = '{provider(1)}'",
+        moved(1),
+    )
+    claim(db, holding(1, {1: {"VCPU": 4}}))
+    assert held(db, 1) == {consumer(1): {"VCPU": 4}}
+    with pytest.raises(NoInventory):
+        claim(db, holding(2, {1: {"DISK_GB": 1}}))
+    assert watched.found == 1
+    assert schema.check(db) == []
+
+
+def test_a_host_that_another_has_emptied_can_be_stocked(
+    db: Database, fresh_url: str, watched: Counting
+) -> None:
+    """The sum that was left behind is no obstacle."""
+    add_provider(db, 1, VCPU=8)
+    run(fresh_url, "DELETE FROM inventories", moved(1))
+    restock(db, 1, VCPU=4)
+    assert provider_usages(db, provider(1)).usages == {"VCPU": 0}
+    assert watched.found == 1
+    assert schema.check(db) == []
+
+
+def test_a_write_to_anything_else_of_the_host_finds_it_too(
+    db: Database, fresh_url: str, watched: Counting
+) -> None:
+    """It would write the new generation over the trace of the other program."""
+    add_provider(db, 1, VCPU=8)
+    add_provider(db, 2, VCPU=8)
+    claim(db, holding(1, {1: {"VCPU": 1}}))
+    run(fresh_url, *claimed(2, 1, 2))
+    replace_provider_traits(db, provider(1), ["HW_CPU_X86_VMX"], generation(db, 1))
+    assert provider_usages(db, provider(1)).usages == {"VCPU": 3}
+    run(fresh_url, *claimed(3, 1, 2))
+    reshape(
+        db,
+        [ReshapedInventories(provider(1), generation(db, 1), {"VCPU": Inventory(8)})],
+        [holding(4, {2: {"VCPU": 1}})],
+    )
+    assert provider_usages(db, provider(1)).usages == {"VCPU": 5}
+    assert watched.found == 2
+    assert schema.check(db) == []
+
+
+def test_writes_of_one_commit_do_not_suffer_for_one_another(
+    db: Database, fresh_url: str, watched: Counting
+) -> None:
+    """Of claims that share a commit, only that on the host of which it is so is run again."""
+    add_provider(db, 1, VCPU=8)
+    add_provider(db, 2, VCPU=8)
+    claim(db, holding(1, {1: {"VCPU": 1}}))
+    run(fresh_url, *claimed(2, 1, 7))
+    with together(db) as ask:
+        refused = [ask(claim, db, holding(number, {1: {"VCPU": 1}})) for number in (3, 4)]
+        done = [ask(claim, db, holding(number, {2: {"VCPU": 1}})) for number in (5, 6)]
+    for one in refused:
+        with pytest.raises(CapacityExceeded):
+            one.result()
+    assert [one.result() for one in done] == [None, None]
+    assert watched.found == 1
+    assert schema.check(db) == []
+
+
+def test_what_an_older_release_of_berth_wrote_is_recounted_in_silence(
+    db: Database, other: Database, fresh_url: str, watched: Counting
+) -> None:
+    """Beside this release, during an upgrade, it moves generations as it always did; its row of
+    the clock shows it. Once it is silent, and everything has been counted, it explains no more."""
+    add_provider(db, 1, VCPU=8)
+    claim(db, holding(1, {1: {"VCPU": 1}}))
+    add_provider(other, 2, VCPU=8)
+    of_other = f"WHERE id = {other._writer.id if other._writer else None}"
+    run(fresh_url, *claimed(2, 1, 6), f"UPDATE berth_writer SET seq = seq + 1 {of_other}")
+    with pytest.raises(CapacityExceeded):
+        claim(db, holding(3, {1: {"VCPU": 2}}))
+    assert watched.found == 0
+    run(fresh_url, f"UPDATE berth_writer SET updated_at = '2026-01-01 00:00:00' {of_other}")
+    schema.recount_usages(db)
+    run(fresh_url, moved(2))
+    claim(db, holding(4, {2: {"VCPU": 1}}))
+    assert watched.found == 1
+
+
+def test_a_start_takes_over_what_was_written_before_it(
+    db: Database, fresh_url: str, watched: Counting
+) -> None:
+    """With sums or without: what has been counted is known."""
+    add_provider(db, 1, VCPU=8)
+    add_provider(db, 2, VCPU=8)
+    claim(db, holding(1, {1: {"VCPU": 1}}))
+    run(fresh_url, *claimed(2, 1, 2), moved(2, by=3))
+    assert schema.recount_usages(db) == 1
+    assert schema.check(db) == []
+    claim(db, holding(3, {1: {"VCPU": 1}, 2: {"VCPU": 1}}))
+    assert watched.found == 0
+
+
+def test_two_that_find_the_same_say_it_once(
+    db: Database, fresh_url: str, watched: Counting, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who comes second finds everything counted."""
+    add_provider(db, 1, VCPU=8)
+    run(fresh_url, moved(1))
+    ((number,),) = run(fresh_url, "SELECT id FROM resource_providers")
+    for _ in range(2):
+        take_over(db, [number])
+    assert (watched.found, len(errors(caplog))) == (1, 1)

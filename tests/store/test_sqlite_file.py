@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An SQLite file that is removed or replaced beneath a process that has it open."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from berth.index import Index
+from berth.index.totals import totals_of
+from berth.model.errors import DatabaseMoved, IndexUnavailable
+from berth.store import schema
+from berth.store.database import Database
+from berth.store.sqlite_file import LOOK_EACH_S, DatabaseFile
+from tests.fresh import opened_at
+from tests.store.fleet import add_provider
+
+pytestmark = pytest.mark.engines("sqlite")
+
+
+@dataclass
+class World:
+    """A database in a file, written and read, and looked at with each request."""
+
+    path: Path
+    db: Database
+    index: Index
+
+    def is_refused(self, *, reads: bool = True) -> None:
+        """Nothing is written, and nothing is read unless that still may be."""
+        with pytest.raises(DatabaseMoved):
+            add_provider(self.db, 2)
+        if reads:
+            with pytest.raises(IndexUnavailable):
+                self.index.snapshot()
+            with pytest.raises(DatabaseMoved), self.db.read():
+                pass
+
+
+@pytest.fixture
+def world(db: Database, fresh_url: str, monkeypatch: pytest.MonkeyPatch) -> World:
+    """One provider."""
+    monkeypatch.setattr("berth.store.sqlite_file.LOOK_EACH_S", 0.0)
+    add_provider(db, 1)
+    index = Index(db)
+    index.snapshot()
+    return World(Path(fresh_url.removeprefix("sqlite:///")), db, index)
+
+
+def test_nothing_is_acknowledged_that_nobody_would_find(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`rm berth.db` beneath a service: its writes went into a file without a name."""
+    world.path.unlink()
+    for _ in range(3):
+        world.is_refused()
+    assert not world.path.exists(), "no new database is made in its place"
+    (line,) = [one.message for one in caplog.records if one.levelname == "ERROR"]
+    assert line.startswith(f"{world.path} was removed while its database is read and written")
+
+
+def test_another_file_in_its_place_is_not_taken_for_it(world: World) -> None:
+    """As after `mv backup.db berth.db`: what the index knows is not what that file has."""
+    copy = world.path.with_name("copy.db")
+    shutil.copy(world.path, copy)
+    copy.replace(world.path)
+    world.is_refused()
+    world.db.dispose()
+    world.is_refused()  # nor is it opened by a new connection
+
+
+def test_a_file_that_comes_back_is_served_again(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was moved away, and is moved back: nothing is lost."""
+    away = world.path.with_name("away.db")
+    world.path.rename(away)
+    world.is_refused()
+    away.rename(world.path)
+    add_provider(world.db, 2)
+    assert totals_of(world.index.snapshot()).providers == 2
+    assert f"{world.path} is back in its place, and served again" in caplog.messages
+    again = opened_at(f"sqlite:///{world.path}")
+    assert totals_of(Index(again).snapshot()).providers == 2
+    again.dispose()
+
+
+def test_a_write_ahead_log_that_is_removed_takes_no_more_writes(world: World) -> None:
+    """The last commits stand there, and nowhere else; what is open can still be read."""
+    Path(f"{world.path}-wal").unlink()
+    world.is_refused(reads=False)
+    assert totals_of(world.index.snapshot()).providers == 1
+
+
+def test_the_path_is_looked_at_once_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many requests come: reads once, and writes once."""
+    looks: list[str] = []
+
+    def look(path: str) -> os.stat_result:
+        looks.append(path)
+        return os.lstat(path)
+
+    now = [0.0]
+    file = DatabaseFile(clock=lambda: now[0])
+    name = str(tmp_path / "a.db")
+    file.connecting(name)
+    file.connected()
+    monkeypatch.setattr("berth.store.sqlite_file.os.stat", look)
+    for _ in range(100):
+        file.check()
+        file.check(writing=True)
+    assert looks == [name, name]
+    Path(name).unlink()
+    file.check()
+    now[0] += LOOK_EACH_S
+    for _ in range(100):
+        with pytest.raises(DatabaseMoved):
+            file.check()
+    assert looks == [name] * 3
+
+
+@pytest.mark.parametrize("umask", [0, 0o022, 0o377])
+def test_a_new_file_is_for_its_owner_alone(tmp_path: Path, umask: int) -> None:
+    """And so are the files that SQLite puts beside it, whatever the umask."""
+    before = os.umask(umask)
+    try:
+        db = opened_at(f"sqlite:///{tmp_path / 'new.db'}")
+        schema.upgrade(db)
+        modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+        db.dispose()
+    assert modes == {"new.db": 0o600, "new.db-wal": 0o600, "new.db-shm": 0o600}
+
+
+def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    """Its owner may let others read it."""
+    path = tmp_path / "old.db"
+    path.touch(mode=0o640)
+    path.chmod(0o640)
+    db = opened_at(f"sqlite:///{path}")
+    with db.read():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    db.dispose()
