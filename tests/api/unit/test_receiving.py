@@ -69,6 +69,14 @@ class Withheld:
         return b"0" * size
 
 
+class Trickle(BytesIO):
+    """A body that comes byte by byte."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """One."""
+        return super().read(min(1, size or 0))
+
+
 class Counted:
     """A body of zeros, and how many of them were asked for."""
 
@@ -202,6 +210,15 @@ def test_a_body_that_does_not_come_is_told_so(fault: OSError, status: int, says:
     assert answer.status == status
     assert says in answer.detail
     assert service.arrived == []
+
+
+@pytest.mark.parametrize("length", [300, SMALL + 1])
+def test_a_body_may_come_in_pieces_of_any_size(length: int) -> None:
+    """Even byte by byte."""
+    service = Service(limits())
+    whole = bytes(number % 251 for number in range(length))
+    assert service.send(Trickle(whole), length).status == 200
+    assert service.arrived == [whole]
 
 
 def test_a_body_that_ends_early_is_not_served() -> None:
