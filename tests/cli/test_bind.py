@@ -180,5 +180,9 @@ def test_granian_is_kept_from_passing_the_environment_for_headers() -> None:
         application, SlowClients(30), {"HTTP_PROXY": "http://proxy", "PATH": "/bin"}
     )
     for proxy in ("http://proxy", "sent"):
-        wrapped({"HTTP_HOST": "", "HTTP_PROXY": proxy, "PATH": "/bin"}, lambda *_: bytes)
-    assert seen == [{"PATH": "/bin"}, {"HTTP_PROXY": "sent", "PATH": "/bin"}]
+        sent = {"HTTP_HOST": "", "HTTP_PROXY": proxy, "PATH": "/bin", "PATH_INFO": "/"}
+        wrapped(sent, lambda *_: bytes)
+    assert seen == [
+        {"PATH": "/bin", "PATH_INFO": "/"},
+        {"HTTP_PROXY": "sent", "PATH": "/bin", "PATH_INFO": "/"},
+    ]

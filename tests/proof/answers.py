@@ -23,7 +23,7 @@ _UUID = r"([0-9a-f-]{36})"
 #: What a refusal says, and what it means; the uuid in it is whose fault it is.
 _REASONS: tuple[tuple[re.Pattern[str], Why], ...] = (
     (re.compile(rf"consumer generation conflict .*consumer {_UUID}"), Why.CONSUMER_MOVED),
-    (re.compile(rf"resource provider generation conflict for {_UUID}"), Why.PROVIDER_MOVED),
+    (re.compile(rf"Resource provider {_UUID} is at generation"), Why.PROVIDER_MOVED),
     (re.compile(rf"provider '{_UUID}'.* would exceed the capacity"), Why.NO_ROOM),
     (re.compile(rf"provider '{_UUID}' does not exist"), Why.NO_INVENTORY),
     (re.compile(rf"for resource provider '{_UUID}' that does not exist"), Why.ABSENT),
