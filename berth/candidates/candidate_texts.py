@@ -24,6 +24,7 @@ from berth.candidates.foreign import Texts, uuid_texts
 from berth.candidates.plan import Plan
 from berth.candidates.request import ResponseForm
 from berth.index.block import UUID_LENGTH
+from berth.index.snapshot import Snapshot
 from berth.model.ids import ClassId
 
 #: For each slot of the plan, the first slot that has the same provider.
@@ -31,6 +32,8 @@ Pattern = tuple[int, ...]
 
 #: Templates kept with a plan; one more, and all are forgotten.
 TEMPLATES_MAX: Final = 256
+#: What a place in a template takes beside the text.
+PLACE_BYTES: Final = 512
 
 _SEPARATOR: Final = b", "
 #: Stands where a uuid will be copied to.
@@ -57,6 +60,11 @@ class Template:
     fields: Mapping[int, tuple[str, ...]]
     to_format: bytes
     slots: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """What it takes, in bytes."""
+        return 2 * len(self.text) + PLACE_BYTES * (1 + len(self.slots))
 
 
 def template_of(
@@ -154,10 +162,11 @@ class _Sheet:
 class CandidateTexts:
     """Collects candidates, and writes them in the order in which they came."""
 
-    def __init__(self, plan: Plan, form: ResponseForm, class_names: Mapping[ClassId, str]) -> None:
+    def __init__(self, plan: Plan, form: ResponseForm, snapshot: Snapshot) -> None:
         self._plan = plan
         self._form = form
-        self._class_names = class_names
+        self._class_names = snapshot.names.class_names
+        self._allowance = snapshot.allowance
         self._sheets: dict[tuple[Pattern, int], _Sheet] = {}
         #: (sheet, from its how-many-eth candidate, up to which), in the order of the answer.
         self._order: list[tuple[_Sheet, int, int]] = []
@@ -205,7 +214,8 @@ class CandidateTexts:
             if len(templates) >= TEMPLATES_MAX:
                 templates.clear()
             template = template_of(self._plan, self._form, self._class_names, pattern)
-            templates[self._form, pattern] = template
+            if self._allowance.grow(template.size):
+                templates[self._form, pattern] = template
         return template
 
 

@@ -25,8 +25,12 @@ if TYPE_CHECKING:
     from berth.candidates.candidate_texts import Template
     from berth.candidates.local import Reach
 
-#: Plans that are kept; one more, and all are forgotten.
+#: Plans that are kept; one more, and all are forgotten. Their bytes are bounded by the fleet's
+#: `Allowance`.
 KEPT_MAX: Final = 1024
+#: What a plan and its request take, and each slot more, without the tables of aggregates.
+PLAN_BYTES: Final = 4096
+SLOT_BYTES: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,11 @@ class MembershipTest:
     def asks(self) -> bool:
         """Whether there is any condition."""
         return self.member is not None or self.forbidden is not None
+
+    @property
+    def size(self) -> int:
+        """What the tables take, in bytes."""
+        return sum(table.nbytes for table in (self.member, self.forbidden) if table is not None)
 
     def passes(self, aggregate_set: int) -> bool:
         """Whether one provider's own memberships will do."""
@@ -169,6 +178,12 @@ class Plan:
     reaches: dict[frozenset[ClassId] | None, Reach] = field(default_factory=dict)
     templates: dict[Hashable, Template] = field(default_factory=dict)
 
+    @property
+    def size(self) -> int:
+        """What the plan takes, in bytes, without what later stages keep with it."""
+        tables = {id(slot.membership): slot.membership.size for slot in self.slots}
+        return PLAN_BYTES + SLOT_BYTES * len(self.slots) + sum(tables.values())
+
     @cached_property
     def asks(self) -> Mapping[int, Slot]:
         """ask -> a slot that asks it."""
@@ -237,7 +252,7 @@ class KeptPlans:
     A plan depends on the names of classes and traits, with which the memory ends; on the ids of
     aggregates and on how many sets of them there are, which an entry says and each use compares;
     and on nothing else, for one that names a tree is not kept. What the later stages keep with a
-    plan ends with it.
+    plan ends with it. All of it ends when the fleet's `Allowance` is used up.
     """
 
     def __init__(self) -> None:
@@ -245,11 +260,16 @@ class KeptPlans:
         #: other one can have that identity.
         self.entries: dict[tuple[int, bool], _Kept] = {}
 
+    def forget(self) -> None:
+        """See `berth.index.allowance.Memory`."""
+        self.entries.clear()
+
 
 def kept_plan_of(snapshot: Snapshot, request: CandidatesRequest, *, one_per_tree: bool) -> Plan:
     """`plan_of`, remembered for requests that come again as the same object."""
     # PERF bench, flat: half of a small answer's time went into finding out the same again.
-    entries = snapshot.memory.part(KeptPlans).entries
+    plans = snapshot.memory.part(KeptPlans)
+    entries = plans.entries
     key = id(request), one_per_tree
     kept = entries.get(key)
     # Counted first: what comes meanwhile makes the plan be made again.
@@ -259,8 +279,10 @@ def kept_plan_of(snapshot: Snapshot, request: CandidatesRequest, *, one_per_tree
     plan = plan_of(snapshot, request, one_per_tree=one_per_tree)
     if all(group.in_tree is None for group in request.groups):
         if len(entries) >= KEPT_MAX:
-            entries.clear()
-        entries[key] = _Kept(request, plan, sets_count, aggregate_ids)
+            plans.forget()
+        snapshot.allowance.add(plans)
+        if snapshot.allowance.grow(plan.size):
+            entries[key] = _Kept(request, plan, sets_count, aggregate_ids)
     return plan
 
 

@@ -31,7 +31,7 @@ def render(
 
     Source: spec/allocation-candidates.md 7.
     """
-    candidates = CandidateTexts(plan, form, snapshot.names.class_names)
+    candidates = CandidateTexts(plan, form, snapshot)
     summaries = SummaryTexts(snapshot, plan, form)
     for batch in batches:
         candidates.add(batch)

@@ -20,7 +20,7 @@ import pytest
 from berth.candidates import Budget, anchors, find_candidates
 from berth.candidates.local import LocalTests, local_tests, reach_of
 from berth.candidates.node_tests import NodeAnswer, NodeTests
-from berth.candidates.plan import Plan, kept_plan_of
+from berth.candidates.plan import KeptPlans, Plan, kept_plan_of
 from berth.candidates.request import SearchSettings
 from berth.config import load
 from berth.deploy import load_application
@@ -29,7 +29,7 @@ from berth.index import fleet as fleet_module
 from berth.index.shape import Kind, Shape
 from berth.model.errors import SearchGaveUp
 from tests.brute_force import answer
-from tests.candidates.engine import ask, form_at, request_of, snapshot_of
+from tests.candidates.engine import ask, ask_with, form_at, request_of, snapshot_of
 from tests.client import Client
 from tests.queries import Query, parse_query
 from tests.worlds import World, world
@@ -232,15 +232,47 @@ def test_what_searches_remember_of_shapes_is_bounded(
     prepared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where all plans together remember too much, all of it is forgotten, and the answers stay."""
-    monkeypatch.setattr(fleet_module, "BYTES_MAX", 5000)
+    monkeypatch.setattr(fleet_module, "BYTES_MAX", 14_000)
     queries = [parse_query(f"resources=DISK_GB:{n},VCPU:{n}", 39) for n in (1, 2, 3)]
     with snapshot_of(TWENTY_SHAPES, prepared) as snapshot:
         for query in [*queries, *queries]:
             request = request_of(query)
             assert ask(snapshot, TWENTY_SHAPES, query, 39) == answer(TWENTY_SHAPES, query, 39)
-            find_candidates(snapshot, request, settings=WAYS[0], form=form_at(39), rng=Random(0))
             plan = kept_plan_of(snapshot, request, one_per_tree=False)
+            find_candidates(snapshot, request, settings=WAYS[0], form=form_at(39), rng=Random(0))
             assert 0 < len(reach_of(plan, snapshot).tests) < 20
+
+
+def test_kept_plans_and_texts_are_bounded_in_bytes(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many requests come again, what is kept for them stays below the fleet's bound."""
+    bytes_max = 400_000
+    monkeypatch.setattr(fleet_module, "BYTES_MAX", bytes_max)
+    requests = [request_of(parse_query(f"resources=VCPU:1&limit={n}", 39)) for n in range(1, 41)]
+    counts = []
+    with snapshot_of(TWENTY_SHAPES, prepared) as snapshot:
+        for request in requests:
+            ask_with(snapshot, request, form_at(39))
+            plans = [each.plan for each in snapshot.memory.part(KeptPlans).entries.values()]
+            texts = [template for plan in plans for template in plan.templates.values()]
+            kept = sum(plan.size for plan in plans) + sum(text.size for text in texts)
+            assert kept <= bytes_max
+            counts.append((len(plans), len(texts)))
+    most_plans, most_texts = max(counts)
+    assert 1 < most_plans < len(requests)
+    assert most_texts
+
+
+def test_a_plan_that_is_larger_than_the_bound_is_not_kept(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its request is answered as ever."""
+    monkeypatch.setattr(fleet_module, "BYTES_MAX", 10)
+    query = parse_query("resources=VCPU:1", 39)
+    with snapshot_of(TWENTY_SHAPES, prepared) as snapshot:
+        assert ask(snapshot, TWENTY_SHAPES, query, 39) == answer(TWENTY_SHAPES, query, 39)
+        assert not snapshot.memory.part(KeptPlans).entries
 
 
 def test_a_search_whose_client_has_gone_ends(prepared: Path) -> None:
