@@ -99,6 +99,27 @@ def test_a_claim_is_decided_on_what_others_have_taken_too(
     assert schema.check(db) == []
 
 
+def test_each_host_that_others_have_written_is_told_by_itself(
+    db: Database, fresh_url: str, watched: Counting, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the sums of its own, where one claim finds several."""
+    add_provider(db, 1, VCPU=16, DISK_GB=9)
+    add_provider(db, 2, VCPU=16)
+    add_provider(db, 3, VCPU=16)
+    claim(db, holding(1, {place: {"VCPU": place} for place in (1, 2, 3)}))
+    run(fresh_url, *claimed(2, 1, 4), *claimed(3, 2, 5), moved(3))
+    claim(db, holding(4, {place: {"VCPU": 1} for place in (1, 2, 3)}))
+    told = {
+        name: one.partition("recounted (")[2].partition(")")[0]
+        for one in errors(caplog)
+        for name in ("p1", "p2", "p3")
+        if f"({name})" in one
+    }
+    assert told == {"p1": "VCPU 1 -> 5", "p2": "VCPU 2 -> 7", "p3": "no sum was wrong"}
+    assert watched.found == len(errors(caplog)) == 3
+    assert schema.check(db) == []
+
+
 def test_what_berths_own_writes_leave_is_never_taken_for_anothers(
     db: Database, other: Database, watched: Counting
 ) -> None:
