@@ -274,11 +274,14 @@ def test_what_an_older_release_of_berth_wrote_is_recounted_in_silence(
     run(fresh_url, *claimed(2, 1, 6), f"UPDATE berth_writer SET seq = seq + 1 {of_other}")
     with pytest.raises(CapacityExceeded):
         claim(db, holding(3, {1: {"VCPU": 2}}))
+    schema.recount_usages(db)
+    run(fresh_url, moved(2))
+    claim(db, holding(4, {2: {"VCPU": 1}}))
     assert watched.found == 0
     run(fresh_url, f"UPDATE berth_writer SET updated_at = '2026-01-01 00:00:00' {of_other}")
     schema.recount_usages(db)
     run(fresh_url, moved(2))
-    claim(db, holding(4, {2: {"VCPU": 1}}))
+    claim(db, holding(5, {2: {"VCPU": 1}}))
     assert watched.found == 1
 
 
