@@ -361,6 +361,20 @@ def test_a_breach_of_a_schema_says_where_it_is(api: Client) -> None:
             "The resource could not be generated that was acceptable to your browser (content of "
             "type application/json. \n\n Invalid microversion: Unacceptable version header: 1.99",
         ),
+        (
+            "GET",
+            "/traits",
+            {"openstack-api-version": "placement 1.99", "accept": "*/*"},
+            "The resource could not be generated that was acceptable to your browser (content of "
+            "type application/json. \n\n ",
+        ),
+        (
+            "GET",
+            "/traits",
+            {"openstack-api-version": "placement 1.99", "accept": "application/json;q=0.5"},
+            "The resource could not be generated that was acceptable to your browser (content of "
+            "type application/json;q=0.5. \n\n ",
+        ),
         ("GET", "/nothing", {}, f"{NOT_FOUND}\n\n   "),
     ],
 )
@@ -450,6 +464,13 @@ def test_of_many_unknown_traits_some_are_named_and_the_others_counted(api: Clien
         answer = api.get(f"/resource_providers?required={','.join(asked)}")
         named = ", ".join(asked[: suggestions.LISTED_MAX])
         assert answer.detail.endswith(f"  Unknown are {named}{others}.")
+
+
+def test_only_for_so_many_names_others_are_suggested(api: Client) -> None:
+    """Each takes a while to compare with all that there are."""
+    misspelt = [f"HW_CPU_X86_{name}" for name in ("AVX22", "SSE44", "BMI22", "FMA33", "TSXX")]
+    answer = api.get(f"/resource_providers?required={','.join(misspelt)}")
+    assert answer.detail.count("Did you mean") == suggestions.SUGGESTED_FOR_MAX < len(misspelt)
 
 
 def test_nothing_is_suggested_that_is_not_like_it(api: Client) -> None:

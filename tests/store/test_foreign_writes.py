@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from berth.index import Index
 from berth.model.errors import CapacityExceeded, NoInventory
 from berth.model.inventory import Inventory
 from berth.store import schema
@@ -241,6 +242,19 @@ def test_a_write_to_anything_else_of_the_host_finds_it_too(
     assert provider_usages(db, provider(1)).usages == {"VCPU": 5}
     assert watched.found == 2
     assert schema.check(db) == []
+
+
+def test_an_index_takes_over_whatever_another_has_written(
+    db: Database, other: Database, fresh_url: str, watched: Counting
+) -> None:
+    """Not only the usage, which may be right: once the host has been found to be written."""
+    add_provider(db, 1, VCPU=8)
+    live = Index(other)
+    live.snapshot()
+    run(fresh_url, "UPDATE inventories SET max_unit = 2", moved(1))
+    claim(db, holding(1, {1: {"VCPU": 2}}))
+    assert watched.found == 1
+    assert live.check() == []
 
 
 def test_writes_of_one_commit_do_not_suffer_for_one_another(

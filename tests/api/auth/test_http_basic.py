@@ -126,6 +126,15 @@ def test_credentials_are_checked_once(gate: Gate, clock: Clock, checked: list[st
     assert checked == ["secret"] * 2
 
 
+def test_who_has_the_password_of_another_is_still_somebody_else(path: Path, clock: Clock) -> None:
+    """What is remembered is a name with its password; with another name it is checked."""
+    replace(path, line("alice", "secret", ":web:admin") + line("bob", "secret"))
+    gate = Gate(layer_of(HttpBasic(path, clock=clock)))
+    assert gate.who(ALICE)["user"] == "alice"
+    assert gate.who(basic("bob", "secret"))["user"] == "bob"
+    assert gate.status(basic("eve", "secret")) == 401
+
+
 def test_wrong_credentials_are_not_remembered(gate: Gate, checked: list[str]) -> None:
     """Each attempt is checked, and an unknown name costs as much as a known one."""
     for name in ("alice", "alice", "nobody"):
