@@ -403,6 +403,10 @@ FOREIGN_SIGNS = {
     "a consumer of a claim that failed": (
         "INSERT INTO consumers (uuid, project_id, user_id, generation) VALUES ('x', 1, 1, 0)",
         "consumers", "uuid = 'x'", "created_at"),
+    "a consumer of a claim that failed once more": (
+        "INSERT INTO consumers (uuid, project_id, user_id, generation, created_at) VALUES "
+        "('x', 1, 1, 0, '2020-01-01 00:00:00')",
+        "consumers", "uuid = 'x'", "updated_at"),
     "a provider": ("INSERT INTO resource_providers (uuid, name, generation) VALUES ('x', 'x', 0)",
                    "resource_providers", "uuid = 'x'", "created_at"),
     "a change of a provider": ("UPDATE resource_providers SET generation = generation + 1",

@@ -81,6 +81,18 @@ def test_callers_are_not_told_which_database_there_is(caplog: pytest.LogCaptureF
     ]
 
 
+def test_each_reason_of_an_outage_is_logged_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Another one is news, however shortly it comes after the last."""
+    outages = OutageLog(clock=lambda: 0.0)
+    for number, reason in enumerate(("full", "full", "full", "gone", "full")):
+        outages.note(DatabaseUnavailable(f"the disk is {reason}"), f"req-{number}")
+    assert caplog.messages == [
+        "Request req-0 was answered 503: the disk is full",
+        "Request req-3 was answered 503: the disk is gone; 2 requests before it were too",
+        "Request req-4 was answered 503: the disk is full",
+    ]
+
+
 def test_a_long_message_is_shortened_in_its_middle() -> None:
     """It may quote a body of megabytes; its ends say what is wrong."""
     _, raw = render(Refused(400, f"begin {'x' * 10_000_000} end"), environment())
