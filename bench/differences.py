@@ -69,7 +69,7 @@ _SQL_DUMP = re.compile(r"\(\w+\.\w+Error\) .*", re.DOTALL)
 #: Messages that list something in the order of a set.
 _UNORDERED = re.compile(
     r"No such trait |\bgroup\(s\) - |not found in|Conflicting required|Inventory for '\S+, "
-    r"|do not match any of|were unexpected"
+    r"|on resource provider '\S+, |do not match any of|were unexpected"
 )
 #: Messages that name one thing of a set.
 _NAMES_ONE = re.compile(

@@ -7,14 +7,14 @@ transaction, and on SQLite not even a durable one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, Final
 
 from sqlalchemy import Engine, Table, create_engine, inspect, make_url
 from sqlalchemy.engine.interfaces import DBAPICursor
 
-Row = tuple[Any, ...]
+Row = Sequence[Any]
 
 #: The driver that is used, whichever a URL names.
 _DRIVERS: Final = {
@@ -27,24 +27,31 @@ _DRIVERS: Final = {
 class Rows:
     """Puts rows into the tables of one database."""
 
-    def __init__(self, cursor: DBAPICursor, engine: str, tables: set[str]) -> None:
+    def __init__(self, cursor: DBAPICursor, engine: str, columns: Mapping[str, set[str]]) -> None:
         self._cursor = cursor
         self._engine = engine
-        self._tables = tables
+        #: By table.
+        self._columns = columns
 
     def insert(self, table: Table, rows: Iterable[Row]) -> None:
         """Insert rows that have a value for each column of the table, in order.
 
-        A table that the database does not have is passed over: berth's own, in the original's.
+        Tables and columns that the database does not have are passed over: berth's own, in the
+        original's; and those that an older berth does not know.
         """
-        if table.name not in self._tables:
+        known = self._columns.get(table.name)
+        if known is None:
             return
-        names = ", ".join(column.name for column in table.columns)
+        places_known = [n for n, column in enumerate(table.columns) if column.name in known]
+        if len(places_known) < len(table.columns):
+            rows = ([row[n] for n in places_known] for row in rows)
+        columns = [column.name for column in table.columns if column.name in known]
+        names = ", ".join(columns)
         if self._engine == "postgresql":
             self._copy(f"COPY {table.name} ({names}) FROM STDIN", rows)
         else:
             place = "?" if self._engine == "sqlite" else "%s"
-            places = ", ".join(place for _ in table.columns)
+            places = ", ".join(place for _ in columns)
             self._cursor.executemany(
                 f"INSERT INTO {table.name} ({names}) VALUES ({places})", list(rows)
             )
@@ -57,7 +64,7 @@ class Rows:
 
     def finish(self, table: Table) -> None:
         """Let the database number the next row of a table after those that are there."""
-        if self._engine == "postgresql" and table.name in self._tables and "id" in table.columns:
+        if self._engine == "postgresql" and "id" in self._columns.get(table.name, ()):
             self._cursor.execute(
                 f"SELECT setval(pg_get_serial_sequence('{table.name}', 'id'), max(id)) "
                 f"FROM {table.name} HAVING max(id) IS NOT NULL"
@@ -73,11 +80,14 @@ def engine_of(url: str) -> Engine:
 @contextmanager
 def rows_into(engine: Engine) -> Iterator[Rows]:
     """Write into a database within the block; all of it is there at its end, or nothing is."""
-    tables = set(inspect(engine).get_table_names())
+    columns = {
+        table: {column["name"] for column in found}
+        for (_, table), found in inspect(engine).get_multi_columns().items()
+    }
     with closing(engine.raw_connection()) as connection:
         cursor = connection.cursor()
         if engine.name == "sqlite":
             cursor.execute("PRAGMA synchronous = OFF")
             cursor.execute("PRAGMA cache_size = -500000")
-        yield Rows(cursor, engine.name, tables)
+        yield Rows(cursor, engine.name, columns)
         connection.commit()

@@ -170,7 +170,7 @@ class _Draft:
         return RequestGroup(
             suffix=self.suffix,
             resources=self.resources,
-            required=self.traits.required,
+            required=tuple(dict.fromkeys(self.traits.required)),
             forbidden=self.traits.forbidden,
             member_of=cast(tuple[frozenset[str], ...], self.memberships.member_of),
             not_member_of=cast(frozenset[str], self.memberships.not_member_of),
@@ -342,9 +342,10 @@ def _check_resourceless_are_named(
 
 def _check_no_conflicts(drafts: list[_Draft]) -> None:
     found = [
-        f"required{draft.suffix}: ({', '.join(sorted(conflicts))})"
+        f"required{draft.suffix}: ({', '.join(names)})"
         for draft in drafts
-        for conflicts in _conflicts(draft.traits)
+        # COMPAT: in this order, and as often as they were asked for.
+        for names in sorted(map(sorted, _conflicts(draft.traits)))
     ]
     if found:
         raise Refused(

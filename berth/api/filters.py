@@ -23,7 +23,10 @@ ANY_TRAITS_SINCE = 39
 
 @dataclass(frozen=True, slots=True)
 class TraitCondition:
-    """ANDed sets of traits of which one must be there, and traits that may not."""
+    """ANDed sets of traits of which one must be there, and traits that may not.
+
+    A set stands there as often as it was asked for.
+    """
 
     required: tuple[frozenset[str], ...]
     forbidden: frozenset[str]
@@ -57,7 +60,7 @@ def parse_resources(value: str) -> dict[str, int]:
 
 
 def parse_traits(values: Iterable[str], microversion: int) -> TraitCondition:
-    """All the values of `required` that count at this microversion, ANDed."""
+    """All the values of `required`, ANDed."""
     required: list[frozenset[str]] = []
     forbidden: set[str] = set()
     for value in values:
@@ -67,7 +70,7 @@ def parse_traits(values: Iterable[str], microversion: int) -> TraitCondition:
             names, excluded = parse_trait_list(value, microversion)
             required += [frozenset((name,)) for name in names]
             forbidden |= excluded
-    return TraitCondition(tuple(dict.fromkeys(required)), frozenset(forbidden))
+    return TraitCondition(tuple(required), frozenset(forbidden))
 
 
 def parse_any_traits(value: str, microversion: int) -> frozenset[str]:

@@ -170,7 +170,7 @@ def decode_filters(pairs: Pairs, microversion: int) -> ProviderFilters:
         member_of=memberships.member_of,
         not_member_of=memberships.not_member_of,
         resources=filters.parse_resources(last["resources"]) if "resources" in last else {},
-        required=traits.required,
+        required=tuple(dict.fromkeys(traits.required)),
         forbidden=traits.forbidden,
     )
 

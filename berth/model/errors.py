@@ -477,15 +477,16 @@ class TraitInUse(Conflict):
 
 
 class NoInventory(Conflict):
-    """A claim is on something that the provider does not have."""
+    """A claim is on something that the providers do not have."""
 
-    def __init__(self, provider: ProviderUUID, resource_classes: Sequence[str]) -> None:
+    def __init__(self, providers: Sequence[ProviderUUID], resource_classes: Sequence[str]) -> None:
+        has = "These providers have" if len(providers) > 1 else "The provider has"
         super().__init__(
             f"Unable to allocate inventory: Inventory for '{', '.join(resource_classes)}' on "
-            f"resource provider '{provider}' invalid.",
-            "The provider has no such inventory.",
+            f"resource provider '{', '.join(providers)}' invalid.",
+            f"{has} no such inventory.",
         )
-        self.provider = provider
+        self.providers = tuple(providers)
         self.resource_classes = tuple(resource_classes)
 
 

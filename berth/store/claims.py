@@ -339,13 +339,13 @@ def _check_known(tx: Tx, providers: Collection[ProviderId], refusal: NoInventory
 def _check_not_bare(
     tx: Tx, wanted: Sequence[_Wanted], let_go: Iterable[Held], rooms: Mapping[Key, _Room]
 ) -> None:
-    """Refuse a provider without inventory of any class that the whole request is about.
+    """Refuse providers without inventory of any class that the whole request is about.
 
-    COMPAT spec/rest-api.md 10.6: before anything else, and with the names of all these classes,
-    those among them that a consumer lets go.
+    COMPAT spec/rest-api.md 10.6: before anything else, all of them at once, and with the names of
+    all these classes, those among them that a consumer lets go.
 
     Raises:
-        NoInventory: there is such a provider.
+        NoInventory: there are such providers.
     """
     classes = {one.key.resource_class: one.resource_class for one in wanted}
     gone = {one.key.resource_class for one in let_go} - classes.keys()
@@ -353,8 +353,8 @@ def _check_not_bare(
     for key in rooms:
         if key.resource_class in classes or key.resource_class in gone:
             bare.pop(key.provider, None)
-    for provider in bare.values():
-        raise NoInventory(provider, [*classes.values(), *class_names(tx, gone)])
+    if bare:
+        raise NoInventory(list(bare.values()), [*classes.values(), *class_names(tx, gone)])
 
 
 def _check_inventories(
@@ -376,7 +376,7 @@ def _check_inventories(
 
 def _fault_of(one: _Wanted, rooms: Mapping[Key, _Room]) -> NoInventory | UnitViolation | None:
     if one.key not in rooms:
-        return NoInventory(one.provider, [one.resource_class])
+        return NoInventory([one.provider], [one.resource_class])
     inventory = rooms[one.key].inventory
     if inventory.allows_unit(one.amount):
         return None

@@ -97,9 +97,9 @@ QUERIES = [
         "Real suffixes should be specified in `same_subtree`: ['_X'] not found in [''].",
     ),
     Told(
-        "/allocation_candidates?resources=VCPU:1&required=!A,A,!B,B",
+        "/allocation_candidates?resources=VCPU:1&required=B,!A,A,!B&required=in:B,A&required=A",
         "Conflicting required and forbidden traits found in the following traits keys: "
-        "required: (A), required: (B)",
+        "required: (A), required: (A), required: (A, B), required: (B)",
     ),
     Told(
         "/resource_providers?required=in:",
@@ -221,7 +221,8 @@ def test_a_trait_that_cannot_be_is_told_how_it_should_be(api: Client) -> None:
 
 def test_a_claim_is_told_the_first_fault_and_then_the_numbers(api: Client) -> None:
     """The amounts are berth's own, and come after what clients match."""
-    host, bare = provider(api, {"VCPU": 4, "DISK_GB": 9}), provider(api)
+    host = provider(api, {"VCPU": 4, "DISK_GB": 9})
+    bare, empty = provider(api), provider(api)
     begin = "Unable to allocate inventory:"
     exceeded = (
         f"{begin} Unable to create allocation for 'VCPU' on resource provider '{host}'. "
@@ -229,11 +230,13 @@ def test_a_claim_is_told_the_first_fault_and_then_the_numbers(api: Client) -> No
     )
     of_pcpu = f"{begin} Inventory for 'PCPU' on resource provider '{host}' invalid."
     of_all = f"{begin} Inventory for 'VCPU, PCPU' on resource provider '{bare}' invalid."
+    of_both = of_all.replace(bare, f"{bare}, {empty}")
     for claims, message in (
         ({host: {"VCPU": 5}}, f"{exceeded}  5 asked, 4 free."),
         ({host: {"VCPU": 5, "PCPU": 1}}, exceeded),
         ({host: {"PCPU": 1, "VCPU": 5}}, of_pcpu),
         ({host: {"VCPU": 1}, bare: {"PCPU": 1}}, of_all),
+        ({bare: {"VCPU": 1}, host: {"VCPU": 1}, empty: {"PCPU": 1}}, of_both),
     ):
         answer = api.put(f"/allocations/{new_uuid()}", json=claim_body("1.39", claims))
         assert answer.detail.startswith(f"{CONFLICT}\n\n {message}"), answer.detail

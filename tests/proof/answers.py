@@ -25,7 +25,10 @@ _REASONS: tuple[tuple[re.Pattern[str], Why], ...] = (
     (re.compile(rf"consumer generation conflict .*consumer {_UUID}"), Why.CONSUMER_MOVED),
     (re.compile(rf"Resource provider {_UUID} is at generation"), Why.PROVIDER_MOVED),
     (re.compile(rf"provider '{_UUID}'.* would exceed the capacity"), Why.NO_ROOM),
-    (re.compile(rf"Inventory for .* on resource provider '{_UUID}' invalid"), Why.NO_INVENTORY),
+    (
+        re.compile(rf"Inventory for .* on resource provider '{_UUID}[^']*' invalid"),
+        Why.NO_INVENTORY,
+    ),
     (re.compile(rf"for resource provider '{_UUID}' that does not exist"), Why.ABSENT),
     (re.compile(rf"No resource provider with uuid {_UUID} found"), Why.ABSENT),
 )
