@@ -403,6 +403,10 @@ FOREIGN_SIGNS = {
     "a consumer of a claim that failed": (
         "INSERT INTO consumers (uuid, project_id, user_id, generation) VALUES ('x', 1, 1, 0)",
         "consumers", "uuid = 'x'", "created_at"),
+    "a change of a consumer that holds nothing": (
+        "INSERT INTO consumers (uuid, project_id, user_id, generation, created_at) "
+        "VALUES ('x', 1, 1, 1, '2020-02-20 20:20:20')",
+        "consumers", "uuid = 'x'", "updated_at"),
     "a provider": ("INSERT INTO resource_providers (uuid, name, generation) VALUES ('x', 'x', 0)",
                    "resource_providers", "uuid = 'x'", "created_at"),
     "a change of a provider": ("UPDATE resource_providers SET generation = generation + 1",
@@ -429,6 +433,17 @@ def test_an_upgrade_is_refused_while_another_program_writes(db: Database, what: 
         schema.refuse_while_others_write(db)
     dated(db, table, where, column, 61)
     schema.refuse_while_others_write(db)
+
+
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
+def test_another_program_shows_on_a_provider_that_berth_has_just_written_too(db: Database) -> None:
+    """The journal says that berth was there: the provider's generation, that others were as well."""
+    add_provider(db, 5, VCPU=8)
+    schema.refuse_while_others_write(db)
+    change(db, "UPDATE resource_providers SET generation = generation + 1")
+    dated(db, "resource_providers", "1 = 1", "updated_at", 10)
+    with pytest.raises(schema.StillWritten):
+        schema.refuse_while_others_write(db)
 
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")

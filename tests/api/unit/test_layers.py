@@ -81,6 +81,24 @@ def test_callers_are_not_told_which_database_there_is(caplog: pytest.LogCaptureF
     ]
 
 
+def test_each_line_of_an_outage_counts_the_requests_since_the_last(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """And one for another reason is there at once, with those of the reason before."""
+    now = [0.0]
+    outages = OutageLog(clock=lambda: now[0])
+    for reason in ("refused", "refused", "locked", "refused"):
+        outages.note(DatabaseUnavailable(reason), "req-1")
+    now[0] += AGAIN_S
+    outages.note(DatabaseUnavailable("refused"), "req-1")
+    assert caplog.messages == [
+        "Request req-1 was answered 503: refused",
+        "Request req-1 was answered 503: locked; 1 requests before it were too",
+        "Request req-1 was answered 503: refused",
+        "Request req-1 was answered 503: refused",
+    ]
+
+
 def test_a_long_message_is_shortened_in_its_middle() -> None:
     """It may quote a body of megabytes; its ends say what is wrong."""
     _, raw = render(Refused(400, f"begin {'x' * 10_000_000} end"), environment())
