@@ -437,7 +437,7 @@ def test_an_upgrade_is_refused_while_another_program_writes(db: Database, what: 
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_another_program_shows_on_a_provider_that_berth_has_just_written_too(db: Database) -> None:
-    """The journal says that berth was there: the provider's generation, that others were as well."""
+    """The journal says that berth was there, and the generation that others were as well."""
     add_provider(db, 5, VCPU=8)
     schema.refuse_while_others_write(db)
     change(db, "UPDATE resource_providers SET generation = generation + 1")
