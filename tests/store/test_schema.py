@@ -210,6 +210,18 @@ def test_what_old_databases_lack_is_written_down(bare: Database) -> None:
 
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
+@pytest.mark.parametrize("revision", PLACEMENT_REVISIONS[:2])
+def test_consumers_may_lack_a_record_until_a_revision_that_refuses_it(
+    bare: Database, revision: str
+) -> None:
+    """The second revision has seen to the roots only."""
+    bring_to(bare, revision)
+    change(bare, *OLD_ROWS, "DELETE FROM consumers WHERE uuid = 'two'")
+    assert schema.upgrade(bare) == ["1 consumers that hold something were given a record"]
+    assert schema.check(bare) == []
+
+
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_roots_that_nothing_tells_stop_an_upgrade(bare: Database) -> None:
     """One sentence and the next step; the database stays where it was."""
     bring_to(bare, PLACEMENT_REVISIONS[0])
