@@ -340,6 +340,17 @@ def test_a_list_that_was_cut_short_removes_nothing(office: Office, list_cut_shor
     assert office.picture() != before
 
 
+def test_none_may_go_where_at_most_none_is_allowed(office: Office) -> None:
+    """Not even one, which could go where nothing is said."""
+    before = office.picture()
+    fix = ("--hosts", office.write("hosts", "cn1", "cn2"), "--fix", "--yes")
+    done = office.audit(*fix, "--at-most", 0)
+    assert "nothing was removed: 1 would be, and --at-most allows 0" in done.stderr
+    assert (done.returncode, office.picture()) == (ExitCode.INCONSISTENT, before)
+    office.audit(*fix)
+    assert office.picture() != before
+
+
 def test_a_tenth_may_go(office: Office) -> None:
     """Of twenty hosts two, without another word; and three not."""
     with office.stage() as stage:

@@ -19,6 +19,7 @@ from tests.worlds import provider_uuid
 GONE = """
     gone  VCPU=8  CUSTOM_GOLD
       gone-gpu  VGPU=4  CUSTOM_GOLD
+        gone-vf  SRIOV_NET_VF=2
 """
 
 
@@ -109,6 +110,7 @@ def test_what_cannot_come_back_is_told_and_can_later(stage: Stage, undo: UndoFil
     stage.remove("gone-gpu")
     assert [restore(service, change) for change in read_changes(undo)] == [
         Outcome.NOTHING_TO_DO,
+        Outcome.DONE,
         Outcome.DONE,
     ]
     assert stage.picture() == drawn(f"{GONE}i1: gone VCPU=1")
