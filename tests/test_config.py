@@ -235,6 +235,15 @@ def test_the_environment_alone_is_a_configuration(
     assert settings.auth_strategy == "keystone"
 
 
+def test_a_directory_alone_is_a_configuration(home: Path) -> None:
+    """As a file is: what it lacks is a mistake, and no reason to let everybody in."""
+    write(home / "own.conf.d" / "a.conf", "[placement]\nrandomize_allocation_candidates = true\n")
+    conf = config.load(config_dirs=[str(home / "own.conf.d")], embedded=True)
+    assert conf.api.auth_strategy == "keystone"
+    with pytest.raises(ConfigurationError, match="no database is configured: set"):
+        config.read_settings(conf)
+
+
 def test_without_any_configuration_the_database_is_this_users_own(home: Path) -> None:
     """Nothing configured: an SQLite file under the XDG data directory, and noauth2."""
     settings = config.read_settings(config.load(embedded=True))
