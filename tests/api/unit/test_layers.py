@@ -87,13 +87,13 @@ def test_each_line_of_an_outage_counts_the_requests_since_the_last(
     """And one for another reason is there at once, with those of the reason before."""
     now = [0.0]
     outages = OutageLog(clock=lambda: now[0])
-    for reason in ("refused", "refused", "locked", "refused"):
+    for reason in ("refused", "refused", "refused", "locked", "refused"):
         outages.note(DatabaseUnavailable(reason), "req-1")
     now[0] += AGAIN_S
     outages.note(DatabaseUnavailable("refused"), "req-1")
     assert caplog.messages == [
         "Request req-1 was answered 503: refused",
-        "Request req-1 was answered 503: locked; 1 requests before it were too",
+        "Request req-1 was answered 503: locked; 2 requests before it were too",
         "Request req-1 was answered 503: refused",
         "Request req-1 was answered 503: refused",
     ]
