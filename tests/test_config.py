@@ -285,6 +285,15 @@ def test_files_are_looked_for_beside_the_configuration(
     assert (settings.tls_cert, settings.tls_key) == (home / "etc" / "tls" / "host.crt", None)
 
 
+def test_of_several_files_the_first_says_where_others_are(home: Path) -> None:
+    """A later one that only changes something may stand anywhere."""
+    first = write(home / "etc" / "placement.conf", database("any"))
+    later = write(home / "elsewhere" / "more.conf", "[berth]\ntls_cert = host.crt\n")
+    settings = config.read_settings(config.load([first, later]))
+    assert settings.user_file == home / "etc" / "htpasswd"
+    assert settings.tls_cert == home / "etc" / "host.crt"
+
+
 def test_without_a_file_they_are_in_the_folder_of_the_service(home: Path) -> None:
     """Where the configuration comes from the environment."""
     settings = config.read_settings(config.load(embedded=True))

@@ -214,9 +214,10 @@ def test_a_leaked_migration_is_told_by_its_name(office: Office) -> None:
     assert office.picture() == drawn(without(WORLD, "m1: cn2 VCPU=1\n"))
 
 
-def test_who_holds_of_two_hosts_keeps_the_right_one(office: Office) -> None:
-    """And what is shared."""
-    placed = office.write("placed", f"{consumer_uuid('i3')} cn2")
+@pytest.mark.parametrize("host", ["cn2", provider_uuid("cn2")])
+def test_who_holds_of_two_hosts_keeps_the_right_one(office: Office, host: str) -> None:
+    """And what is shared; a host may be named by its uuid."""
+    placed = office.write("placed", f"{consumer_uuid('i3')} {host}")
     assert office.audit("--placed", placed, "--fix", "--yes").returncode == ExitCode.OK
     assert office.picture() == drawn(WORLD.replace("i3: cn1 VCPU=1, cn2", "i3: cn2"))
 

@@ -201,6 +201,19 @@ def test_a_host_with_another_name_is_something_to_do(office: Office) -> None:
     assert office.migrate("--dry-run").stdout == "cn1-new: nothing to do\n"
 
 
+def test_a_child_that_goes_is_one_write(office: Office) -> None:
+    """What it has goes with it."""
+    office.show("""
+        cn1  VCPU=16
+          cn1_gpu0  VGPU=4  CUSTOM_OWNER_BERTH_STATIC
+    """)
+    (office.folder / "providers.yaml").write_text("inventories: {VCPU: {total: 16}}\n")
+    done = office.migrate("--dry-run")
+    assert "0 providers made, 0 changed, 1 removed; 0 consumers moved; 1 write\n" in done.stdout
+    assert office.migrate().returncode == ExitCode.OK
+    assert office.picture() == drawn("cn1  VCPU=16")
+
+
 def test_an_undo_that_cannot_be_names_who_is_in_the_way(office: Office) -> None:
     """And changes nothing."""
     office.show(BEFORE)

@@ -344,6 +344,11 @@ def test_a_database_is_handed_back(bare: Database) -> None:
     original = [name for name in tables(bare) if not name.startswith("berth_")]
     add_provider(bare, 5, VCPU=8)
     claim(bare, holding(1, {5: {"VCPU": 2}}))
+    change(
+        bare,
+        "INSERT INTO berth_writer (id, seq, trimmed_seq, kept_seq, updated_at)"
+        " VALUES (99, 0, 0, 0, '2026-01-01 00:00:00')",
+    )
     with pytest.raises(schema.StillWritten, match="a berth wrote to the database"):
         schema.release(bare)
     change(bare, "UPDATE berth_writer SET updated_at = '2026-01-01 00:00:00'")
