@@ -363,16 +363,6 @@ def test_failures_are_told_once_and_slow_it_down(caplog: pytest.LogCaptureFixtur
     assert failing.state.nodes["cn1"].error == ""
 
 
-def test_a_node_that_fails_does_not_slow_the_others_down() -> None:
-    """The pauses are the usual ones as long as one node can be reported."""
-    night = Night(*[Woken.BY_TIME] * 3)
-    several = agent(iter([Told(*[None, ValueError("b's")] * 4)]), night, nodes=["a", "b"])
-    several.start()
-    several.run()
-    assert [several.state.nodes[name].failures for name in "ab"] == [0, 4]
-    assert night.slept == pytest.approx([INTERVAL_S] * 4, rel=0.1)
-
-
 def test_the_configuration_is_read_again_when_it_is_told_to(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
