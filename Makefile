@@ -16,7 +16,7 @@ INSTALL := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" bash tools/install.sh $(BI
 BUILT_FROM := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test coverage lint format docs bench compare constraints clean
+.PHONY: help serve test coverage golden lint format docs bench compare constraints clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -29,6 +29,9 @@ test: $(VENV)/.development ## Run every test that this machine can run, and say 
 
 coverage: $(VENV)/.development ## Run the tests, and write docs/api-coverage.md from what they have seen
 	@$(BIN)/python -m pytest --write-api-coverage $(ARGS)
+
+golden: $(VENV)/.development ## Write the files of tests/golden anew
+	@$(BIN)/python -m pytest -n 0 tests/golden --write-golden
 
 lint: $(VENV)/.development ## Check style, format and types
 	@$(BIN)/ruff check .

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     from berth.store.database import Database
     from tests.client import Client
 
-pytest_plugins = ["tests.engines", "tests.fresh", "tests.server_option", "tests.coverage_page"]
+pytest_plugins = [
+    "tests.engines",
+    "tests.fresh",
+    "tests.server_option",
+    "tests.coverage_page",
+    "tests.golden.files",
+]
 
 
 @pytest.fixture(scope="session")

@@ -167,8 +167,10 @@ def healthcheck(
     Raises:
         ConfigurationError: a backend or a network that does not exist.
     """
-    known = entry_points(group=Healthcheck.NAMESPACE).names
-    for backend in conf.healthcheck.backends:
+    backends = conf.healthcheck.backends
+    # Looked up where any is named: it reads a file of each distribution that is installed.
+    known = entry_points(group=Healthcheck.NAMESPACE).names if backends else ()
+    for backend in backends:
         if backend not in known:
             raise ConfigurationError(
                 f"[healthcheck]backends names {backend}, and there are {', '.join(sorted(known))}"

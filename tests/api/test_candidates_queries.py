@@ -360,11 +360,15 @@ ACCEPTED = [
     (f"{R}&required=<other>", 0),
     (f"{R}&required=in:%20<other>%20,%20<trait>", 1),
     (f"{R}&required=in:<other>,<trait>&required=!<other>", 1),
+    (f"{R}&required=!<trait>&required=!<other>", 0),
+    (f"{R}&required=!<other>&required=!<trait>", 0),
     (f"{R}&root_required=<other>", 0),
     # Aggregates: an aggregate nobody is in matches nothing and forbids nothing.
     (f"{R}&member_of=<nobody>", 0),
     (f"{R}&member_of=in:<nobody>,<agg>", 1),
     (f"{R}&member_of=!<agg>", 0),
+    (f"{R}&member_of=!<agg>&member_of=!<nobody>", 0),
+    (f"{R}&member_of=!<nobody>&member_of=!<agg>", 0),
     (f"{R}&member_of=!<nobody>&member_of=<agg>", 1),
     (f"{R}&member_of=<agg>&member_of=!<agg>", 0),
     # Trees.

@@ -8,6 +8,7 @@ from the next.
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -17,7 +18,7 @@ from typing import Any
 import pytest
 
 from berth.api import caching
-from berth.store.database import Database
+from berth.store.database import Database, utc_now
 from berth.store.opening import DatabaseOptions, open_database
 from tests.api.claims import claim_body
 from tests.api.worlds import NOWHERE, done, new_uuid
@@ -196,6 +197,29 @@ def test_what_is_made_for_the_question_has_the_time_of_the_answer(
         answer = client.get(path.format(uuid=uuid))
     assert answer.status == 200
     assert answer.headers["Last-Modified"] == "Wed, 29 Feb 2096 12:00:00 GMT"
+
+
+@pytest.fixture
+def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The service runs where clocks are hours ahead."""
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "XXX-13:30")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_east")
+def test_times_are_those_of_greenwich_wherever_the_service_runs(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of an answer, and those that are stored."""
+    moment_s = datetime(2096, 2, 29, 12, 0, 1, tzinfo=UTC)
+    with monkeypatch.context() as patched:
+        patched.setattr("berth.api.caching.time.time", moment_s.timestamp)
+        answer = client.get("/")
+    assert answer.headers["Last-Modified"] == "Wed, 29 Feb 2096 12:00:01 GMT"
+    assert abs(utc_now().replace(tzinfo=UTC).timestamp() - time.time()) < 3600
 
 
 def test_every_day_of_four_years_is_written_as_http_wants_it() -> None:

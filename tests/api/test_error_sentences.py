@@ -281,6 +281,21 @@ def test_what_a_request_lets_go_is_named_too(api: Client) -> None:
     assert_says(api.post("/allocations", json=body), CONFLICT, message)
 
 
+def test_who_has_what_a_request_lets_go_is_not_without_inventory(api: Client) -> None:
+    """Then the class that is wanted of it is at fault, and named alone."""
+    host, other = provider(api, {"DISK_GB": 9}), provider(api, {"DISK_GB": 9})
+    holder, new = consumer(api, {host: {"DISK_GB": 1}}), new_uuid()
+    body = {
+        new: claim_body("1.39", {other: {"VCPU": 1}}),
+        holder: claim_body("1.39", {}, consumer_generation=1),
+    }
+    message = (
+        f"Unable to allocate inventory: Inventory for 'VCPU' on resource provider '{other}' "
+        "invalid."
+    )
+    assert_says(api.post("/allocations", json=body), CONFLICT, message)
+
+
 def test_a_generation_is_shown_as_it_was_sent(api: Client) -> None:
     """1.0 is the number 1, and is not shown as such."""
     host = provider(api, {"VCPU": 4})
@@ -345,6 +360,20 @@ def test_a_breach_of_a_schema_says_where_it_is(api: Client) -> None:
             {"openstack-api-version": "placement 1.99"},
             "The resource could not be generated that was acceptable to your browser (content of "
             "type application/json. \n\n Invalid microversion: Unacceptable version header: 1.99",
+        ),
+        (
+            "GET",
+            "/traits",
+            {"openstack-api-version": "placement 1.99", "accept": "*/*"},
+            "The resource could not be generated that was acceptable to your browser (content of "
+            "type application/json. \n\n ",
+        ),
+        (
+            "GET",
+            "/traits",
+            {"openstack-api-version": "placement 1.99", "accept": "application/json;q=0.5"},
+            "The resource could not be generated that was acceptable to your browser (content of "
+            "type application/json;q=0.5. \n\n ",
         ),
         ("GET", "/nothing", {}, f"{NOT_FOUND}\n\n   "),
     ],
@@ -425,6 +454,23 @@ def test_of_several_unknown_traits_each_is_named(api: Client) -> None:
     assert "HW_CPU_X86_AVX22" in answer.detail and "CUSTOM_Q" in answer.detail
     assert f"Did you mean {known}" in answer.detail
     assert "instead of HW_CPU_X86_AVX22?" in answer.detail
+
+
+def test_of_many_unknown_traits_some_are_named_and_the_others_counted(api: Client) -> None:
+    """Where all are named, there are no others."""
+    many = [f"CUSTOM_QQQ_{number:03}" for number in range(suggestions.LISTED_MAX + 3)]
+    for count, others in ((0, ""), (3, " and 3 more")):
+        asked = many[: suggestions.LISTED_MAX + count]
+        answer = api.get(f"/resource_providers?required={','.join(asked)}")
+        named = ", ".join(asked[: suggestions.LISTED_MAX])
+        assert answer.detail.endswith(f"  Unknown are {named}{others}.")
+
+
+def test_only_for_so_many_names_others_are_suggested(api: Client) -> None:
+    """Each takes a while to compare with all that there are."""
+    misspelt = [f"HW_CPU_X86_{name}" for name in ("AVX22", "SSE44", "BMI22", "FMA33", "TSXX")]
+    answer = api.get(f"/resource_providers?required={','.join(misspelt)}")
+    assert answer.detail.count("Did you mean") == suggestions.SUGGESTED_FOR_MAX < len(misspelt)
 
 
 def test_nothing_is_suggested_that_is_not_like_it(api: Client) -> None:

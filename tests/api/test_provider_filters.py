@@ -169,6 +169,8 @@ def test_member_of_may_forbid_from_1_32(
         (f"{tree}member_of=!{world.a}", {world.child}),
         (f"{tree}member_of=!{NOWHERE}", {world.in_both, world.child}),
         (f"{tree}member_of=!in:{world.a},{NOWHERE}", {world.child}),
+        (f"{tree}member_of=!{world.a}&member_of=!{NOWHERE}", {world.child}),
+        (f"{tree}member_of=!{NOWHERE}&member_of=!{world.a}", {world.child}),
         (f"member_of={world.a}&member_of=!{world.b}", {world.in_a}),
         (f"member_of={world.a}&member_of=!in:{world.b}", {world.in_a}),
         (f"member_of={world.a}&member_of=!{world.a}", set()),
@@ -320,6 +322,8 @@ def test_alternatives_are_joined_with_what_else_is_required(api: Client, marked:
         world.is_both,
     }
     assert uuids_of(api.get(f"{tree}&{any_of}&required=!{world.red}")) == {world.is_blue}
+    none_of = f"required=!{world.red}&required=!{world.blue}"
+    assert uuids_of(api.get(f"{tree}&{none_of}")) == {world.is_plain}
     assert uuids_of(api.get(f"{tree}&required=in:{world.red}")) == {world.is_red, world.is_both}
 
 

@@ -15,6 +15,7 @@ from threading import Barrier
 from typing import Any
 
 import pytest
+from sqlalchemy import delete
 
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import (
@@ -42,6 +43,7 @@ from berth.store.generations import Bump, bump_generation, bump_generations, pin
 from berth.store.inventories import put_inventories, remove_unused, stored_keys
 from berth.store.lookups import ProviderRow, get_provider_row
 from berth.store.providers import delete_provider
+from berth.store.tables import consumers
 from berth.store.transaction import Tx
 from berth.store.usages import provider_usages
 from tests.store.fleet import (
@@ -203,6 +205,23 @@ def test_what_a_consumer_held_is_not_given_back_twice(db: Database, other: Datab
     delete_allocations(db, consumer(1))
     with pytest.raises(ConsumerRace):
         other.write(lambda tx: give_back(tx, *stale))
+    assert provider_usages(db, provider(1)).usages == {"VCPU": 0}
+
+
+def test_what_is_held_by_a_consumer_that_was_made_in_between_is_not_given_back(
+    db: Database, other: Database
+) -> None:
+    """Its record, which nobody has read, would stay. Where there is none, as in very old data, it
+    goes."""
+    add_provider(db, 1, VCPU=2)
+    claim(db, holding(1, {1: {"VCPU": 1}}))
+    with other.read() as tx:
+        late = read_held(tx, [consumer(1)])
+    with pytest.raises(ConsumerRace):
+        other.write(lambda tx: give_back(tx, late, {}))
+    assert held(db, 1) == {consumer(1): {"VCPU": 1}}
+    db.write(lambda tx: tx.connection.execute(delete(consumers)).rowcount)
+    other.write(lambda tx: give_back(tx, late, {}))
     assert provider_usages(db, provider(1)).usages == {"VCPU": 0}
 
 

@@ -9,6 +9,7 @@ from berth.index import Index
 from berth.store import schema
 from berth.store.database import Database
 from berth.store.opening import DatabaseOptions, open_database
+from tests.servers.statements import run
 from tests.store.damage import CASES, Damage, damage
 from tests.store.fleet import add_provider, claim, consumer, holding
 
@@ -49,6 +50,35 @@ def test_a_live_index_follows_a_repair(sound: Database, database_url: str) -> No
     assert all(fault.action for fault in schema.iter_repaired(sound, schema.Owner()))
     assert live.check() == []
     other.dispose()
+
+
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
+@pytest.mark.parametrize(
+    ("statements", "faults"),
+    [
+        (("DELETE FROM berth_usages WHERE resource_provider_id = {id}",), 1),
+        (
+            (
+                "UPDATE berth_usages SET used = 1 WHERE resource_provider_id = {id}",
+                "UPDATE resource_providers SET generation = generation + 1 WHERE id = {id}",
+            ),
+            2,
+        ),
+    ],
+)
+def test_a_sum_that_is_put_right_says_no_more_of_others_than_before(
+    sound: Database, database_url: str, statements: tuple[str, ...], faults: int
+) -> None:
+    """The only sum of a provider: made again, it knows the provider's generation; corrected, it
+    does not hide that another program has moved it."""
+    uuid = add_provider(sound, 50, VCPU=8)
+    ((number,),) = run(database_url, f"SELECT id FROM resource_providers WHERE uuid = '{uuid}'")
+    run(database_url, *(one.format(id=number) for one in statements))
+    dry_run = [fault.sentence for fault in schema.iter_faults(sound)]
+    assert len(dry_run) == faults
+    repaired = schema.iter_repaired(sound, schema.Owner())
+    assert [fault.sentence for fault in repaired] == dry_run
+    assert schema.check(sound) == []
 
 
 @pytest.mark.engines("sqlite")

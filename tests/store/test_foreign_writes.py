@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from berth.index import Index
 from berth.model.errors import CapacityExceeded, NoInventory
 from berth.model.inventory import Inventory
 from berth.store import schema
@@ -96,6 +97,27 @@ def test_a_claim_is_decided_on_what_others_have_taken_too(
     assert f"resource provider {provider(1)} (p1) is at generation 3" in said
     assert "berth left it at 2" in said and "VCPU 64 -> 124" in said
     assert watched.found == 1
+    assert schema.check(db) == []
+
+
+def test_each_host_that_others_have_written_is_told_by_itself(
+    db: Database, fresh_url: str, watched: Counting, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the sums of its own, where one claim finds several."""
+    add_provider(db, 1, VCPU=16, DISK_GB=9)
+    add_provider(db, 2, VCPU=16)
+    add_provider(db, 3, VCPU=16)
+    claim(db, holding(1, {place: {"VCPU": place} for place in (1, 2, 3)}))
+    run(fresh_url, *claimed(2, 1, 4), *claimed(3, 2, 5), moved(3))
+    claim(db, holding(4, {place: {"VCPU": 1} for place in (1, 2, 3)}))
+    told = {
+        name: one.partition("recounted (")[2].partition(")")[0]
+        for one in errors(caplog)
+        for name in ("p1", "p2", "p3")
+        if f"({name})" in one
+    }
+    assert told == {"p1": "VCPU 1 -> 5", "p2": "VCPU 2 -> 7", "p3": "no sum was wrong"}
+    assert watched.found == len(errors(caplog)) == 3
     assert schema.check(db) == []
 
 
@@ -222,6 +244,19 @@ def test_a_write_to_anything_else_of_the_host_finds_it_too(
     assert schema.check(db) == []
 
 
+def test_an_index_takes_over_whatever_another_has_written(
+    db: Database, other: Database, fresh_url: str, watched: Counting
+) -> None:
+    """Not only the usage, which may be right: once the host has been found to be written."""
+    add_provider(db, 1, VCPU=8)
+    live = Index(other)
+    live.snapshot()
+    run(fresh_url, "UPDATE inventories SET max_unit = 2", moved(1))
+    claim(db, holding(1, {1: {"VCPU": 2}}))
+    assert watched.found == 1
+    assert live.check() == []
+
+
 def test_writes_of_one_commit_do_not_suffer_for_one_another(
     db: Database, fresh_url: str, watched: Counting
 ) -> None:
@@ -253,11 +288,14 @@ def test_what_an_older_release_of_berth_wrote_is_recounted_in_silence(
     run(fresh_url, *claimed(2, 1, 6), f"UPDATE berth_writer SET seq = seq + 1 {of_other}")
     with pytest.raises(CapacityExceeded):
         claim(db, holding(3, {1: {"VCPU": 2}}))
+    schema.recount_usages(db)
+    run(fresh_url, moved(2))
+    claim(db, holding(4, {2: {"VCPU": 1}}))
     assert watched.found == 0
     run(fresh_url, f"UPDATE berth_writer SET updated_at = '2026-01-01 00:00:00' {of_other}")
     schema.recount_usages(db)
     run(fresh_url, moved(2))
-    claim(db, holding(4, {2: {"VCPU": 1}}))
+    claim(db, holding(5, {2: {"VCPU": 1}}))
     assert watched.found == 1
 
 

@@ -116,6 +116,21 @@ def test_new_claims_are_written_at_once(db: Database) -> None:
     assert len(sent) == len(alone) + 1
 
 
+def test_a_request_for_several_consumers_counts_once_among_others_too(db: Database) -> None:
+    """The generation moves by one for each request that names a provider, as it does alone."""
+    for number in (1, 2):
+        add_provider(db, number, VCPU=10)
+    claim(db, *(holding(n, {1: {"VCPU": 1}, 2: {"VCPU": 1}}) for n in (1, 2, 3)))
+    assert (generation(db, 1), generation(db, 2)) == (2, 2)
+    with together(db) as ask:
+        claims = [
+            ask(claim, db, *(holding(n, {1: {"VCPU": 1}}) for n in (4, 5, 6))),
+            ask(claim, db, holding(7, {1: {"VCPU": 1}, 2: {"VCPU": 1}})),
+        ]
+    assert [one.result(TIMEOUT) for one in claims] == [None, None]
+    assert (generation(db, 1), generation(db, 2)) == (4, 3)
+
+
 def test_releases_are_written_at_once(db: Database) -> None:
     """Nine consumers give back what they hold; the tenth holds nothing, and is told so."""
     add_provider(db, 1, VCPU=10)

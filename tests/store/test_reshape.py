@@ -148,6 +148,16 @@ def test_which_fault_wins(fleet: Database) -> None:
     assert schema.check(fleet) == []
 
 
+def test_a_refusal_names_the_classes_of_one_provider(fleet: Database) -> None:
+    """Of several whose inventories are in use the oldest, whatever the order of the request."""
+    add_provider(fleet, 3, VCPU=4, MEMORY_MB=64)
+    claim(fleet, holding(2, {3: {"MEMORY_MB": 1}}))
+    with pytest.raises(InventoryInUse) as refusal:
+        reshape(fleet, [having(fleet, 3, {"VCPU": 4}), having(fleet, 1, {})], [])
+    assert refusal.value.provider == provider(1)
+    assert refusal.value.resource_classes == ("VCPU", "DISK_GB")
+
+
 def test_a_removed_class_may_be_claimed_until_it_goes(fleet: Database) -> None:
     """Then it is in use: claims are judged while the old inventories still stand."""
     with pytest.raises(InventoryInUse) as refusal:

@@ -420,9 +420,9 @@ FOREIGN_SIGNS = {
     "a consumer of a claim that failed": (
         "INSERT INTO consumers (uuid, project_id, user_id, generation) VALUES ('x', 1, 1, 0)",
         "consumers", "uuid = 'x'", "created_at"),
-    "a change of a consumer that holds nothing": (
-        "INSERT INTO consumers (uuid, project_id, user_id, generation, created_at) "
-        "VALUES ('x', 1, 1, 1, '2020-02-20 20:20:20')",
+    "a consumer of a claim that failed once more": (
+        "INSERT INTO consumers (uuid, project_id, user_id, generation, created_at) VALUES "
+        "('x', 1, 1, 0, '2020-01-01 00:00:00')",
         "consumers", "uuid = 'x'", "updated_at"),
     "a provider": ("INSERT INTO resource_providers (uuid, name, generation) VALUES ('x', 'x', 0)",
                    "resource_providers", "uuid = 'x'", "created_at"),

@@ -126,6 +126,15 @@ def test_credentials_are_checked_once(gate: Gate, clock: Clock, checked: list[st
     assert checked == ["secret"] * 2
 
 
+def test_who_has_the_password_of_another_is_still_somebody_else(path: Path, clock: Clock) -> None:
+    """What is remembered is a name with its password; with another name it is checked."""
+    replace(path, line("alice", "secret", ":web:admin") + line("bob", "secret"))
+    gate = Gate(layer_of(HttpBasic(path, clock=clock)))
+    assert gate.who(ALICE)["user"] == "alice"
+    assert gate.who(basic("bob", "secret"))["user"] == "bob"
+    assert gate.status(basic("eve", "secret")) == 401
+
+
 def test_wrong_credentials_are_not_remembered(gate: Gate, checked: list[str]) -> None:
     """Each attempt is checked, and an unknown name costs as much as a known one."""
     for name in ("alice", "alice", "nobody"):
@@ -292,6 +301,31 @@ def test_each_address_has_a_fair_share_of_the_checks(
         assert alice.result(60) == 200
         assert sorted(one.result(60) for one in flood) == [401] * (CHECKS_MAX - 1) + [503]
     assert len(strategy.checks) == 0
+
+
+def test_no_place_goes_to_an_address_that_would_then_have_more(
+    path: Path, clock: Clock, let_go: Callable[[], None]
+) -> None:
+    """Of 8 places, at 4, 3 and 1, the 3 cannot become 4: two that flood would push each other out
+    for as long as they come, and neither get an answer."""
+    strategy = HttpBasic(path, clock=clock)
+    sent_away: list[str] = []
+
+    def knock(number: int, address: str) -> None:
+        gate = Gate(layer_of(strategy))
+        if gate.status(basic(f"user-{number}", "wrong"), address=address) == 503:
+            sent_away.append(address)
+
+    floods = ["192.0.2.1"] * CHECKS_MAX + ["192.0.2.2"] * 3 + ["192.0.2.3"] + ["192.0.2.2"]
+    with ThreadPoolExecutor(len(floods)) as executor:
+        for number, address in enumerate(floods):
+            executor.submit(knock, number, address)
+            wait_until(
+                lambda n=number: len(strategy.checks) + len(sent_away) == n + 1,  # type: ignore[misc]
+                "its check to wait or one to be sent away",
+            )
+        let_go()
+    assert sent_away == ["192.0.2.1"] * 4 + ["192.0.2.2"]
 
 
 def test_turns_go_round_the_addresses(path: Path, clock: Clock, checked: list[str]) -> None:

@@ -81,21 +81,15 @@ def test_callers_are_not_told_which_database_there_is(caplog: pytest.LogCaptureF
     ]
 
 
-def test_each_line_of_an_outage_counts_the_requests_since_the_last(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """And one for another reason is there at once, with those of the reason before."""
-    now = [0.0]
-    outages = OutageLog(clock=lambda: now[0])
-    for reason in ("refused", "refused", "refused", "locked", "refused"):
-        outages.note(DatabaseUnavailable(reason), "req-1")
-    now[0] += AGAIN_S
-    outages.note(DatabaseUnavailable("refused"), "req-1")
+def test_each_reason_of_an_outage_is_logged_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Another one is news, however shortly it comes after the last."""
+    outages = OutageLog(clock=lambda: 0.0)
+    for number, reason in enumerate(("full", "full", "full", "gone", "full")):
+        outages.note(DatabaseUnavailable(f"the disk is {reason}"), f"req-{number}")
     assert caplog.messages == [
-        "Request req-1 was answered 503: refused",
-        "Request req-1 was answered 503: locked; 2 requests before it were too",
-        "Request req-1 was answered 503: refused",
-        "Request req-1 was answered 503: refused",
+        "Request req-0 was answered 503: the disk is full",
+        "Request req-3 was answered 503: the disk is gone; 2 requests before it were too",
+        "Request req-4 was answered 503: the disk is full",
     ]
 
 

@@ -150,6 +150,21 @@ def test_a_changed_file_counts_and_a_broken_one_does_not(
     assert lets_in(rules, caller("admin"))
 
 
+@pytest.mark.parametrize("option", ["--config-dir", "--config-file"])
+def test_a_file_that_appears_beside_the_configuration_counts(tmp_path: Path, option: str) -> None:
+    """It need not be there at the start, where the defaults hold."""
+    named = tmp_path / "placement.conf"
+    named.write_text("")
+    conf = cfg.ConfigOpts()
+    register_opts(conf)
+    where = tmp_path if option == "--config-dir" else named
+    conf([option, str(where)], project="placement", default_config_files=[], default_config_dirs=[])
+    rules = Policy(conf)
+    assert not lets_in(rules, caller("a"))
+    (tmp_path / "policy.yaml").write_text(f'"{LIST}": "role:a"')
+    assert lets_in(rules, caller("a"))
+
+
 def test_a_reference_to_no_rule_is_one_to_the_default_rule(build: Build, policy_file: Path) -> None:
     """`[oslo_policy]policy_default_rule`, by default `default`; without it nobody is let in."""
     assert not lets_in(build(f'"{LIST}": "rule:nowhere"'), caller("a"))

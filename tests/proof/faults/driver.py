@@ -13,11 +13,13 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
+from random import Random
 from typing import Any, Final, Self, TypeVar
 
 from sqlalchemy import event
 
 from berth.store.database import Database
+from tests.candidates.seeds import SEED, worlds_to_draw
 
 T = TypeVar("T")
 
@@ -117,6 +119,39 @@ FAULTS: Final = [
     Fault("answer and connection lost", Strikes.CONTROL, Happens.FULLY, Reach.CONNECTION, _CLOSED),
     Fault("answer and database lost", Strikes.CONTROL, Happens.FULLY, Reach.DATABASE, _IO_ERROR),
 ]
+
+
+#: Of so many calls one is made to fail in a usual run; BERTH_EFFORT=4 goes through all of them.
+_EVERY: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Which calls of a request are made to fail, one after the other: the `first`, and every
+    `step`-th from there."""
+
+    first: int
+    step: int
+
+    @classmethod
+    def of(cls, fault: Fault, request: str, calls: Iterable[str]) -> Turns:
+        """Others in each run, for faults that strike statements, of which there may be dozens.
+
+        Args:
+            calls: what the request makes when nothing fails.
+        """
+        count = sum(1 for call in calls if fault.strikes.admits(call))
+        step = 1
+        if fault.strikes is not Strikes.CONTROL:
+            step = max(1, min(count, _EVERY // worlds_to_draw(1)))
+        return cls(1 + Random(f"{SEED} {fault} {request}").randrange(step), step)
+
+    def have(self, nth: int) -> bool:
+        """Whether the n-th call, from 1, is one of them."""
+        return nth % self.step == self.first % self.step
+
+
+EVERY_CALL: Final = Turns(first=1, step=1)
 
 
 class Saboteur:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from tests.proof.faults.driver import FAULTS, Fault, in_short
+from tests.candidates.seeds import repeat_with
+from tests.proof.faults.driver import FAULTS, Fault, Turns, in_short
 from tests.proof.faults.requests import (
     FIRST,
     HOST,
@@ -59,13 +60,13 @@ MEANWHILE = [
 def test_a_read_is_true_or_says_that_it_cannot_be_had(
     play: Play, request_: Request, fault: Fault
 ) -> None:
-    """The n-th call fails, for every n."""
+    """The n-th call fails, for every n that has its turn."""
     before, due, calls = undisturbed(play, request_)
     assert before != due, "a stale answer would not be noticed"
     tried = [in_short(call) for call in calls if fault.strikes.admits(call)]
     wrong = list(_wrong_answers(play, request_, fault, due, tried))
     if wrong:
-        pytest.fail("\n".join(wrong), pytrace=False)
+        pytest.fail("\n".join([*wrong, repeat_with()]), pytrace=False)
 
 
 def _wrong_answers(
@@ -74,7 +75,8 @@ def _wrong_answers(
     """What is wrong, call by call. A worker goes on to the next call until it has answered: from
     then on it knows what the other has changed."""
     struck: set[str] = set()
-    nth, is_over = 1, False
+    turns = Turns.of(fault, request.name, calls)
+    nth, is_over = turns.first, False
     while not is_over:
         with staged(play) as stage:
             change_meanwhile(stage)
@@ -87,15 +89,15 @@ def _wrong_answers(
                     yield f"call {nth}, {call!r}: {answer} instead of {due}"
                 if call is not None:
                     struck.add(call)
-                    nth += 1
-            yield from _wrong_afterwards(stage, request, due, f"call {nth - 1}")
+                    nth += turns.step
+            yield from _wrong_afterwards(stage, request, due, f"call {nth - turns.step}")
     if nth > CALLS_MAX:
         yield "no end"
     assert struck, "no call was made to fail"
     # A worker that has just met a fault opens a connection again, so its n-th call is not that of
     # a worker that is well.
     for place, call in enumerate(calls, start=1):
-        if call not in struck:
+        if call not in struck and turns.have(place):
             with staged(play) as stage:
                 change_meanwhile(stage)
                 answer, hit = broken(stage, request, place, fault)

@@ -11,8 +11,18 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.candidates.seeds import repeat_with
 from tests.proof.faults.contents import Contents, difference
-from tests.proof.faults.driver import FAULTS, OPEN, Fault, Happens, Reach, in_short
+from tests.proof.faults.driver import (
+    EVERY_CALL,
+    FAULTS,
+    OPEN,
+    Fault,
+    Happens,
+    Reach,
+    Turns,
+    in_short,
+)
 from tests.proof.faults.requests import WRITES, Request
 from tests.proof.faults.stage import Answer, Play, Stage, broken, send, staged
 
@@ -37,11 +47,10 @@ class Truth:
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 @pytest.mark.parametrize("request_", WRITES, ids=str)
 def test_a_write_happens_wholly_or_not_at_all(play: Play, request_: Request, fault: Fault) -> None:
-    """The n-th call fails, for every n, in a worker that has written before."""
+    """The n-th call fails, for every n that has its turn, in a worker that has written before."""
     truth = undisturbed(play, request_)
-    wrong = list(wrong_outcomes(play, request_, fault, truth))
-    if wrong:
-        pytest.fail("\n".join(wrong), pytrace=False)
+    turns = Turns.of(fault, request_.name, truth.calls)
+    _fail_with(wrong_outcomes(play, request_, fault, truth, turns=turns))
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
@@ -49,9 +58,13 @@ def test_the_first_write_of_a_worker_too(play: Play, fault: Fault) -> None:
     """Before it, the worker must get a row of the clock, in a commit of its own."""
     (request,) = (request for request in WRITES if request.name == "move a consumer")
     truth = undisturbed(play, request, cold=True)
-    wrong = list(wrong_outcomes(play, request, fault, truth, cold=True))
-    if wrong:
-        pytest.fail("\n".join(wrong), pytrace=False)
+    turns = Turns.of(fault, request.name, truth.calls)
+    _fail_with(wrong_outcomes(play, request, fault, truth, turns=turns, cold=True))
+
+
+def _fail_with(wrong: Iterator[str]) -> None:
+    if told := list(wrong):
+        pytest.fail("\n".join([*told, repeat_with()]), pytrace=False)
 
 
 #: PERF what was found out for one fault is as true for the next.
@@ -77,12 +90,18 @@ def _tried(play: Play, request: Request, *, cold: bool) -> Truth:
 
 
 def wrong_outcomes(
-    play: Play, request: Request, fault: Fault, truth: Truth, *, cold: bool = False
+    play: Play,
+    request: Request,
+    fault: Fault,
+    truth: Truth,
+    *,
+    turns: Turns = EVERY_CALL,
+    cold: bool = False,
 ) -> Iterator[str]:
     """What is wrong, call by call. A worker goes on to the next call until something is committed;
     that it then still does what it should is what the last request shows."""
     struck: set[str] = set()
-    nth, is_over = 1, False
+    nth, is_over = turns.first, False
     while not is_over:
         with staged(play, cold=cold) as stage:
             seal = stage.seal()
@@ -93,25 +112,32 @@ def wrong_outcomes(
                     struck.add(call)
                     if verdict := _judge(stage, truth, answer, fault):
                         yield f"call {nth}, {call!r}: {verdict}"
-                    nth += 1
+                    nth += turns.step
                 elif answer != truth.answer:
-                    yield f"in the end, after {nth - 1} faults: {answer} instead of {truth.answer}"
+                    yield f"after call {nth - turns.step}: {answer} instead of {truth.answer}"
             if verdict := _sequel(stage):
-                yield f"after call {nth - 1}: {verdict}"
+                yield f"after call {nth - turns.step}: {verdict}"
     if nth > CALLS_MAX:
         yield "no end"
     assert struck, "no call was made to fail"
-    yield from _wrong_in_what_is_left(play, request, fault, truth, struck, cold=cold)
+    yield from _wrong_in_what_is_left(play, request, fault, truth, struck, turns, cold=cold)
 
 
 def _wrong_in_what_is_left(
-    play: Play, request: Request, fault: Fault, truth: Truth, struck: set[str], *, cold: bool
+    play: Play,
+    request: Request,
+    fault: Fault,
+    truth: Truth,
+    struck: set[str],
+    turns: Turns,
+    *,
+    cold: bool,
 ) -> Iterator[str]:
     """As before, for the calls that were passed over: a worker that has just met a fault opens a
     connection again, so its n-th call is not that of a worker that is well."""
     calls = [in_short(call) for call in truth.calls if fault.strikes.admits(call)]
     for place, call in enumerate(calls, start=1):
-        if call not in struck:
+        if call not in struck and turns.have(place):
             with staged(play, cold=cold) as stage:
                 answer, hit = broken(stage, request, place, fault)
                 struck.add(call)

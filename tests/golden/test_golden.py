@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The OpenAPI documents, the policy sample, the help of every command, and all SQL are as before.
+
+These files guard moves and rewrites that are to change nothing for users.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import importlib
+import io
+import json
+import pkgutil
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import click
+import pytest
+from sqlalchemy import Dialect as SqlDialect
+from sqlalchemy.dialects import mysql, postgresql, sqlite
+from sqlalchemy.sql.dml import UpdateBase
+from sqlalchemy.sql.selectable import SelectBase
+
+import berth.store
+from berth.api.openapi.document import describe
+from berth.api.policy import print_sample
+from berth.cli.deferred import loaded
+from berth.cli.main import cli
+from tests.golden.files import FOLDER, Compare
+
+#: Columns of the terminal in which help is shown.
+WIDTH: Final = 80
+
+DIALECTS: Final[Mapping[str, SqlDialect]] = {
+    "mysql": mysql.dialect(),
+    "postgresql": postgresql.dialect(),  # type: ignore[no-untyped-call]
+    "sqlite": sqlite.dialect(),
+}
+
+
+def test_the_openapi_documents(golden: Compare) -> None:
+    """That of 1.0 as it is, and of each microversion what differs from the one before."""
+    documents = [
+        json.dumps(describe(minor, auth_strategy="keystone"), indent=1, sort_keys=True) + "\n"
+        for minor in range(40)
+    ]
+    texts = {"1.00.json": documents[0]}
+    for minor in range(1, 40):
+        changes = difflib.unified_diff(
+            documents[minor - 1].splitlines(keepends=True),
+            documents[minor].splitlines(keepends=True),
+            f"1.{minor - 1}",
+            f"1.{minor}",
+            n=2,
+        )
+        texts[f"1.{minor:02}.diff"] = "".join(changes)
+    golden(FOLDER / "openapi", texts)
+
+
+def test_the_policy_sample(golden: Compare) -> None:
+    """What `berth policy sample` prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        print_sample()
+    golden(FOLDER / "policy", {"sample.yaml": printed.getvalue()})
+
+
+def test_the_help_of_every_command(golden: Compare) -> None:
+    """One file for each command and group right below `berth`."""
+    texts = {"berth.txt": help_of(["berth"], loaded(cli))}
+    top = loaded(cli)
+    assert isinstance(top, click.Group)
+    for name, command in top.commands.items():
+        below = commands_below(["berth", name], command)
+        texts[f"{name}.txt"] = "\n\n".join(help_of(words, one) for words, one in below)
+    golden(FOLDER / "help", texts)
+
+
+def commands_below(
+    words: list[str], command: click.Command
+) -> Iterator[tuple[list[str], click.Command]]:
+    """A command, and all below it, with the words that call them."""
+    command = loaded(command)
+    yield words, command
+    if isinstance(command, click.Group):
+        for name, child in command.commands.items():
+            yield from commands_below([*words, name], child)
+
+
+def help_of(words: list[str], command: click.Command) -> str:
+    """What `--help` prints."""
+    context = click.Context(command, info_name=" ".join(words), terminal_width=WIDTH)
+    return f"$ {' '.join(words)} --help\n{command.get_help(context)}\n"
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_the_sql_of_every_statement(golden: Compare, name: str) -> None:
+    """Each statement that a module of `berth.store` has made once, by the module and its name."""
+    lines = []
+    for place, statement in sorted(statements().items()):
+        sql = str(statement.compile(dialect=DIALECTS[name]))
+        lines.append(f"-- {place}\n" + "".join(f"{line.rstrip()}\n" for line in sql.splitlines()))
+    golden(FOLDER / "sql" / name, {"statements.sql": "\n".join(lines)})
+
+
+def statements() -> dict[str, SelectBase | UpdateBase]:
+    """The statements of `berth.store`, by module and name."""
+    found = {}
+    for module in pkgutil.walk_packages(berth.store.__path__, "berth.store."):
+        if ".migrations" in module.name:
+            continue
+        of_module = importlib.import_module(module.name)
+        for name, value in vars(of_module).items():
+            several = value if isinstance(value, tuple) else (value,)
+            for number, each in enumerate(several):
+                if isinstance(each, SelectBase | UpdateBase):
+                    place = f"{module.name.removeprefix('berth.store.')}.{name}"
+                    found[f"{place}[{number}]" if each is not value else place] = each
+    return found
