@@ -235,6 +235,15 @@ def test_the_environment_alone_is_a_configuration(
     assert settings.auth_strategy == "keystone"
 
 
+def test_a_directory_alone_is_a_configuration(home: Path) -> None:
+    """As a file is: what it lacks is a mistake, and no reason to let everybody in."""
+    write(home / "own.conf.d" / "a.conf", "[placement]\nrandomize_allocation_candidates = true\n")
+    conf = config.load(config_dirs=[str(home / "own.conf.d")], embedded=True)
+    assert conf.api.auth_strategy == "keystone"
+    with pytest.raises(ConfigurationError, match="no database is configured: set"):
+        config.read_settings(conf)
+
+
 def test_without_any_configuration_the_database_is_this_users_own(home: Path) -> None:
     """Nothing configured: an SQLite file under the XDG data directory, and noauth2."""
     settings = config.read_settings(config.load(embedded=True))
@@ -274,6 +283,15 @@ def test_files_are_looked_for_beside_the_configuration(
     assert settings.user_file == home / "etc" / "htpasswd"
     assert settings.token_file == Path("/srv/tokens")
     assert (settings.tls_cert, settings.tls_key) == (home / "etc" / "tls" / "host.crt", None)
+
+
+def test_of_several_files_the_first_says_where_others_are(home: Path) -> None:
+    """A later one that only changes something may stand anywhere."""
+    first = write(home / "etc" / "placement.conf", database("any"))
+    later = write(home / "elsewhere" / "more.conf", "[berth]\ntls_cert = host.crt\n")
+    settings = config.read_settings(config.load([first, later]))
+    assert settings.user_file == home / "etc" / "htpasswd"
+    assert settings.tls_cert == home / "etc" / "host.crt"
 
 
 def test_without_a_file_they_are_in_the_folder_of_the_service(home: Path) -> None:

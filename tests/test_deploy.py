@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import text
 
 from berth.config import Settings
 from berth.deploy import SchemaNotReady, open_prepared
+from berth.model.errors import DatabaseUnavailable
 from berth.store import schema
 from berth.store.database import Database
 from tests.world_in_store import build_in_store
@@ -30,6 +32,19 @@ def test_what_the_original_claimed_is_counted_before_anything_is_served(
     caplog.clear()
     open_prepared(settings).dispose()
     assert not caplog.text
+
+
+@pytest.mark.parametrize("max_retries", [0, 2])
+def test_a_database_is_tried_once_and_then_as_often_as_configured(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, max_retries: int
+) -> None:
+    """`max_retries` counts what comes after the first attempt."""
+    attempts = []
+    monkeypatch.setattr(Database, "reach", lambda db: attempts.append(db))
+    database = replace(settings.database, max_retries=max_retries, retry_interval=0)
+    with pytest.raises(DatabaseUnavailable, match="cannot be reached"):
+        open_prepared(replace(settings, database=database))
+    assert len(attempts) == 1 + max_retries
 
 
 def test_a_schema_of_another_release_is_not_served(settings: Settings, database: Database) -> None:

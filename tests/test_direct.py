@@ -139,6 +139,17 @@ def test_schemas_and_microversions_are_those_of_the_service(make_conf: MakeConf)
         assert odd.status_code == 400
 
 
+def test_a_path_that_is_not_ascii_is_that_of_the_service(make_conf: MakeConf) -> None:
+    """Bytes as PEP 3333 has them, which the application reads as UTF-8, or says that they are not.
+
+    Links and messages show it as it was asked for.
+    """
+    with PlacementDirect(make_conf("a"), latest_microversion=True) as client:
+        refused = client.put("/traits/CUSTOM_Z\u00dcRICH")
+        assert refused.status_code == 400
+        assert "CUSTOM_Z\u00dcRICH" in refused.json()["errors"][0]["detail"]
+
+
 def test_links_stay_inside(make_conf: MakeConf) -> None:
     """Location names the address that the adapter itself understands."""
     with PlacementDirect(make_conf("a")) as client:

@@ -214,9 +214,10 @@ def test_a_leaked_migration_is_told_by_its_name(office: Office) -> None:
     assert office.picture() == drawn(without(WORLD, "m1: cn2 VCPU=1\n"))
 
 
-def test_who_holds_of_two_hosts_keeps_the_right_one(office: Office) -> None:
-    """And what is shared."""
-    placed = office.write("placed", f"{consumer_uuid('i3')} cn2")
+@pytest.mark.parametrize("host", ["cn2", provider_uuid("cn2")])
+def test_who_holds_of_two_hosts_keeps_the_right_one(office: Office, host: str) -> None:
+    """And what is shared; a host may be named by its uuid."""
+    placed = office.write("placed", f"{consumer_uuid('i3')} {host}")
     assert office.audit("--placed", placed, "--fix", "--yes").returncode == ExitCode.OK
     assert office.picture() == drawn(WORLD.replace("i3: cn1 VCPU=1, cn2", "i3: cn2"))
 
@@ -337,6 +338,17 @@ def test_a_list_that_was_cut_short_removes_nothing(office: Office, list_cut_shor
     assert office.picture() == before
 
     office.audit(*fix, "--at-most", number)
+    assert office.picture() != before
+
+
+def test_none_may_go_where_at_most_none_is_allowed(office: Office) -> None:
+    """Not even one, which could go where nothing is said."""
+    before = office.picture()
+    fix = ("--hosts", office.write("hosts", "cn1", "cn2"), "--fix", "--yes")
+    done = office.audit(*fix, "--at-most", 0)
+    assert "nothing was removed: 1 would be, and --at-most allows 0" in done.stderr
+    assert (done.returncode, office.picture()) == (ExitCode.INCONSISTENT, before)
+    office.audit(*fix)
     assert office.picture() != before
 
 

@@ -48,9 +48,12 @@ def test_a_repair_does_what_its_dry_run_says(tmp_path: Path) -> None:
 
 
 def test_a_database_that_can_be_put_right_is_sound_afterwards(tmp_path: Path) -> None:
-    """The exit code says that nothing is left."""
+    """The exit code says that nothing is left, and after a dry run that nothing was done."""
     url, source = sound(tmp_path)
     damage(url, CASES["sums of usage"], CASES["a wrong root"])
+    dry = run_berth(tmp_path, "db", "check", "--repair", "--dry-run", "--config-file", source)
+    assert dry.returncode == ExitCode.INCONSISTENT
+    assert "would put right 4 faults" in dry.stdout
     done = run_berth(tmp_path, "db", "check", "--repair", "--config-file", source)
     assert (done.returncode, done.stderr) == (ExitCode.OK, "")
     assert "put right 4 faults" in done.stdout

@@ -70,6 +70,18 @@ def test_the_urls_may_stand_in_the_environment(
     assert_same(source_url, target_url)
 
 
+def test_parameters_of_the_services_database_are_for_no_other(
+    tmp_path: Path, source_url: str, target_url: str
+) -> None:
+    """The two URLs are whole: what is configured for the one that is served may suit neither."""
+    variables = {"OS_PLACEMENT_DATABASE__CONNECTION_PARAMETERS": "charset=utf8"}
+    done = run_berth(
+        tmp_path, "db", "copy", "--from", source_url, "--to", target_url, variables=variables
+    )
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert done.stdout.startswith(f"{target_url} is a copy of {source_url}: ")
+
+
 def test_a_bar_on_a_terminal(tmp_path: Path, source_url: str, target_url: str) -> None:
     """For people who wait."""
     screen, terminal = pty.openpty()

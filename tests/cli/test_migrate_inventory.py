@@ -187,6 +187,33 @@ def test_a_host_is_migrated_once_and_taken_back(office: Office) -> None:
     assert office.migrate("--undo", undo).stdout == "cn1: nothing to do\n"
 
 
+def test_a_host_with_another_name_is_something_to_do(office: Office) -> None:
+    """Even where its name is all that differs."""
+    office.show("cn1  VCPU=16")
+    (office.folder / "providers.yaml").write_text("inventories: {VCPU: {total: 16}}\n")
+    assert office.migrate().stdout == "cn1: nothing to do\n"
+    office.agent.write_text(office.agent.read_text().replace("name: cn1,", "name: cn1-new,"))
+    done = office.migrate("--dry-run")
+    assert done.returncode == ExitCode.PENDING
+    assert "0 providers made, 1 changed, 0 removed; 0 consumers moved; 1 write\n" in done.stdout
+    assert office.migrate().stdout.startswith("cn1-new: done, 0 providers made, 1 changed")
+    assert office.picture() == drawn("cn1-new  VCPU=16")
+    assert office.migrate("--dry-run").stdout == "cn1-new: nothing to do\n"
+
+
+def test_a_child_that_goes_is_one_write(office: Office) -> None:
+    """What it has goes with it."""
+    office.show("""
+        cn1  VCPU=16
+          cn1_gpu0  VGPU=4  CUSTOM_OWNER_BERTH_STATIC
+    """)
+    (office.folder / "providers.yaml").write_text("inventories: {VCPU: {total: 16}}\n")
+    done = office.migrate("--dry-run")
+    assert "0 providers made, 0 changed, 1 removed; 0 consumers moved; 1 write\n" in done.stdout
+    assert office.migrate().returncode == ExitCode.OK
+    assert office.picture() == drawn("cn1  VCPU=16")
+
+
 def test_an_undo_that_cannot_be_names_who_is_in_the_way(office: Office) -> None:
     """And changes nothing."""
     office.show(BEFORE)

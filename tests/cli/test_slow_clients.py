@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket
 from dataclasses import replace
 from io import BytesIO
@@ -12,6 +13,11 @@ import pytest
 
 from berth.cli.connections import Connection, connections_to, cut, listens
 from berth.cli.slow_clients import RATE, SlowClients, Wait, in_the_way
+from berth.cli.workers import CONNECTIONS_MAX, FILES_BESIDES, connections_for_files
+
+#: Of the limits of open files: none, and as many as a worker wants.
+INFINITE = resource.RLIM_INFINITY
+WANTED = CONNECTIONS_MAX + FILES_BESIDES
 
 #: Seconds that a client has.
 GIVEN = 30.0
@@ -203,6 +209,27 @@ def test_an_end_after_the_deadline_is_one_by_the_deadline() -> None:
     with pytest.raises(TimeoutError, match="3 bytes came before the deadline"):
         hasty.watched(BytesIO(b"abc"), "192.0.2.1").read(5)
     assert not hasty.waits
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "raised", "connections"),
+    [
+        (1024, INFINITE, WANTED, CONNECTIONS_MAX),
+        (1024, 2000, 2000, 2000 - FILES_BESIDES),
+        (56, 64, 64, 32),
+        (INFINITE, INFINITE, None, CONNECTIONS_MAX),
+        (WANTED, WANTED, None, CONNECTIONS_MAX),
+    ],
+)
+def test_files_leave_room_for_connections(
+    soft: int, hard: int, raised: int | None, connections: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit is raised as far as it may be; where it stays low, half of the files are theirs."""
+    limits = [(soft, hard)]
+    monkeypatch.setattr(resource, "getrlimit", lambda which: limits[-1])
+    monkeypatch.setattr(resource, "setrlimit", lambda which, both: limits.append(both))
+    assert connections_for_files() == connections
+    assert limits[1:] == ([] if raised is None else [(raised, hard)])
 
 
 def test_the_kernel_knows_the_connections_of_a_port() -> None:

@@ -65,6 +65,17 @@ def test_it_names_the_database_and_says_whether_a_service_answers(tmp_path: Path
     assert service_check(nobody, is_expected=False).code is Code.SUCCESS
 
 
+def test_a_service_is_asked_without_a_proxy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proxies of the environment are for the world outside, and not for the probes of here."""
+    _, source = served(tmp_path)
+    with serving(tmp_path, "--config-file", source) as service:
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        assert service_check(service.url, is_expected=True).code is Code.SUCCESS
+
+
 def test_what_answers_may_be_something_else(tmp_path: Path) -> None:
     """Another program's 200 does not say that berth can serve."""
     _, source = served(tmp_path)

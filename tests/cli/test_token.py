@@ -7,6 +7,8 @@ import json
 import re
 import stat
 import subprocess
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -142,6 +144,16 @@ def test_a_broken_file_is_left_as_it_is(desk: Desk) -> None:
     assert desk.file.read_text() == "\nnonsense\n"
 
 
+@pytest.fixture(params=["UTC", "Asia/Tokyo"])
+def zone(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The time zone of the machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", request.param)
+        time.tzset()
+        yield request.param
+    time.tzset()
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -150,13 +162,14 @@ def test_a_broken_file_is_left_as_it_is(desk: Desk) -> None:
         ("4w", NOW + timedelta(weeks=4)),
         ("never", None),
         ("2027-01-31", datetime(2027, 1, 31, tzinfo=UTC)),
+        ("2027-01-31T12:00:00", datetime(2027, 1, 31, 12, tzinfo=UTC)),
         ("2027-01-31T12:00:00Z", datetime(2027, 1, 31, 12, tzinfo=UTC)),
         ("2027-01-31T12:00:00+02:00", datetime(2027, 1, 31, 10, tzinfo=UTC)),
     ],
 )
-def test_a_token_expires_when_it_is_said(text: str, expected: datetime | None) -> None:
-    """After a time, at a time, or never."""
-    assert parse_expires(text, NOW) == expected
+def test_a_token_expires_when_it_is_said(text: str, expected: datetime | None, zone: str) -> None:
+    """After a time, at a time, or never: in UTC, wherever the machine stands."""
+    assert parse_expires(text, NOW) == expected, zone
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,15 @@ def test_what_cannot_be_done_changes_nothing(
     assert office.file.read_bytes() == before
 
 
-@pytest.mark.parametrize("password", ["", "x" * 73, "a\0b"])
+@pytest.mark.parametrize("password", ["x" * 72, "ü" * 36])
+def test_a_password_may_have_72_bytes(office: Office, password: str) -> None:
+    """All of them count."""
+    office.add("alice", password=password)
+    assert office.takes("alice", password)
+    assert not office.takes("alice", password[:-1])
+
+
+@pytest.mark.parametrize("password", ["", "x" * 73, "ü" * 37, "a\0b"])
 def test_a_password_that_could_not_be_checked_is_refused(office: Office, password: str) -> None:
     """Empty, longer than bcrypt looks, or with a NUL; it is not repeated."""
     done = office.user("add", "alice", "--password-stdin", password=password)

@@ -19,6 +19,7 @@ from tests.worlds import provider_uuid
 GONE = """
     gone  VCPU=8  CUSTOM_GOLD
       gone-gpu  VGPU=4  CUSTOM_GOLD
+        gone-vf  SRIOV_NET_VF=2
 """
 
 
@@ -110,5 +111,16 @@ def test_what_cannot_come_back_is_told_and_can_later(stage: Stage, undo: UndoFil
     assert [restore(service, change) for change in read_changes(undo)] == [
         Outcome.NOTHING_TO_DO,
         Outcome.DONE,
+        Outcome.DONE,
     ]
     assert stage.picture() == drawn(f"{GONE}i1: gone VCPU=1")
+
+
+def test_what_came_back_in_part_is_completed(stage: Stage, undo: UndoFile) -> None:
+    """The service fell when the host had its name again and its traits, and nothing to offer."""
+    assert fix(Service(stage.transport), {}, found(stage), undo) is Outcome.DONE
+    assert stage.picture() == ""
+    stage.show("gone  CUSTOM_GOLD")
+    service = Service(stage.transport)
+    assert {restore(service, change) for change in read_changes(undo)} == {Outcome.DONE}
+    assert stage.picture() == drawn(GONE)

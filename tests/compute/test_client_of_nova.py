@@ -162,6 +162,22 @@ def test_a_host_is_put_into_an_aggregate(stage: Stage, client: ReportClient) -> 
         client.aggregate_add_host(None, A)
 
 
+def test_the_client_knows_the_aggregates_that_it_has_changed_itself(
+    stage: Stage, client: ReportClient
+) -> None:
+    """What it has read before that is read again, and not taken for what is so still."""
+    in_a = drawn(WORLD.replace("COMPUTE_NODE", "COMPUTE_NODE  @A"))
+    for aggregates, picture in (([], drawn(WORLD)), ([A], in_a)):
+        client.set_aggregates_for_provider(None, CN1, aggregates)
+        if aggregates:
+            client.aggregate_remove_host(None, A, "cn1")
+        else:
+            client.aggregate_add_host(None, A, "cn1")
+        assert stage.picture() != picture
+        client.set_aggregates_for_provider(None, CN1, aggregates)
+        assert stage.picture() == picture
+
+
 def type_of(stage: Stage, consumer: str) -> object:
     """The type of a consumer, as the newest clients see it."""
     answer = stage.transport.get(f"/allocations/{consumer_uuid(consumer)}", microversion="1.38")

@@ -288,12 +288,19 @@ class Busy:
         return self
 
 
-def test_a_busy_service_is_left_alone_for_as_long_as_it_asks() -> None:
-    """And longer each time, never as long as others are; in the end it cannot be reached."""
+@pytest.mark.parametrize(
+    ("asked", "least"), [("3", 3), ("86400", 60), ("Mon, 23 Nov 2026 12:00:00 GMT", 1), ("", 1)]
+)
+def test_a_busy_service_is_left_alone_for_as_long_as_it_asks(
+    asked: str, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for a minute at most, for a second where it names no seconds, and longer each time; never
+    as long as others are, and in the end it cannot be reached."""
+    monkeypatch.setattr(Busy, "headers", MappingProxyType({"retry-after": asked}))
     pauses: list[float] = []
     client = ReportClient(Busy(), pause=pauses.append)
     with pytest.raises(Unreachable, match=r"^GET /resource_providers.* 503: It is busy\.$"):
         client.get_provider_by_name(None, "cn1")
     assert client.service.put_off == len(pauses) == client.service.requests["GET"] - 1
-    assert all(3 <= pause <= 3 + 16 for pause in pauses)
+    assert all(least <= pause <= least + 16 for pause in pauses)
     assert len(set(pauses)) == len(pauses)

@@ -63,12 +63,14 @@ def test_an_idle_pass_asks_for_the_use_of_one_of_them_at_most(stage: Stage, tmp_
     assert [agent.passes() for _ in range(3 * LOST)] == [2] * 3 * LOST
 
 
-def test_what_is_let_go_goes(stage: Stage, tmp_path: Path) -> None:
-    """Its turn to be asked for comes, also when others have gone before."""
+@pytest.mark.parametrize("let_go", [range(LOST), range(LOST)[::-1]], ids=["first", "last"])
+def test_what_is_let_go_goes(stage: Stage, tmp_path: Path, let_go: range) -> None:
+    """Its turn to be asked for comes, also when others have gone before, or stay: nothing else
+    tells of it."""
     agent = Agent(stage, tmp_path)
     agent.passes()
-    for left in reversed(range(LOST)):
-        stage.hold(f"i{left}", "cn1 VCPU=1")
+    for gone, number in enumerate(let_go, start=1):
+        stage.release(f"i{number}")
         for _ in range(LOST):
             agent.passes()
-        assert stage.picture().count("VGPU=4") == left
+        assert stage.picture().count("VGPU=4") == LOST - gone

@@ -41,9 +41,9 @@ UPDATED = datetime(2026, 7, 8, 9, 10, 11)
 #: A ratio that single precision holds, one that it shows as it was, and one that it does not.
 RATIOS = (1.5, 0.9, 1.23456789)
 
-#: Providers, of which the second has been put below the last.
+#: Providers, of which the second has been put below the last, with the third below itself.
 PROVIDERS = 12
-MOVED, NEW_PARENT = 2, PROVIDERS
+MOVED, BELOW_MOVED, NEW_PARENT = 2, 3, PROVIDERS
 
 #: In id order.
 NAMES = ["", "quote ' and \\ backslash", "tab\tnewline\n", "Zürich", "\\N", "%s", "NULL"]
@@ -96,12 +96,12 @@ def _write_providers(tx: Tx) -> None:
             for n in numbers
         ],
     )
-    moved = resource_providers.c.id == MOVED
-    tx.connection.execute(
-        update(resource_providers)
-        .where(moved)
-        .values(root_provider_id=NEW_PARENT, parent_provider_id=NEW_PARENT)
-    )
+    for child, parent in ((MOVED, NEW_PARENT), (BELOW_MOVED, MOVED)):
+        tx.connection.execute(
+            update(resource_providers)
+            .where(resource_providers.c.id == child)
+            .values(root_provider_id=NEW_PARENT, parent_provider_id=parent)
+        )
     tx.connection.execute(
         insert(inventories),
         [

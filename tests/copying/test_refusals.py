@@ -85,8 +85,13 @@ def test_a_source_that_the_original_left_is_copied(source: Database, target: Dat
 def test_a_source_that_was_written_lately_is_probably_served(
     source: Database, target: Database
 ) -> None:
-    """Unless the operator knows better."""
+    """Unless the operator knows better; however long ago others have."""
     add_provider(source, 200)
+    run(
+        source,
+        "INSERT INTO berth_writer (id, seq, trimmed_seq, kept_seq, updated_at)"
+        f" VALUES (99, 0, 0, 0, '{ago(timedelta(days=2))}')",
+    )
     refused(source, target, "within the last minute.*--force")
     assert schema.is_empty(target)
     copy_database(source, target, report=lambda *_: None, force=True)

@@ -96,6 +96,21 @@ def test_a_log_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
     assert stat.S_IMODE(log.stat().st_mode) == 0o640
 
 
+@pytest.mark.parametrize(("option", "value"), [("LOG_FILE", "logs/a.log"), ("LOG_DIR", "logs")])
+def test_a_log_that_goes_to_files_does_not_go_to_stderr_too(
+    tmp_path: Path, option: str, value: str
+) -> None:
+    """The journal of systemd would have each line a second time."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    variables = {f"OS_DEFAULT__{option}": str(tmp_path / value)}
+    with serving(tmp_path, variables=variables) as service:
+        assert Client.at(service.url).get("/").status == 200
+        wait_until(lambda: any("GET /" in log.read_text() for log in folder.iterdir()), "a line")
+        service.terminate()
+        assert "GET /" not in service.log.read_text()
+
+
 #: What must not stand in any log, in the places where it comes.
 SECRETS = ("5ecret-t0ken", "5ecret-pa55", "5ecret-b0dy", "5ecret-5ervice")
 

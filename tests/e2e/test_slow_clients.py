@@ -227,12 +227,18 @@ def test_an_answer_ends_the_connection_of_a_body_that_was_not_read(tmp_path: Pat
     large = b"Content-Length: 99999999999\r\n\r\n"
     ask = b" HTTP/1.1\r\nHost: berth\r\nX-Auth-Token: admin\r\n"
     no_body = b"GET /livez" + ask + b"\r\n"
+    chunked = (
+        b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b'f\r\n{"name": "cn1"}\r\n0\r\n\r\n'
+    )
     with serving(tmp_path) as service:
         for request, status, is_ended in (
             (b"PUT /traits/CUSTOM_A" + ask + large, b"413", True),
             (b"PUT /livez" + ask + large, b"405", True),
             (b"DELETE /traits/CUSTOM_A" + ask + b"Content-Length: 2\r\n\r\n{}", b"400", True),
             (b"PUT /livez" + ask + b"Content-Length: 0\r\n\r\n", b"405", False),
+            (b"PUT /livez" + ask + chunked, b"405", True),
+            (b"POST /resource_providers" + ask + chunked, b"201", False),
             (no_body, b"200", False),
         ):
             with socket.create_connection((service.host, service.port), PATIENCE) as client:

@@ -210,6 +210,18 @@ def test_what_old_databases_lack_is_written_down(bare: Database) -> None:
 
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
+@pytest.mark.parametrize("revision", PLACEMENT_REVISIONS[:2])
+def test_consumers_may_lack_a_record_until_a_revision_that_refuses_it(
+    bare: Database, revision: str
+) -> None:
+    """The second revision has seen to the roots only."""
+    bring_to(bare, revision)
+    change(bare, *OLD_ROWS, "DELETE FROM consumers WHERE uuid = 'two'")
+    assert schema.upgrade(bare) == ["1 consumers that hold something were given a record"]
+    assert schema.check(bare) == []
+
+
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_roots_that_nothing_tells_stop_an_upgrade(bare: Database) -> None:
     """One sentence and the next step; the database stays where it was."""
     bring_to(bare, PLACEMENT_REVISIONS[0])
@@ -332,6 +344,11 @@ def test_a_database_is_handed_back(bare: Database) -> None:
     original = [name for name in tables(bare) if not name.startswith("berth_")]
     add_provider(bare, 5, VCPU=8)
     claim(bare, holding(1, {5: {"VCPU": 2}}))
+    change(
+        bare,
+        "INSERT INTO berth_writer (id, seq, trimmed_seq, kept_seq, updated_at)"
+        " VALUES (99, 0, 0, 0, '2026-01-01 00:00:00')",
+    )
     with pytest.raises(schema.StillWritten, match="a berth wrote to the database"):
         schema.release(bare)
     change(bare, "UPDATE berth_writer SET updated_at = '2026-01-01 00:00:00'")
@@ -433,6 +450,17 @@ def test_an_upgrade_is_refused_while_another_program_writes(db: Database, what: 
         schema.refuse_while_others_write(db)
     dated(db, table, where, column, 61)
     schema.refuse_while_others_write(db)
+
+
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
+def test_another_program_shows_on_a_provider_that_berth_has_just_written_too(db: Database) -> None:
+    """The journal says that berth was there, and the generation that others were as well."""
+    add_provider(db, 5, VCPU=8)
+    schema.refuse_while_others_write(db)
+    change(db, "UPDATE resource_providers SET generation = generation + 1")
+    dated(db, "resource_providers", "1 = 1", "updated_at", 10)
+    with pytest.raises(schema.StillWritten):
+        schema.refuse_while_others_write(db)
 
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")

@@ -126,6 +126,26 @@ def test_the_path_is_looked_at_once_a_second(
     assert looks == [name] * 3
 
 
+def test_between_two_looks_writes_are_refused_as_at_the_last(tmp_path: Path) -> None:
+    """The log beside the file is the writers' business: they are refused, and readers are not."""
+    now = [0.0]
+    file = DatabaseFile(clock=lambda: now[0])
+    log = tmp_path / "a.db-wal"
+    file.connecting(str(tmp_path / "a.db"))
+    file.connected()
+    log.touch()
+    file.writing()
+    away = log.rename(tmp_path / "away")
+    for _ in range(3):
+        file.check()
+        with pytest.raises(DatabaseMoved):
+            file.check(writing=True)
+    away.rename(log)
+    now[0] += LOOK_EACH_S
+    for _ in range(3):
+        file.check(writing=True)
+
+
 @pytest.mark.parametrize("umask", [0, 0o022, 0o377])
 def test_a_new_file_is_for_its_owner_alone(tmp_path: Path, umask: int) -> None:
     """And so are the files that SQLite puts beside it, whatever the umask."""
