@@ -41,5 +41,5 @@ class OutageLog:
                 return
             left_out, self._left_out = self._left_out, 0
             self._reason, self._logged_at = reason, now
-        more = f"; so were others before it: {left_out}" if left_out else ""
+        more = f"; requests before it that are not logged: {left_out}" if left_out else ""
         LOG.warning("Request %s was answered 503: %s%s", request_id, reason, more)

@@ -54,7 +54,7 @@ def migrate_data(db: Database, owner: Owner, report: Report = unheard) -> list[s
     if roots := sum(give_roots(db, report=report)):
         done.append(f"{roots} resource providers without a root were given theirs")
     if made := sum(make_consumers(db, owner, report=report)):
-        done.append(f"{made} consumers that hold something were given a record")
+        done.append(f"consumers without a record that were given one: {made}")
     return done
 
 

@@ -202,7 +202,7 @@ def test_what_old_databases_lack_is_written_down(bare: Database) -> None:
     )
     assert schema.upgrade(bare, owner=schema.Owner("someone", "somebody")) == [
         "3 resource providers without a root were given theirs",
-        "1 consumers that hold something were given a record",
+        "consumers without a record that were given one: 1",
     ]
     assert schema.check(bare) == []
     assert {get_provider(bare, provider(number)).root_uuid for number in (5, 6, 7)} == {provider(5)}
@@ -217,7 +217,7 @@ def test_consumers_may_lack_a_record_until_a_revision_that_refuses_it(
     """The second revision has seen to the roots only."""
     bring_to(bare, revision)
     change(bare, *OLD_ROWS, "DELETE FROM consumers WHERE uuid = 'two'")
-    assert schema.upgrade(bare) == ["1 consumers that hold something were given a record"]
+    assert schema.upgrade(bare) == ["consumers without a record that were given one: 1"]
     assert schema.check(bare) == []
 
 

@@ -144,7 +144,7 @@ class FailureLog:
             is_told = self._lines <= LINES_A_MINUTE
             self._left_out += not is_told
         if left_out:
-            LOG.warning("%d more failed attempts to log in were not told one by one", left_out)
+            LOG.warning("Failed attempts to log in that are not logged one by one: %d", left_out)
         if is_told:
             LOG.warning(message, *arguments)
 

@@ -120,6 +120,6 @@ def test_the_log_is_told_a_bounded_number_a_minute(caplog: pytest.LogCaptureFixt
     assert len(caplog.records) == LINES_A_MINUTE
     log.warn("attempt of the next minute", now=1060.0)
     assert [record.getMessage() for record in caplog.records[LINES_A_MINUTE:]] == [
-        "7 more failed attempts to log in were not told one by one",
+        "Failed attempts to log in that are not logged one by one: 7",
         "attempt of the next minute",
     ]

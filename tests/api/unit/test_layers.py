@@ -77,7 +77,7 @@ def test_callers_are_not_told_which_database_there_is(caplog: pytest.LogCaptureF
     assert caplog.messages == [
         f"Request req-1 was answered 503: The database cannot be used at the moment: {said}",
         f"Request req-3 was answered 503: The database cannot be used at the moment: {said}"
-        "; 1999 requests before it were too",
+        "; requests before it that are not logged: 1999",
     ]
 
 
@@ -88,7 +88,7 @@ def test_each_reason_of_an_outage_is_logged_at_once(caplog: pytest.LogCaptureFix
         outages.note(DatabaseUnavailable(f"the disk is {reason}"), f"req-{number}")
     assert caplog.messages == [
         "Request req-0 was answered 503: the disk is full",
-        "Request req-3 was answered 503: the disk is gone; 2 requests before it were too",
+        "Request req-3 was answered 503: the disk is gone; requests before it that are not logged: 2",
         "Request req-4 was answered 503: the disk is full",
     ]
 
