@@ -114,6 +114,16 @@ def test_a_held_snapshot_does_not_take_the_next_owner_of_an_id_for_the_last() ->
     assert now.locate_uuid("old") is None
 
 
+def test_a_provider_made_again_under_another_id_is_found_by_its_uuid() -> None:
+    """Between two refreshes it was deleted and made again; each snapshot finds its own."""
+    fleet = fleet_of((HOST, "host", None, HOST))
+    held, again = fleet.snapshot(), ProviderId(2)
+    fleet.replace([HOST, again], fleet.trees_from(rows_of((again, "host", None, again))))
+    now = fleet.snapshot()
+    assert now.locate_uuid("host") == now.locate(again) is not None
+    assert held.locate_uuid("host") == held.locate(HOST) is not None
+
+
 def test_a_fleet_keeps_no_shape_that_nobody_has() -> None:
     """Growing, and going altogether, leave nothing behind."""
     fleet = fleet_of((HOST, "host", None, HOST))
