@@ -129,6 +129,29 @@ class FleetHistory(RuleBasedStateMachine):
             self.truth[last] = Provider(self.new_uuid(), None)
             self.refresh({last})
 
+    @rule(pick=st.randoms(use_true_random=False))
+    def delete_and_create_again_unseen(self, pick: random.Random) -> None:
+        """Between two reads a provider goes and comes back, with its uuid and another id."""
+        leaves = sorted(n for n in self.truth if self.subtree(n) == {n})
+        if leaves:
+            gone, again = pick.choice(leaves), ProviderId(max(self.truth) + 1)
+            self.truth[again] = self.truth.pop(gone)
+            self.refresh({gone, again})
+
+    @rule(
+        pick=st.randoms(use_true_random=False),
+        amounts=st.lists(AMOUNTS, min_size=len(CLASSES), max_size=len(CLASSES)),
+    )
+    def create_beside_its_like(self, pick: random.Random, amounts: list[Amounts]) -> None:
+        """A tree comes that looks like another of one provider, with amounts and units of its
+        own."""
+        alone = sorted(n for n in self.truth if self.subtree(n) == {n} == {self.root(n)})
+        if alone:
+            model, number = self.truth[pick.choice(alone)], ProviderId(max(self.truth) + 1)
+            inventories = dict(zip(model.inventories, amounts, strict=False))
+            self.truth[number] = replace(model, uuid=self.new_uuid(), inventories=inventories)
+            self.refresh({number})
+
     @rule(name=st.sampled_from(["CUSTOM_T", "CUSTOM_U", None]))
     def rename_trait(self, name: str | None) -> None:
         """A trait is deleted, and its id may come back under another name; unless it is in use,

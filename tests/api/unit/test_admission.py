@@ -209,13 +209,17 @@ def test_searches_do_not_keep_readers_of_one_thing_out() -> None:
         assert busy.begun == ["/allocation_candidates", "/traits"]
 
 
-def test_more_searches_are_let_in_than_may_search_at_a_time() -> None:
-    """As many as reads: those who may not search yet bring the index up to date meanwhile."""
-    with service(reads=2, searches=1) as busy:
-        for count in (1, 2):
-            busy.ask("/allocation_candidates")
-            wait_until(partial(has_begun, busy, count), "the next search to be let in")
-        assert busy.client.get("/allocation_candidates").status == 503
+@pytest.mark.parametrize(
+    ("method", "path", "most"),
+    [("GET", "/traits", 2), ("PUT", "/traits", 3), ("GET", "/allocation_candidates", 2)],
+)
+def test_each_line_has_its_own_bound(method: str, path: str, most: int) -> None:
+    """As many searches are let in as reads: those who may not search yet have enough to do."""
+    with service(reads=2, writes=3, searches=1) as busy:
+        for count in range(1, most + 1):
+            busy.ask(path, method)
+            wait_until(partial(has_begun, busy, count), "the next request to be let in")
+        assert busy.client.request(method, path).status == 503
 
 
 def test_the_version_document_is_always_served() -> None:
