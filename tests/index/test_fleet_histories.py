@@ -49,8 +49,10 @@ class Provider:
 class FleetHistory(RuleBasedStateMachine):
     """Providers come, change, move and go; ids are given again, as SQLite does."""
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(hosts=st.integers(0, 5))
+    def begin(self, hosts: int) -> None:
+        """Some hosts are there: most rules change what there is, and a history may lack `create`,
+        for Hypothesis leaves rules out."""
         self.created = 0
         self.truth: dict[ProviderId, Provider] = {}
         self.classes: Mapping[str, ClassId] = CLASSES
@@ -58,6 +60,10 @@ class FleetHistory(RuleBasedStateMachine):
         self.fleet = Fleet(class_ids=CLASSES, trait_ids=TRAITS, rows_max=3)
         self.fleet.add_aggregates(AGGREGATES)
         self.held: list[tuple[Snapshot, list[object]]] = []
+        for number in map(ProviderId, range(1, hosts + 1)):
+            stock: Inventories = {CLASSES["VCPU"]: (8.0, 0, (1, 8, 1))}
+            self.truth[number] = Provider(self.new_uuid(), None, stock)
+            self.refresh({number})
 
     @rule(pick=st.randoms(use_true_random=False), child=st.booleans())
     def create(self, pick: random.Random, child: bool) -> None:
@@ -145,7 +151,11 @@ class FleetHistory(RuleBasedStateMachine):
     def create_beside_its_like(self, pick: random.Random, amounts: list[Amounts]) -> None:
         """A tree comes that looks like another of one provider, with amounts and units of its
         own."""
-        alone = sorted(n for n in self.truth if self.subtree(n) == {n} == {self.root(n)})
+        alone = sorted(
+            number
+            for number, each in self.truth.items()
+            if each.inventories and self.subtree(number) == {number} == {self.root(number)}
+        )
         if alone:
             model, number = self.truth[pick.choice(alone)], ProviderId(max(self.truth) + 1)
             inventories = dict(zip(model.inventories, amounts, strict=False))
