@@ -27,7 +27,7 @@ from berth.deploy import load_application
 from berth.index import Snapshot
 from berth.index import fleet as fleet_module
 from berth.index.shape import Kind, Shape
-from berth.model.errors import SearchGaveUp
+from berth.model.errors import SearchGaveUp, UnknownTraits
 from tests.brute_force import answer
 from tests.candidates.engine import ask, ask_with, form_at, request_of, snapshot_of
 from tests.client import Client
@@ -169,6 +169,17 @@ MANY_GROUPS = (
 )
 
 
+def test_time_that_is_over_does_not_hide_an_unknown_name(prepared: Path) -> None:
+    """Whether the group before it has an answer is not known then, and the name still is not."""
+    fleet = world("host  VCPU=8")
+    query = parse_query("resources=VCPU:1&resources_A=VCPU:1&required_A=CUSTOM_NOBODYS", 39)
+    with snapshot_of(fleet, prepared) as snapshot:
+        budget = counted(1)
+        with pytest.raises(UnknownTraits):
+            find(snapshot, query, budget)
+    assert budget.ended == "time"
+
+
 def test_each_shape_uses_up_time_before_it_is_tested(prepared: Path) -> None:
     """Groups without resources, and trees of which none is like another: 130 s were seen."""
     query = parse_query(MANY_GROUPS, 39)
@@ -290,6 +301,17 @@ def test_a_search_whose_client_has_gone_ends(prepared: Path) -> None:
             find(snapshot, query, budget)
     assert budget.ended == "gone"
     assert next(steps) / 1000 == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_client_that_waits_does_not_make_a_search_longer(prepared: Path) -> None:
+    """The time is over when it is, not when somebody would look for the client again."""
+    with asked(BINS, prepared, limit=10) as (_, snapshot, query):
+        steps = count()
+        budget = Budget(lambda: next(steps) / 1000, seconds=0.1, gone=lambda: False)
+        with pytest.raises(SearchGaveUp):
+            find(snapshot, query, budget)
+    assert budget.ended == "time"
+    assert next(steps) / 1000 == pytest.approx(0.1, abs=0.01)
 
 
 def test_a_search_whose_client_went_while_it_waited_does_nothing(prepared: Path) -> None:

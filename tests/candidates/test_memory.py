@@ -221,7 +221,7 @@ def test_who_joins_an_aggregate_is_found_in_it(asking: Asking, sign: str) -> Non
 
 
 def test_a_pool_that_comes_into_an_aggregate_serves_its_trees(asking: Asking) -> None:
-    """As the pool that was there before did, and beside it."""
+    """As the pool that was there before did, and beside it; asked for between all steps."""
     api = asking("resources=VCPU:1,DISK_GB:1")
     api.put("aggregates", [aggregate_uuid("A")])
 
@@ -229,9 +229,11 @@ def test_a_pool_that_comes_into_an_aggregate_serves_its_trees(asking: Asking) ->
         return set(api.ask()["provider_summaries"]) - {HOST}
 
     def join(name: str) -> str:
+        before = pools()
         api.host(name, DISK_GB=8)
         uuid = provider_uuid(name)
         api.put("traits", ["MISC_SHARES_VIA_AGGREGATE"], uuid=uuid)
+        assert pools() == before, "it is in no aggregate yet"
         api.put("aggregates", [aggregate_uuid("A")], uuid=uuid)
         return uuid
 
@@ -239,7 +241,11 @@ def test_a_pool_that_comes_into_an_aggregate_serves_its_trees(asking: Asking) ->
     assert pools() == {first}
     second = join("second")
     assert pools() == {first, second}
+    api.put("aggregates", [], uuid=second)
+    assert pools() == {first}
     api.send("DELETE", f"/resource_providers/{first}")
+    assert pools() == set()
+    api.put("aggregates", [aggregate_uuid("A")], uuid=second)
     assert pools() == {second}
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from berth.candidates.request import SearchSettings
 from tests.brute_force import answer
 from tests.candidates.engine import ask, snapshot_of
 from tests.queries import parse_query
@@ -59,3 +60,25 @@ def test_each_pool_of_like_hosts_is_described(prepared: Path, minor: int) -> Non
         found = ask(snapshot, fleet, query, minor)
     assert found.summaries.keys() == {f"{kind}{n}" for kind in ("host", "pool") for n in (1, 2, 3)}
     assert found == answer(fleet, query, minor)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        SearchSettings(),
+        SearchSettings(candidates_max=100),
+        SearchSettings(candidates_max=100, strategy="breadth-first"),
+        SearchSettings(randomize=True),
+    ],
+    ids=str,
+)
+def test_each_of_many_candidates_names_its_own_disk(prepared: Path, chosen: SearchSettings) -> None:
+    """Twenty hosts have a disk below them and a pool beside, in candidates that look the same."""
+    fleet = world(
+        "\n".join(f"host{n}  VCPU=8  @A{n % 2}\n  disk{n}  DISK_GB=9" for n in range(20))
+        + "\npool0  DISK_GB=100  MISC_SHARES_VIA_AGGREGATE  @A0"
+        + "\npool1  DISK_GB=100  MISC_SHARES_VIA_AGGREGATE  @A1"
+    )
+    query = parse_query("resources=VCPU:1,DISK_GB:1", 39)
+    with snapshot_of(fleet, prepared) as snapshot:
+        assert ask(snapshot, fleet, query, 39, settings=chosen) == answer(fleet, query, 39)

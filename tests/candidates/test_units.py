@@ -12,10 +12,11 @@ import pytest
 from berth.candidates import ways
 from berth.index import Index
 from berth.store.database import Database
+from berth.store.index_feed import Portions
 from tests.brute_force import answer
 from tests.candidates.engine import ask, copy_of, snapshot_of
 from tests.queries import parse_query
-from tests.world_in_store import build_in_store, hold, restock
+from tests.world_in_store import add_provider, build_in_store, hold, restock
 from tests.worlds import Stock, World, world
 
 #: The second one changes; the first, in the same block, stays what it is.
@@ -39,7 +40,8 @@ def changed(**fields: int) -> World:
     return World((plain, replace(other, stocks={"VCPU": Stock(8, **fields)})))
 
 
-@pytest.mark.parametrize(
+#: What the second one has, an amount, and who offers that.
+UNITS = pytest.mark.parametrize(
     ("fields", "amount", "offered"),
     [
         ({"min_unit": 4}, 3, ["plain"]),
@@ -50,6 +52,9 @@ def changed(**fields: int) -> World:
         ({"max_unit": 4}, 4, ["change", "plain"]),
     ],
 )
+
+
+@UNITS
 def test_units_that_come_with_an_update_count_at_once(
     database: Database, fields: dict[str, int], amount: int, offered: list[str]
 ) -> None:
@@ -62,6 +67,27 @@ def test_units_that_come_with_an_update_count_at_once(
     found = ask(index.snapshot(), fleet, query, 33)
     assert found.candidates == [f"{name}:VCPU={amount}" for name in offered]
     assert found == answer(fleet, query, 33)
+
+
+@UNITS
+@pytest.mark.parametrize("comes_later", [False, True])
+def test_units_of_a_host_count_that_stands_behind_another(
+    prepared: Path, comes_later: bool, fields: dict[str, int], amount: int, offered: list[str]
+) -> None:
+    """Whether it was loaded in another part than the first, or came to it later."""
+    fleet = changed(**fields)
+    plain, other = fleet.providers
+    with copy_of(prepared) as db:
+        index = Index(db, portions=Portions(part_providers=1))
+        add_provider(plain, db)
+        if comes_later:
+            index.snapshot()
+        add_provider(other, db)
+        query = parse_query(f"resources=VCPU:{amount}", 33)
+        assert ask(index.snapshot(), fleet, query, 33).candidates == [
+            f"{name}:VCPU={amount}" for name in offered
+        ]
+        assert index.check() == []
 
 
 def test_max_unit_counts_after_a_claim(database: Database) -> None:

@@ -16,6 +16,7 @@ from berth.index.paged_map import Ints, PagedMap
 from berth.index.shape import Shape
 from berth.index.snapshot import Snapshot
 from berth.index.summary_text import tree_texts
+from berth.index.totals import ClassTotals, Totals, totals_of
 from berth.model.ids import ClassId, ProviderId, TraitId
 from berth.store.index_feed import FleetRows
 
@@ -112,6 +113,28 @@ def test_a_held_snapshot_does_not_take_the_next_owner_of_an_id_for_the_last() ->
     now = fleet.snapshot()
     assert now.locate_uuid("new") is not None
     assert now.locate_uuid("old") is None
+
+
+def test_a_provider_made_again_under_another_id_is_found_by_its_uuid() -> None:
+    """Between two refreshes it was deleted and made again; each snapshot finds its own."""
+    fleet = fleet_of((HOST, "host", None, HOST))
+    held, again = fleet.snapshot(), ProviderId(2)
+    fleet.replace([HOST, again], fleet.trees_from(rows_of((again, "host", None, again))))
+    now = fleet.snapshot()
+    assert now.locate_uuid("host") == now.locate(again) is not None
+    assert held.locate_uuid("host") == held.locate(HOST) is not None
+
+
+def test_a_fleet_in_several_blocks_is_added_up_as_one() -> None:
+    """Hosts that look alike are of one shape, in however many blocks they stand."""
+    fleet = Fleet(class_ids={"VCPU": VCPU}, trait_ids={}, rows_max=1)
+    other = ProviderId(2)
+    rows = rows_of((HOST, "host", None, HOST), (other, "other", None, other))
+    fleet.replace([], fleet.trees_from(rows))
+    fleet.set_used({other: {VCPU: 3}})
+    snapshot = fleet.snapshot()
+    assert len(list(snapshot.occupied())) == 2
+    assert totals_of(snapshot) == Totals(2, 2, shapes=1, classes={VCPU: ClassTotals(16, 3, 2)})
 
 
 def test_a_fleet_keeps_no_shape_that_nobody_has() -> None:

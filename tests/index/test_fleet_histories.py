@@ -49,8 +49,10 @@ class Provider:
 class FleetHistory(RuleBasedStateMachine):
     """Providers come, change, move and go; ids are given again, as SQLite does."""
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(hosts=st.integers(0, 5))
+    def begin(self, hosts: int) -> None:
+        """Some hosts are there: most rules change what there is, and a history may lack `create`,
+        for Hypothesis leaves rules out."""
         self.created = 0
         self.truth: dict[ProviderId, Provider] = {}
         self.classes: Mapping[str, ClassId] = CLASSES
@@ -58,6 +60,10 @@ class FleetHistory(RuleBasedStateMachine):
         self.fleet = Fleet(class_ids=CLASSES, trait_ids=TRAITS, rows_max=3)
         self.fleet.add_aggregates(AGGREGATES)
         self.held: list[tuple[Snapshot, list[object]]] = []
+        for number in map(ProviderId, range(1, hosts + 1)):
+            stock: Inventories = {CLASSES["VCPU"]: (8.0, 0, (1, 8, 1))}
+            self.truth[number] = Provider(self.new_uuid(), None, stock)
+            self.refresh({number})
 
     @rule(pick=st.randoms(use_true_random=False), child=st.booleans())
     def create(self, pick: random.Random, child: bool) -> None:
@@ -128,6 +134,33 @@ class FleetHistory(RuleBasedStateMachine):
         if last is not None and self.subtree(last) == {last}:
             self.truth[last] = Provider(self.new_uuid(), None)
             self.refresh({last})
+
+    @rule(pick=st.randoms(use_true_random=False))
+    def delete_and_create_again_unseen(self, pick: random.Random) -> None:
+        """Between two reads a provider goes and comes back, with its uuid and another id."""
+        leaves = sorted(n for n in self.truth if self.subtree(n) == {n})
+        if leaves:
+            gone, again = pick.choice(leaves), ProviderId(max(self.truth) + 1)
+            self.truth[again] = self.truth.pop(gone)
+            self.refresh({gone, again})
+
+    @rule(
+        pick=st.randoms(use_true_random=False),
+        amounts=st.lists(AMOUNTS, min_size=len(CLASSES), max_size=len(CLASSES)),
+    )
+    def create_beside_its_like(self, pick: random.Random, amounts: list[Amounts]) -> None:
+        """A tree comes that looks like another of one provider, with amounts and units of its
+        own."""
+        alone = sorted(
+            number
+            for number, each in self.truth.items()
+            if each.inventories and self.subtree(number) == {number} == {self.root(number)}
+        )
+        if alone:
+            model, number = self.truth[pick.choice(alone)], ProviderId(max(self.truth) + 1)
+            inventories = dict(zip(model.inventories, amounts, strict=False))
+            self.truth[number] = replace(model, uuid=self.new_uuid(), inventories=inventories)
+            self.refresh({number})
 
     @rule(name=st.sampled_from(["CUSTOM_T", "CUSTOM_U", None]))
     def rename_trait(self, name: str | None) -> None:

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -278,6 +281,28 @@ def test_a_reader_beyond_the_journals_horizon_loads_everything(database: Databas
     trim_journal(database, utc_now() + timedelta(seconds=1))
     assert used_of(index.snapshot(), "cn2") == {"VCPU": 5}
     assert index.counts.loads == 2
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """Make a database file what another one is, as an operator does who restores a backup."""
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+        old.backup(new)
+
+
+@pytest.mark.parametrize("by_another_worker", [False, True])
+def test_a_restored_backup_is_loaded_again(
+    database: Database, other_worker: Database, tmp_path: Path, by_another_worker: bool
+) -> None:
+    """Its clock is behind what the index has applied, or lacks a writer that began since."""
+    build_in_store(world("cn1  VCPU=8"), database)
+    live, backup = Path(str(database.engine.url.database)), tmp_path / "backup.db"
+    copy_database(live, backup)
+    index = Index(database)
+    claim(other_worker if by_another_worker else database, "cn1", 5)
+    assert used_of(index.snapshot(), "cn1") == {"VCPU": 5}
+    copy_database(backup, live)
+    assert used_of(index.snapshot(), "cn1") == {"VCPU": 0}
+    assert index.check() == []
 
 
 def test_a_provider_that_moved_is_found_in_its_new_tree(database: Database) -> None:

@@ -138,6 +138,11 @@ def test_the_code_is_told_to_those_who_know_codes(version: str, code: str | None
         assert answer.error.get("code") == code
 
 
+def has_begun(busy: Service, count: int) -> bool:
+    """Whether so many requests have begun."""
+    return len(busy.begun) == count
+
+
 def has_waiting(line: Line, count: int) -> bool:
     """Whether so many wait in a line."""
     return line.waiting == count
@@ -204,6 +209,19 @@ def test_searches_do_not_keep_readers_of_one_thing_out() -> None:
         assert busy.begun == ["/allocation_candidates", "/traits"]
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "most"),
+    [("GET", "/traits", 2), ("PUT", "/traits", 3), ("GET", "/allocation_candidates", 2)],
+)
+def test_each_line_has_its_own_bound(method: str, path: str, most: int) -> None:
+    """As many searches are let in as reads: those who may not search yet have enough to do."""
+    with service(reads=2, writes=3, searches=1) as busy:
+        for count in range(1, most + 1):
+            busy.ask(path, method)
+            wait_until(partial(has_begun, busy, count), "the next request to be let in")
+        assert busy.client.request(method, path).status == 503
+
+
 def test_the_version_document_is_always_served() -> None:
     """Load balancers ask for it, and must not take a busy service for a dead one."""
     with service() as busy:
@@ -222,15 +240,19 @@ def test_a_fault_gives_its_place_back() -> None:
         assert busy.client.get("/next").status == 200
 
 
+class LastMoment(Line):
+    """A line in which somebody leaves just after the next one in it has waited too long."""
+
+    def _gives_up(self, turn: threading.Lock) -> bool:
+        self.leave()
+        return super()._gives_up(turn)
+
+
 def test_a_turn_that_comes_at_the_last_moment_is_not_lost() -> None:
     """The place was handed over while its taker gave up waiting: it is taken after all."""
-    line = Line(running_max=1, waiting_max=1, wait_seconds_max=FOR_EVER, pause=no_time)
+    line = LastMoment(running_max=1, waiting_max=1, wait_seconds_max=0.001, pause=no_time)
     assert line.enter()
-    turn = threading.Lock()
-    turn.acquire()
-    line._turns.append(turn)
-    line.leave()
-    assert not line._gives_up(turn)
+    assert line.enter()
     assert (line.running, line.waiting) == (1, 0)
     line.leave()
     assert line.running == 0
