@@ -88,7 +88,8 @@ def test_each_reason_of_an_outage_is_logged_at_once(caplog: pytest.LogCaptureFix
         outages.note(DatabaseUnavailable(f"the disk is {reason}"), f"req-{number}")
     assert caplog.messages == [
         "Request req-0 was answered 503: the disk is full",
-        "Request req-3 was answered 503: the disk is gone; requests before it that are not logged: 2",
+        "Request req-3 was answered 503: the disk is gone; "
+        "requests before it that are not logged: 2",
         "Request req-4 was answered 503: the disk is full",
     ]
 
