@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +34,8 @@ from bench.services import serve, write_for
 #: Trees of which no two have the same traits, so that each is a shape of its own.
 SHAPES: Final = 20_000
 CHILDREN: Final = 6
+#: What all children have.
+COMMON: Final = "HW_CPU_HYPERTHREADING"
 PROVIDERS: Final = 140_000
 
 _ANSWER_S_MAX: Final = 300.0
@@ -54,7 +57,7 @@ def shapes(size: int) -> Fleet:
             yield Provider(host, f"h{number}", None, {"VCPU": {"total": 8}}, (), ())
             traits = [name for place, name in enumerate(_TRAITS) if number >> place & 1]
             for child in range(CHILDREN):
-                name, theirs = f"h{number}_{child}", tuple(traits[child::CHILDREN])
+                name, theirs = f"h{number}_{child}", (COMMON, *traits[child::CHILDREN])
                 yield Provider(child_uuid(number, child), name, host, {}, (), theirs)
 
     return Fleet("shapes", size, providers)
@@ -94,12 +97,13 @@ class Attack:
 def search(groups: int) -> str:
     """Groups without resources that all stand in one subtree, of any of four traits each."""
     suffixes = [f"_{number}" for number in range(groups)]
+    wanted = islice(combinations(_TRAITS[:15], 3), groups)
     required = "".join(
-        f"&required{suffix}=in:{','.join(_TRAITS[number % 8 : number % 8 + 4])}"
-        for number, suffix in enumerate(suffixes)
+        f"&required{suffix}=in:{COMMON},{','.join(names)}"
+        for suffix, names in zip(suffixes, wanted, strict=True)
     )
     return (
-        f"/allocation_candidates?resources=VCPU:8&limit=1&group_policy=none"
+        f"/allocation_candidates?resources=VCPU:9&limit=1&group_policy=none"
         f"&same_subtree={','.join(suffixes)}{required}"
     )
 
@@ -112,12 +116,12 @@ def empty_lists(mib: int) -> bytes:
 def one_fault(mib: int) -> bytes:
     """A body of the right shape, with a fault at its end."""
     one = (
-        b'"%032x":{"allocations":{"%s":{"resources":{"VCPU":1}}},"project_id":"p","user_id":"u",'
-        b'"consumer_generation":null,"consumer_type":"X"},'
+        b'"%08x-0000-4000-8000-000000000000":{"allocations":{"%s":{"resources":{"VCPU":%d}}},'
+        b'"project_id":"p","user_id":"u","consumer_generation":null,"consumer_type":"X"}'
     )
-    count = mib * 2**20 // (len(one) + 63)
+    count = mib * 2**20 // (len(one) + 37)
     host = host_uuid(0).encode()
-    return b"{" + b"".join(one % (number, host) for number in range(count)) + b'"last":{}}'
+    return b"{" + b",".join(one % (n, host, n < count) for n in range(count + 1)) + b"}"
 
 
 ON_SHAPES: Final = (
