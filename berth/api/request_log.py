@@ -7,10 +7,10 @@ Source: spec/operations.md 4 and spec/rest-api.md 1.7.
 from __future__ import annotations
 
 import logging
+import os
 import re
 import string
 import time
-import uuid
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
@@ -48,7 +48,7 @@ def log_requests(application: WSGIApplication) -> WSGIApplication:
 
     def layer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         began = time.perf_counter()
-        request_id = f"req-{uuid.uuid4()}"
+        request_id = _new_request_id()
         environ[REQUEST_ID] = request_id
         # A server may leave out what would be empty; not every layer expects that.
         environ.setdefault("PATH_INFO", "")
@@ -77,6 +77,13 @@ def log_requests(application: WSGIApplication) -> WSGIApplication:
         return application(environ, start)
 
     return layer
+
+
+def _new_request_id() -> str:
+    """`req-` and a random uuid of version 4."""
+    # PERF bench, reads: `uuid.uuid4` takes three times as long, of which most is for the object.
+    digits = os.urandom(16).hex()
+    return f"req-{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
