@@ -48,7 +48,7 @@ class Bounds:
             seconds=_number("SECONDS", 12 if is_file else 7),
             clients=int(_number("CLIENTS", 24 if not is_cluster else 12)),
             workers=int(_number("WORKERS", 4 if not is_cluster else 1)),
-            rounds=int(_number("ROUNDS", 60 if is_file else 5 if is_cluster else 8)),
+            rounds=int(_number("ROUNDS", 50 if is_file else 5 if is_cluster else 8)),
             kill_each_s=0.35 if is_file else 2.0,
             worlds=int(_number("WORLDS", 6 if is_file else 2)),
             seed=_seed(),

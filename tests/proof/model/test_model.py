@@ -36,7 +36,7 @@ STEPS = 40
 
 
 #: Histories of a usual run.
-HISTORIES = 75
+HISTORIES = 50
 
 
 class Machine(Aiming, Reading):
