@@ -20,13 +20,13 @@ from bench.fleet import Holding, Provider, child_uuid, consumer_uuid, host_uuid
 from bench.loading import load_holding, load_provider
 from bench.sample import Round, Sample, Samples, clock
 from bench.server import RunningServer
-from berth.compute import ReshapeNeeded
-from berth.compute.plan import Allocations
-from berth.compute.provider_tree import ProviderTree
-from berth.compute.report_client import ReportClient
-from berth.compute.service import Answer, Service, Transport, named_path, provider_path
-from berth.compute.tracker import Node, Tracker
-from berth.compute.transports import let_go, with_token
+from berth.hosts import ReshapeNeeded
+from berth.hosts.plan import Allocations
+from berth.hosts.provider_tree import ProviderTree
+from berth.hosts.report_client import ReportClient
+from berth.hosts.service import Answer, Service, Transport, named_path, provider_path
+from berth.hosts.tracker import Node, Tracker
+from berth.hosts.transports import let_go, with_token
 
 CONSUMERS: Final = 50
 #: One vGPU for each of the first half of the consumers, and two for each of the others.

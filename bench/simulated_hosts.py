@@ -19,12 +19,12 @@ from random import Random
 from typing import Final
 
 from bench.fleet import consumer_uuid, host_uuid
-from berth.compute import ReshapeNeeded
-from berth.compute.plan import Allocations
-from berth.compute.provider_tree import Inventory, ProviderTree
-from berth.compute.report_client import ReportClient
-from berth.compute.service import Transport
-from berth.compute.tracker import Node, Tracker
+from berth.hosts import ReshapeNeeded
+from berth.hosts.plan import Allocations
+from berth.hosts.provider_tree import Inventory, ProviderTree
+from berth.hosts.report_client import ReportClient
+from berth.hosts.service import Transport
+from berth.hosts.tracker import Node, Tracker
 
 #: NUMA nodes of a host, and with each of them a GPU.
 CELLS: Final = 2

@@ -29,7 +29,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "wsgi": {"config", "deploy"},
     "direct": {"config", "deploy"},
     # By way of the API only, over HTTP or handed a client of `direct`.
-    "compute": {"model"},
+    "hosts": {"model"},
+    # Its former name.
+    "compute": {"hosts"},
     "cli": {
         "model",
         "store",
@@ -40,7 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "deploy",
         "wsgi",
         "direct",
-        "compute",
+        "hosts",
     },
 }
 
@@ -54,20 +56,20 @@ BELONGS_TO: dict[str, set[str]] = {
     "fastjsonschema": {"api"},
     "msgspec": {"api", "candidates", "index"},
     "numpy": {"candidates", "index", "store"},
-    "pynvml": {"compute"},
+    "pynvml": {"hosts"},
     "bcrypt": {"api"},
     "cryptography": {"cli"},
     "click": {"cli"},
     "rich": {"cli"},
     "granian": {"cli"},
-    "yaml": {"compute"},
-    "libvirt": {"compute"},
+    "yaml": {"hosts"},
+    "libvirt": {"hosts"},
     "oslo_config": {"api", "cli", "config", "deploy", "direct", "wsgi"},
     "oslo_policy": {"api", "config"},
     "oslo_middleware": {"api", "config"},
-    "prometheus_client": {"api", "compute"},
+    "prometheus_client": {"api", "hosts"},
     # Its options stand in [keystone_authtoken].
-    "keystoneauth1": {"api", "compute", "config", "direct"},
+    "keystoneauth1": {"api", "config", "direct", "hosts"},
     "keystonemiddleware": {"api", "config"},
 }
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
-from berth.compute.agent_report import AgentReport
+from berth.hosts.agent_report import AgentReport
 
 LOG = logging.getLogger(__name__)
 

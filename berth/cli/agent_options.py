@@ -14,7 +14,7 @@ import click
 from berth.cli.completion import driver_names
 
 if TYPE_CHECKING:
-    from berth.compute.agent_config import AgentConfig
+    from berth.hosts.agent_config import AgentConfig
 
 #: The agent's configuration, unless `--config` names another file.
 DEFAULT_PATH: Final = Path("/etc/berth/agent.yaml")
@@ -41,7 +41,7 @@ class AgentSource:
             BadConfiguration: it cannot be read, or not be meant.
         """
         # Here, so that `--help` need not wait for it.
-        from berth.compute.agent_config import read_agent_config
+        from berth.hosts.agent_config import read_agent_config
 
         found = read_agent_config(self.path)
         return replace(found, driver=self.driver) if self.driver else found

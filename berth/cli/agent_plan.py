@@ -13,7 +13,7 @@ import click
 from berth.cli.agent_options import AgentSource, of_agent
 
 if TYPE_CHECKING:
-    from berth.compute.tracker import Node
+    from berth.hosts.tracker import Node
 
 
 @click.command()
@@ -30,11 +30,11 @@ def plan(agent_source: AgentSource, as_json: bool) -> None:
     """
     # Here, so that `--help` need not wait for it.
     from berth.cli.migration_report import end, print_json, print_text
-    from berth.compute.adoption import take_over
-    from berth.compute.migration import migrate
-    from berth.compute.report_client import ReportClient
-    from berth.compute.tracker import Tracker
-    from berth.compute.transports import of_service
+    from berth.hosts.adoption import take_over
+    from berth.hosts.migration import migrate
+    from berth.hosts.report_client import ReportClient
+    from berth.hosts.tracker import Tracker
+    from berth.hosts.transports import of_service
 
     found = agent_source.read()
     client = ReportClient(of_service(found.access()))

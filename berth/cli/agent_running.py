@@ -22,17 +22,17 @@ from berth.cli import service_manager
 from berth.cli.agent_endpoint import told_at
 from berth.cli.agent_options import AgentSource
 from berth.cli.wakeup import SLEEP_S_MAX
-from berth.compute.adoption import take_over
-from berth.compute.agent import Agent, Orders, Woken
-from berth.compute.agent_config import AgentConfig
-from berth.compute.agent_report import AgentReport
-from berth.compute.known_usages import KnownUsages
-from berth.compute.report_client import ReportClient
-from berth.compute.state_lock import StateLock
-from berth.compute.tracker import Node, Tracker
-from berth.compute.transports import let_go, of_service
-from berth.compute.tree_watch import TreeWatch
-from berth.compute.undo import UndoNotes, new_undo_path
+from berth.hosts.adoption import take_over
+from berth.hosts.agent import Agent, Orders, Woken
+from berth.hosts.agent_config import AgentConfig
+from berth.hosts.agent_report import AgentReport
+from berth.hosts.known_usages import KnownUsages
+from berth.hosts.report_client import ReportClient
+from berth.hosts.state_lock import StateLock
+from berth.hosts.tracker import Node, Tracker
+from berth.hosts.transports import let_go, of_service
+from berth.hosts.tree_watch import TreeWatch
+from berth.hosts.undo import UndoNotes, new_undo_path
 
 LOG = logging.getLogger(__name__)
 

@@ -29,10 +29,10 @@ def show(path: Path | None, driver: str | None, as_json: bool) -> None:
     """
     # Here, so that `--help` need not wait for it.
     from berth.cli.tree_drawing import print_tree, tree_as_json
-    from berth.compute.agent_config import read_agent_config
-    from berth.compute.plan import make_plan
-    from berth.compute.provider_tree import ProviderTree
-    from berth.compute.tracker import tree_of_new
+    from berth.hosts.agent_config import read_agent_config
+    from berth.hosts.plan import make_plan
+    from berth.hosts.provider_tree import ProviderTree
+    from berth.hosts.tracker import tree_of_new
 
     found = read_agent_config(path or DEFAULT_PATH, may_be_missing=path is None)
     if driver and driver != found.driver:

@@ -18,7 +18,7 @@ from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.options import ConfigurationSource, configured
 from berth.cli.service_or_database import service_or_database
-from berth.compute.audit import (
+from berth.hosts.audit import (
     Consumers,
     Finding,
     Known,
@@ -31,12 +31,12 @@ from berth.compute.audit import (
     read_world,
     suspects,
 )
-from berth.compute.audit.findings import ANY_TYPE, unjudged
-from berth.compute.audit.undo import Outcome, fix, read_changes, restore
-from berth.compute.audit.world import UNTYPED
-from berth.compute.errors import Refused
-from berth.compute.service import Service
-from berth.compute.undo_file import UndoFile
+from berth.hosts.audit.findings import ANY_TYPE, unjudged
+from berth.hosts.audit.undo import Outcome, fix, read_changes, restore
+from berth.hosts.audit.world import UNTYPED
+from berth.hosts.errors import Refused
+from berth.hosts.service import Service
+from berth.hosts.undo_file import UndoFile
 
 _HINT_OF_UNTYPED: Final = (
     " (nova's instances and migrations are both of this type: list both in the file)"

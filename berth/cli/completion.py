@@ -28,12 +28,9 @@ def completion(context: click.Context, shell: str) -> None:
 def driver_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """The drivers that are installed and whose names begin so."""
     # Here, so that the completion of all else need not wait for it.
-    from importlib.metadata import entry_points
+    from berth.hosts.drivers import driver_names as installed_names
 
-    from berth.compute.drivers import GROUP
-
-    names = {one.name for one in entry_points(group=GROUP)}
-    return sorted(name for name in names if name.startswith(begun))
+    return [name for name in installed_names() if name.startswith(begun)]
 
 
 def rule_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:

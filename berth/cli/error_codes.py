@@ -10,17 +10,17 @@ from berth.cli.failure import CommandFailed
 #: imported its module, and should not wait for those of all others.
 EXIT_CODES: Final = {
     "berth.store.adoption.StillWritten": ExitCode.IN_USE,
-    "berth.compute.errors.StateDirInUse": ExitCode.IN_USE,
+    "berth.hosts.errors.StateDirInUse": ExitCode.IN_USE,
     "berth.deploy.NotInThisRelease": ExitCode.UNSUPPORTED,
     "berth.model.errors.UnsupportedDatabase": ExitCode.UNSUPPORTED,
     "berth.model.errors.SchemaError": ExitCode.SCHEMA,
     "berth.config.ConfigurationError": ExitCode.CONFIGURATION,
     "berth.model.errors.BerthError": ExitCode.DATABASE,
-    "berth.compute.errors.BadConfiguration": ExitCode.CONFIGURATION,
-    "berth.compute.errors.BadProviderTree": ExitCode.HOST,
-    "berth.compute.errors.DriverFailed": ExitCode.HOST,
-    "berth.compute.errors.ReshapeFailed": ExitCode.HOST,
-    "berth.compute.errors.ComputeError": ExitCode.SERVICE,
+    "berth.hosts.errors.BadConfiguration": ExitCode.CONFIGURATION,
+    "berth.hosts.errors.BadProviderTree": ExitCode.HOST,
+    "berth.hosts.errors.DriverFailed": ExitCode.HOST,
+    "berth.hosts.errors.ReshapeFailed": ExitCode.HOST,
+    "berth.hosts.errors.ComputeError": ExitCode.SERVICE,
 }
 
 

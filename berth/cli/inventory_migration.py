@@ -20,15 +20,15 @@ from berth.cli.migration_report import end, print_json, print_text
 from berth.cli.options import ConfigurationSource
 from berth.cli.progress import reporting
 from berth.cli.service_or_database import service_or_database
-from berth.compute.adoption import take_over
-from berth.compute.agent_config import AgentConfig
-from berth.compute.migration import Outcome, migrate, undo
-from berth.compute.report_client import ReportClient
-from berth.compute.service import Transport
-from berth.compute.state_lock import StateLock
-from berth.compute.tracker import Driver, Tracker
-from berth.compute.undo import UndoNotes, new_undo_path, read_changes
 from berth.config import read_settings
+from berth.hosts.adoption import take_over
+from berth.hosts.agent_config import AgentConfig
+from berth.hosts.migration import Outcome, migrate, undo
+from berth.hosts.report_client import ReportClient
+from berth.hosts.service import Transport
+from berth.hosts.state_lock import StateLock
+from berth.hosts.tracker import Driver, Tracker
+from berth.hosts.undo import UndoNotes, new_undo_path, read_changes
 from berth.store import schema
 
 #: Attempts for one node: nobody else should write, and a database may be busy for a moment.

@@ -12,11 +12,11 @@ from berth.cli.error_codes import failure_for
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.tree_drawing import print_tree, tree_as_json
-from berth.compute.errors import Conflict
-from berth.compute.migration import Outcome
-from berth.compute.plan import Plan, amounts_of
-from berth.compute.tracker import Rehearsal
-from berth.compute.wording import some_of
+from berth.hosts.errors import Conflict
+from berth.hosts.migration import Outcome
+from berth.hosts.plan import Plan, amounts_of
+from berth.hosts.tracker import Rehearsal
+from berth.hosts.wording import some_of
 
 #: Nodes with the same failure that are named.
 _NAMED_MAX: Final = 10

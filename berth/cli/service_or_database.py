@@ -12,7 +12,7 @@ from berth.cli.failure import CommandFailed
 from berth.cli.options import ConfigurationSource
 
 if TYPE_CHECKING:
-    from berth.compute.service import Transport
+    from berth.hosts.service import Transport
 
 
 def service_or_database(
@@ -34,7 +34,7 @@ def service_or_database(
 
         return stack.enter_context(PlacementDirect(source.load(), to_look_only=to_look_only))
     # Here too: the other way does without.
-    from berth.compute.transports import with_token
+    from berth.hosts.transports import with_token
 
     token = os.environ.get("OS_TOKEN")
     if not token:

@@ -19,7 +19,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from berth.cli.terminal import terminal
-from berth.compute.provider_tree import ProviderTree
+from berth.hosts.provider_tree import ProviderTree
 from berth.model.inventory import Inventory
 
 #: How the fields of a record are called in a drawing.

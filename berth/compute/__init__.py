@@ -1,28 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For hosts: what they offer as trees of providers, and how that reaches the service.
+"""The former name of `berth.hosts`, which works for one release more.
 
-A driver knows a host and edits a `ProviderTree`; the `ReportClient` reads such trees from the
-service and writes the difference back, over HTTP or in this process (`berth.direct`); the tracker
-runs both, at start-up and from time to time.
-Source: spec/compute-side.md.
+Each of its modules is the module of the same name below `berth.hosts`, and no second one.
 """
 
-from berth.compute.errors import (
-    BadProviderTree,
-    Conflict,
-    HealingNeeded,
-    ReshapeFailed,
-    ReshapeNeeded,
-)
-from berth.compute.provider_tree import ProviderData, ProviderSubTree, ProviderTree
+from __future__ import annotations
 
-__all__ = [
-    "BadProviderTree",
-    "Conflict",
-    "HealingNeeded",
-    "ProviderData",
-    "ProviderSubTree",
-    "ProviderTree",
-    "ReshapeFailed",
-    "ReshapeNeeded",
-]
+import importlib
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+_FORMER = f"{__name__}."
+
+warnings.warn(
+    "berth.compute is called berth.hosts now, and this name will go with the next release",
+    DeprecationWarning,
+    stacklevel=2,
+)
+
+
+class _Renamed(MetaPathFinder, Loader):
+    """Finds the modules below the former name."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return ModuleSpec(fullname, self) if fullname.startswith(_FORMER) else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        # What stands there afterwards is what the importer gets.
+        name = module.__name__
+        sys.modules[name] = importlib.import_module(f"berth.hosts.{name.removeprefix(_FORMER)}")
+
+
+sys.meta_path.insert(0, _Renamed())

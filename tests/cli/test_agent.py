@@ -18,17 +18,17 @@ import pytest
 
 from berth.cli.agent_running import Alarm
 from berth.cli.exit_codes import ExitCode
-from berth.compute import drivers
-from berth.compute.plan import Allocations
-from berth.compute.provider_tree import ProviderTree
-from berth.compute.service import Service
-from berth.compute.state_lock import StateLock
-from berth.compute.transports import with_token
+from berth.hosts import drivers
+from berth.hosts.plan import Allocations
+from berth.hosts.provider_tree import ProviderTree
+from berth.hosts.service import Service
+from berth.hosts.state_lock import StateLock
+from berth.hosts.transports import with_token
 from tests.cli.in_process import InProcess
 from tests.cli.test_commands import assert_fails
-from tests.compute.drivers import PCIHost
-from tests.compute.stage import consumer_uuid
 from tests.e2e.serving import BERTH, PATIENCE, environment, run_berth, serving, wait_until
+from tests.hosts.drivers import PCIHost
+from tests.hosts.stage import consumer_uuid
 from tests.worlds import provider_uuid
 
 HOST = "host-1"

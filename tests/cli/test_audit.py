@@ -14,11 +14,11 @@ import pytest
 
 from berth import config
 from berth.cli.exit_codes import ExitCode
-from berth.compute.audit import Known, read_world, suspects
-from berth.compute.service import Service
 from berth.direct import PlacementDirect
+from berth.hosts.audit import Known, read_world, suspects
+from berth.hosts.service import Service
 from tests.cli.in_process import InProcess
-from tests.compute.stage import Stage, consumer_uuid, drawn
+from tests.hosts.stage import Stage, consumer_uuid, drawn
 from tests.worlds import provider_uuid
 
 WORLD = """

@@ -17,12 +17,12 @@ from berth import config
 from berth.cli import inventory_migration as command
 from berth.cli.exit_codes import ExitCode
 from berth.cli.progress import reporting
-from berth.compute.drivers.static import StaticDriver
-from berth.compute.state_lock import StateLock
 from berth.direct import PlacementDirect
+from berth.hosts.drivers.static import StaticDriver
+from berth.hosts.state_lock import StateLock
 from tests.cli.in_process import InProcess
-from tests.compute.machines import TWO_SOCKETS
-from tests.compute.stage import Stage, consumer_uuid, drawn
+from tests.hosts.machines import TWO_SOCKETS
+from tests.hosts.stage import Stage, consumer_uuid, drawn
 from tests.worlds import provider_uuid
 
 BEFORE = """

@@ -19,7 +19,7 @@ from berth.cli.service_manager import (
     tell_starting,
     tell_stopping,
 )
-from berth.compute.agent import Woken
+from berth.hosts.agent import Woken
 
 
 @pytest.mark.parametrize("kind", ["file", "abstract"])

@@ -15,12 +15,12 @@ from typing import Final
 import pytest
 
 from berth.cli.agent_endpoint import told_at
-from berth.compute import BadProviderTree
-from berth.compute.agent import Agent, Orders, Woken
-from berth.compute.agent_report import AgentReport
-from berth.compute.plan import Plan
-from berth.compute.tracker import Node
-from berth.compute.tree_watch import OverFull, TreeView
+from berth.hosts import BadProviderTree
+from berth.hosts.agent import Agent, Orders, Woken
+from berth.hosts.agent_report import AgentReport
+from berth.hosts.plan import Plan
+from berth.hosts.tracker import Node
+from berth.hosts.tree_watch import OverFull, TreeView
 from tests.contrib.test_monitoring import (
     AGENT_RULES,
     CONTRIB,

@@ -7,14 +7,14 @@ import re
 from collections import Counter
 from random import Random
 
-from berth.compute import agent_config
-from berth.compute.agent import Agent, Orders, Woken
-from berth.compute.agent_report import AgentReport
-from berth.compute.plan import Plan
-from berth.compute.tracker import Node
-from tests.compute.test_requests import BERTH, ORIGINAL
+from berth.hosts import agent_config
+from berth.hosts.agent import Agent, Orders, Woken
+from berth.hosts.agent_report import AgentReport
+from berth.hosts.plan import Plan
+from berth.hosts.tracker import Node
 from tests.docs.pages import published, section
 from tests.exposed import Exposed
+from tests.hosts.test_requests import BERTH, ORIGINAL
 
 PAGE = published("agent.md")
 
@@ -68,7 +68,7 @@ def test_every_metric_is_on_the_page_with_its_labels() -> None:
 
 
 def test_the_requests_are_those_that_are_counted() -> None:
-    """In `tests/compute/test_requests.py`, beside the original's."""
+    """In `tests/hosts/test_requests.py`, beside the original's."""
     rows = re.findall(r"^\|" + r" (\d+) \|" * 6 + "$", PAGE, re.MULTILINE)
     assert rows == [
         tuple(map(str, (*size, BERTH[size][0], original[0], BERTH[size][1], original[1])))

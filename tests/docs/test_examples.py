@@ -107,7 +107,7 @@ def test_configuration_examples_name_options_that_exist(block: Block) -> None:
         conf.set_override(name, value, group=group)
 
 
-#: What drivers of hosts take is tried by tests/compute/test_hosts_pages.py.
+#: What drivers of hosts take is tried by tests/hosts/test_hosts_pages.py.
 POLICIES = [one for one in examples("yaml") if not str(one.id).startswith("hosts-")]
 
 

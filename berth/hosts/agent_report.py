@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How an agent is, told to those who watch over it: metrics for Prometheus, and its health."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+import berth
+from berth.hosts.agent import Agent, NodeState
+
+#: A node is well while it was reported within so many passes' time.
+_PASSES_MISSED_MAX: Final = 3
+
+#: What is told of each node: the name, the kind, what it means, and its value.
+_OF_NODES: Final[tuple[tuple[str, type, str, Callable[[NodeState], float | None]], ...]] = (
+    (
+        "last_success_timestamp_seconds",
+        GaugeMetricFamily,
+        "When the last report was done.",
+        lambda state: state.done_at,
+    ),
+    ("reports", CounterMetricFamily, "Reports done.", lambda state: state.done_total),
+    ("failures", CounterMetricFamily, "Reports failed.", lambda state: state.failed_total),
+    (
+        "changes",
+        CounterMetricFamily,
+        "Providers and consumers changed.",
+        lambda state: state.changes_total,
+    ),
+    ("reshapes", CounterMetricFamily, "Reshapes done.", lambda state: state.reshapes_total),
+    (
+        "reshape_pending",
+        GaugeMetricFamily,
+        "1 while the tree needs a shape that it has not taken.",
+        lambda state: state.needs_reshape,
+    ),
+    ("providers", GaugeMetricFamily, "Providers.", lambda state: state.view.providers),
+    (
+        "others_providers",
+        GaugeMetricFamily,
+        "Children that others have made.",
+        lambda state: state.view.others,
+    ),
+    (
+        "over_full_providers",
+        GaugeMetricFamily,
+        "Providers of which more is used than there is.",
+        lambda state: len({one.provider for one in state.view.over_full}),
+    ),
+)
+
+
+class AgentReport(Collector):
+    """Tells of an agent; from any thread.
+
+    Args:
+        requests: those sent to the service, by method.
+        clock: in seconds of Unix time.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        requests: Counter[str],
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._agent = agent
+        self._requests = requests
+        self._clock = clock
+
+    def metrics(self, accept: str) -> tuple[str, bytes]:
+        """The content type and the body, in the form of Prometheus's that is preferred."""
+        encode, content_type = choose_encoder(accept)
+        return content_type, encode(self)
+
+    def health(self) -> tuple[bool, Mapping[str, Any]]:
+        """Whether every node was reported lately, and how each is."""
+        state = self._agent.state
+        now = self._clock()
+        late = _PASSES_MISSED_MAX * (self._agent.interval_s + state.pass_s)
+        nodes = {name: self._health_of(one, now, late) for name, one in list(state.nodes.items())}
+        is_well = all(one["is_well"] for one in nodes.values())
+        return is_well, {
+            "status": "well" if is_well else "unwell",
+            "version": berth.__version__,
+            "driver": self._agent.driver,
+            "passes": state.passes,
+            "nodes": nodes,
+        }
+
+    @staticmethod
+    def _health_of(state: NodeState, now: float, late: float) -> dict[str, Any]:
+        age = None if state.done_at is None else max(now - state.done_at, 0.0)
+        return {
+            "is_well": age is not None and age <= late,
+            "last_success_s_ago": None if age is None else round(age, 1),
+            "failures": state.failures,
+            "error": state.error or None,
+            "reshape_pending": state.needs_reshape,
+            "providers": state.view.providers,
+            "over_full": [
+                {
+                    "provider": one.provider,
+                    "resource_class": one.resource_class,
+                    "used": one.used,
+                    "capacity": one.capacity,
+                }
+                for one in state.view.over_full
+            ],
+        }
+
+    def collect(self) -> Iterator[Metric]:
+        """Everything there is to tell."""
+        state = self._agent.state
+        nodes = list(state.nodes.items())
+        for name, kind, meaning, value_of in _OF_NODES:
+            family = kind(f"berth_agent_{name}", meaning, labels=("node",))
+            for node, one in nodes:
+                if (value := value_of(one)) is not None:
+                    family.add_metric((node,), value)
+            yield family
+        requests = CounterMetricFamily(
+            "berth_agent_requests", "Requests sent to the service.", labels=("method",)
+        )
+        for method, count in sorted(self._requests.items()):
+            requests.add_metric((method,), count)
+        yield requests
+        yield SummaryMetricFamily(
+            "berth_agent_pass_seconds",
+            "The time of a pass over all nodes.",
+            count_value=state.passes,
+            sum_value=state.passes_s,
+        )
+        build = GaugeMetricFamily("berth_agent_info", "What reports.", labels=("version", "driver"))
+        build.add_metric((berth.__version__, self._agent.driver), 1)
+        yield build

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the flags of processors, as the kernel calls them, to traits.
+
+Source: spec/compute-side.md 5.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from berth.hosts.drivers.hosts.names import standard_traits
+
+HYPERTHREADING: Final = "HW_CPU_HYPERTHREADING"
+
+_ARCHITECTURE: Final = "HW_ARCH_"
+_X86: Final = "HW_CPU_X86_"
+
+#: Flags that are called as the trait is.
+_SAME_WORDS: Final = (
+    "avx avx2 f16c mmx mpx sse sse2 sse4a ssse3 tbm xop fma4 abm 3dnow avx512f avx512cd avx512pf "
+    "avx512er avx512vl avx512bw avx512dq bmi2 avx512vbmi avx512ifma stibp sgx pdpe1gb"
+)
+_SAME: Final = frozenset(_SAME_WORDS.split())
+
+#: By flag, the traits that are called otherwise.
+_OTHER: Final[Mapping[str, tuple[str, ...]]] = {
+    "aes": ("AESNI",),
+    "pclmulqdq": ("CLMUL",),
+    "fma": ("FMA3",),
+    "bmi1": ("BMI",),
+    "sha_ni": ("SHA",),
+    "pni": ("SSE3",),
+    "sse4_1": ("SSE41",),
+    "sse4_2": ("SSE42",),
+    "avx512_vnni": ("AVX512VNNI",),
+    "avx512_vbmi2": ("AVX512VBMI2",),
+    "avx512_bitalg": ("AVX512BITALG",),
+    "avx512_vpopcntdq": ("AVX512VPOPCNTDQ",),
+    "vaes": ("AVX512VAES",),
+    "gfni": ("AVX512GFNI",),
+    "vpclmulqdq": ("AVX512VPCLMULQDQ",),
+    "amx_tile": ("AMXTILE",),
+    "amx_int8": ("AMXINT8",),
+    "amx_bf16": ("AMXBF16",),
+    "vmx": ("VMX", "INTEL_VMX"),
+    "svm": ("SVM", "AMD_SVM"),
+    "pcid": ("INTEL_PCID",),
+    "md_clear": ("INTEL_MD_CLEAR",),
+    "rtm": ("TSX",),
+    "virt_ssbd": ("AMD_VIRT_SSBD",),
+}
+
+#: By vendor: the flags that it takes together, and the trait.
+_OF_VENDOR: Final = {
+    "GenuineIntel": ((("ssbd",), "INTEL_SSBD"), (("ibrs", "ibpb"), "INTEL_SPEC_CTRL")),
+    "AuthenticAMD": ((("ssbd",), "AMD_SSBD"), (("ibpb",), "AMD_IBPB")),
+}
+
+#: The traits that follow from flags alone.
+FLAG_TRAITS: Final = (
+    frozenset({_X86 + flag.upper() for flag in _SAME})
+    | {_X86 + trait for traits in _OTHER.values() for trait in traits}
+) & standard_traits()
+
+#: Those that follow from flags and vendor.
+VENDOR_TRAITS: Final = frozenset(
+    _X86 + trait for rules in _OF_VENDOR.values() for _, trait in rules
+)
+
+#: The traits of architectures.
+ARCHITECTURES: Final = frozenset(
+    trait for trait in standard_traits() if trait.startswith(_ARCHITECTURE)
+)
+
+
+def traits_of_flags(flags: frozenset[str], vendor: str = "") -> Iterator[str]:
+    """What a processor with some flags can do; what depends on its vendor, where that is known."""
+    yield from (_X86 + flag.upper() for flag in flags & _SAME)
+    yield from (_X86 + trait for flag in flags & _OTHER.keys() for trait in _OTHER[flag])
+    for needed, trait in _OF_VENDOR.get(vendor, ()):
+        if flags.issuperset(needed):
+            yield _X86 + trait
+
+
+def traits_of_machine(machine: str, *, has_threads: bool) -> frozenset[str]:
+    """The traits of an architecture, as `uname -m` calls it, and of threads."""
+    traits = {f"{_ARCHITECTURE}{machine.upper()}"} & ARCHITECTURES
+    return frozenset(traits | ({HYPERTHREADING} if has_threads else set()))

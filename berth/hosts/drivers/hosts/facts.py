@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a host has, of what is given out: the same values whoever has read them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from berth.hosts.drivers.hosts.cpus import CPUSets
+from berth.hosts.drivers.hosts.devices import Device
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a NUMA node has, or the whole host."""
+
+    vcpus: int
+    pcpus: int
+    memory_kib: int
+    #: By page size in KiB, what is in huge pages; the other figure includes it.
+    huge_kib: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a host has."""
+
+    whole: Part
+    #: The NUMA nodes by their numbers, in ascending order, also those that have nothing.
+    nodes: Mapping[int, Part]
+    #: 0: none is given out.
+    disk_gib: int
+    #: The traits of the host itself.
+    traits: frozenset[str]
+    #: All traits that could be told: of these, the host has no others.
+    told: frozenset[str]
+    devices: tuple[Device, ...]
+
+
+def parts_of(
+    cpus: CPUSets,
+    node_of: Mapping[int, int],
+    node_kib: Mapping[int, int],
+    huge_kib: Mapping[int, Mapping[int, int]],
+    *,
+    total_kib: int,
+) -> tuple[Part, dict[int, Part]]:
+    """The whole host, and its NUMA nodes.
+
+    Args:
+        node_of: the node of each CPU.
+        node_kib, huge_kib: by node, its memory, and what of that is in huge pages.
+    """
+    shared = Counter(node_of[cpu] for cpu in cpus.shared if cpu in node_of)
+    dedicated = Counter(node_of[cpu] for cpu in cpus.dedicated if cpu in node_of)
+    pages: Counter[int] = Counter()
+    for of_node in huge_kib.values():
+        pages.update(of_node)
+    return (
+        Part(len(cpus.shared), len(cpus.dedicated), total_kib, pages),
+        {
+            node: Part(shared[node], dedicated[node], kib, huge_kib.get(node, {}))
+            for node, kib in sorted(node_kib.items())
+        },
+    )

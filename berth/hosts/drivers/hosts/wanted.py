@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a host to the providers that it is to have: pure.
+
+    cn1                       DISK_GB, the traits of the CPUs; when flat also VCPU, PCPU, MEMORY_MB
+      cn1_NUMA0               VCPU, PCPU, MEMORY_MB                     HW_NUMA_ROOT
+        cn1_NUMA0_PAGES_2048  MEMORY_MB in steps of the page size       CUSTOM_MEMORY_PAGE_SIZE_2048
+        cn1_pci_0000_84_00_0  VGPU
+      cn1_0000:81:00.0        a device whose NUMA node is not known
+
+When flat, pages and devices stand below the root: `cn1_PAGES_2048`. What a host has none of is left
+out. Records say `total` and `max_unit`, and what is configured; all else is the operator's.
+Source: spec/compute-side.md 4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from berth.hosts.drivers.hosts.facts import Facts, Part
+from berth.hosts.drivers.hosts.options import HostOptions, HugePages, Model
+from berth.hosts.drivers.hosts.shares import share_out
+from berth.hosts.drivers.owned import OWNER_TRAIT
+
+NUMA_TRAIT: Final = "HW_NUMA_ROOT"
+PAGE_SIZE_TRAIT: Final = "CUSTOM_MEMORY_PAGE_SIZE_"
+
+#: What moves between the root and the NUMA nodes with the model.
+MOVING: Final = ("VCPU", "PCPU", "MEMORY_MB")
+
+#: The root's inventory that is the driver's: other classes are left alone there.
+ROOT_CLASSES: Final = (*MOVING, "DISK_GB")
+
+#: Resource classes and their records.
+Records = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What part of the host a provider of CPUs or memory stands for."""
+
+    #: The NUMA node; None: the whole host.
+    node: int | None = None
+    #: The page size in KiB; None: what is not in huge pages.
+    pages: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A provider as it is to be."""
+
+    name: str
+    #: None: it is the root.
+    parent: str | None
+    records: Records
+    traits: frozenset[str]
+    #: None: it is a device.
+    place: Place | None
+
+
+_PLACE: Final = re.compile(r"(?:NUMA(?P<node>\d+))?(?:(?(node)_)PAGES_(?P<pages>\d+))?")
+_DEVICE: Final = re.compile(
+    r"[0-9A-F]{4,}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-7]|pci_[0-9a-f]{4,}_[0-9a-f]{2}_[0-9a-f]{2}_[0-7]"
+    r"|mdev_.+|amd_sev(?:_es)?|intel_tdx"
+)
+
+
+def place_of(name: str, root: str) -> Place | None:
+    """The part of the host that a provider's name tells of; None: another thing."""
+    if name == root:
+        return Place()
+    match = _PLACE.fullmatch(_rest_of(name, root))
+    if not match or not match[0]:
+        return None
+    node, pages = match["node"], match["pages"]
+    return Place(None if node is None else int(node), None if pages is None else int(pages))
+
+
+def is_device(name: str, root: str) -> bool:
+    """Whether a provider's name is that of a device."""
+    return _DEVICE.fullmatch(_rest_of(name, root)) is not None
+
+
+def local_name(name: str) -> str:
+    """What a provider of a host is called after its root's name; empty: it is no such provider.
+
+    Whatever the root was called: the longest ending that has a meaning.
+    """
+    parts = name.split("_")
+    endings = ("_".join(parts[index:]) for index in range(1, len(parts)))
+    return next((one for one in endings if _PLACE.fullmatch(one) or _DEVICE.fullmatch(one)), "")
+
+
+def wanted_providers(facts: Facts, options: HostOptions, root: str) -> dict[str, Wanted]:
+    """The providers that a host is to have, by name, parents first."""
+    listed = [_root(facts, options, root)]
+    if options.model is Model.NUMA:
+        listed += _nodes(facts, options, root)
+    else:
+        listed += _pages(facts.whole, options, root, None)
+    nodes = {one.place.node: one.name for one in listed if one.place and one.place.pages is None}
+    for device in facts.devices:
+        listed.append(
+            Wanted(
+                name=f"{root}_{device.name}",
+                parent=nodes.get(device.node, root),
+                records={
+                    name: _record(count, max_unit=device.unit_max or count)
+                    for name, count in sorted(device.counts.items())
+                },
+                traits=device.traits | {OWNER_TRAIT},
+                place=None,
+            )
+        )
+    return {one.name: one for one in listed}
+
+
+def _rest_of(name: str, root: str) -> str:
+    return name.removeprefix(f"{root}_") if name.startswith(f"{root}_") else ""
+
+
+def _root(facts: Facts, options: HostOptions, root: str) -> Wanted:
+    totals = {"DISK_GB": facts.disk_gib}
+    if options.model is Model.FLAT:
+        totals |= _totals_of(facts.whole, options)
+    records = {
+        name: _record(total, **_configured(options, name))
+        for name, total in totals.items()
+        if total
+    }
+    return Wanted(root, None, records, facts.traits, Place())
+
+
+def _nodes(facts: Facts, options: HostOptions, root: str) -> Iterator[Wanted]:
+    """The NUMA nodes that have CPUs that are given out, or memory."""
+    totals = {node: _totals_of(part, options) for node, part in facts.nodes.items()}
+    reserved = {name: _reserved(options, name, totals) for name in MOVING}
+    for node, of_node in totals.items():
+        name = f"{root}_NUMA{node}"
+        records = {}
+        for resource_class, total in of_node.items():
+            if total:
+                fields = _configured(options, resource_class)
+                if "reserved" in fields:
+                    fields["reserved"] = reserved[resource_class][node]
+                records[resource_class] = _record(total, **fields)
+        pages = list(_pages(facts.nodes[node], options, name, node))
+        if records or pages:
+            yield Wanted(name, root, records, frozenset({OWNER_TRAIT, NUMA_TRAIT}), Place(node))
+            yield from pages
+
+
+def _pages(part: Part, options: HostOptions, parent: str, node: int | None) -> Iterator[Wanted]:
+    """The providers of huge pages; amounts are whole numbers of pages."""
+    for size, kib in sorted(_huge_kib(part, options).items()):
+        step = max(1, size // 1024)
+        if total := kib // 1024 // step * step:
+            yield Wanted(
+                name=f"{parent}_PAGES_{size}",
+                parent=parent,
+                records={"MEMORY_MB": _record(total, min_unit=step, step_size=step)},
+                traits=frozenset({OWNER_TRAIT, f"{PAGE_SIZE_TRAIT}{size}"}),
+                place=Place(node, size),
+            )
+
+
+def _totals_of(part: Part, options: HostOptions) -> dict[str, int]:
+    memory_kib = part.memory_kib - sum(_huge_kib(part, options).values())
+    return {"VCPU": part.vcpus, "PCPU": part.pcpus, "MEMORY_MB": max(0, memory_kib) // 1024}
+
+
+def _huge_kib(part: Part, options: HostOptions) -> Mapping[int, int]:
+    """By page size, the memory that stands on providers of its own."""
+    return part.huge_kib if options.huge_pages is HugePages.PROVIDERS else {}
+
+
+def _reserved(
+    options: HostOptions, name: str, totals: Mapping[int, Mapping[str, int]]
+) -> dict[int, int]:
+    """What is reserved on each node, of what is reserved on the host."""
+    weights = [of_node[name] for of_node in totals.values()]
+    if not any(weights):
+        return dict.fromkeys(totals, 0)
+    return dict(zip(totals, share_out(options.reserved.get(name, 0), weights), strict=True))
+
+
+def _configured(options: HostOptions, name: str) -> dict[str, int | float]:
+    fields: dict[str, int | float] = {}
+    if name in options.reserved:
+        fields["reserved"] = options.reserved[name]
+    if name in options.allocation_ratios:
+        fields["allocation_ratio"] = options.allocation_ratios[name]
+    return fields
+
+
+def _record(total: int, **fields: int | float) -> dict[str, Any]:
+    return {"total": total, "max_unit": total, **fields}

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All that is read of a Linux host in one pass."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from berth.hosts.drivers.hosts.cpu_traits import (
+    ARCHITECTURES,
+    HYPERTHREADING,
+    traits_of_machine,
+)
+from berth.hosts.drivers.hosts.cpus import cpu_sets
+from berth.hosts.drivers.hosts.devices import Device, each_once
+from berth.hosts.drivers.hosts.encryption import encryption_devices
+from berth.hosts.drivers.hosts.facts import Facts, parts_of
+from berth.hosts.drivers.hosts.mdev import cut_up, mdev_devices
+from berth.hosts.drivers.hosts.pci import pci_devices
+from berth.hosts.drivers.linux.cpu_traits import CPU_TRAITS, read_cpu_traits
+from berth.hosts.drivers.linux.disks import DISK_TRAITS, Measure, read_disk
+from berth.hosts.drivers.linux.files import HostFiles
+from berth.hosts.drivers.linux.mdev import read_mdev_parents, read_vgpu_parents
+from berth.hosts.drivers.linux.memory import read_memory
+from berth.hosts.drivers.linux.nvml import NVML, read_nvml
+from berth.hosts.drivers.linux.options import Options
+from berth.hosts.drivers.linux.pci import read_functions
+from berth.hosts.drivers.linux.topology import Topology, read_topology
+
+#: The traits of the host itself that can be told.
+TOLD: Final = CPU_TRAITS | ARCHITECTURES | DISK_TRAITS | {HYPERTHREADING}
+
+
+def read_host(
+    options: Options,
+    *,
+    measure: Measure,
+    nvml: NVML | None,
+    remembered: Mapping[int, int],
+) -> tuple[Facts, Topology]:
+    """A host as it is now, and where its CPUs are, to be remembered.
+
+    Args:
+        nvml: the library that tells of NVIDIA GPUs, if it is there.
+        remembered: on which NUMA node each CPU was at the last pass.
+
+    Raises:
+        BadConfiguration: the options name what the host does not have.
+        HostUnreadable: the host does not tell what it has.
+    """
+    files = HostFiles(options.root)
+    topology = read_topology(files, remembered=remembered)
+    memory = read_memory(files, topology.nodes)
+    disk = None if options.disk is None else read_disk(files, options.disk, measure)
+    whole, nodes = parts_of(
+        cpu_sets(topology.present, topology.online, options),
+        topology.node_of,
+        memory.node_kib,
+        memory.huge_kib,
+        total_kib=memory.total_kib,
+    )
+    facts = Facts(
+        whole=whole,
+        nodes=nodes,
+        disk_gib=disk.gib if disk else 0,
+        traits=read_cpu_traits(files)
+        | traits_of_machine(topology.machine, has_threads=topology.has_threads)
+        | ({disk.trait} if disk and disk.trait else set()),
+        told=TOLD,
+        devices=tuple(_devices(files, options, nvml)),
+    )
+    return facts, topology
+
+
+def _devices(files: HostFiles, options: Options, nvml: NVML | None) -> Iterator[Device]:
+    gpus = read_nvml(files, nvml) if nvml and options.nvml else []
+    functions = list(read_functions(files)) if options.pci or options.mdev or gpus else []
+    parents = [*read_mdev_parents(files), *read_vgpu_parents(files, functions)]
+    cut = cut_up(parents, options.mdev)
+    return each_once(
+        pci_devices(functions, options.pci),
+        mdev_devices(parents, options.mdev),
+        [gpu for gpu in gpus if gpu.address not in cut],
+        encryption_devices(_encryption_slots(files)),
+    )
+
+
+def _encryption_slots(files: HostFiles) -> dict[str, int]:
+    """By kind, how many guests' memory can be encrypted."""
+    lines = (files.text("sys/fs/cgroup/misc.capacity") or "").splitlines()
+    found = (re.fullmatch(r"(\w+) (\d+)", line) for line in lines)
+    return {match[1]: int(match[2]) for match in found if match}

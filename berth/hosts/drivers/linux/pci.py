@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions on the PCI bus, as sysfs tells of them.
+
+Source: spec/compute-side.md 5.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from berth.hosts.drivers.hosts.devices import PCI_ADDRESS
+from berth.hosts.drivers.hosts.pci import Function
+from berth.hosts.drivers.linux.files import HostFiles
+
+_DEVICES: Final = "sys/bus/pci/devices"
+
+#: The first digits of the PCI class of what carries a network.
+_NETWORK: Final = "0x02"
+
+
+def read_functions(files: HostFiles) -> Iterator[Function]:
+    """All functions; one that vanishes meanwhile is left out."""
+    for address in filter(PCI_ADDRESS.fullmatch, files.names(_DEVICES)):
+        path = f"{_DEVICES}/{address}"
+        vendor, product = (files.number(f"{path}/{what}") for what in ("vendor", "device"))
+        if vendor is not None and product is not None:
+            yield Function(
+                address,
+                (f"{vendor:04x}", f"{product:04x}"),
+                files.link(f"{path}/physfn"),
+                is_network=(files.text(f"{path}/class") or "").startswith(_NETWORK),
+                node=node_of(files, address),
+            )
+
+
+def node_of(files: HostFiles, address: str) -> int | None:
+    """The NUMA node that a PCI device is next to, where the host tells."""
+    node = files.number(f"{_DEVICES}/{address}/numa_node")
+    return None if node is None or node < 0 else node

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which CPUs a host has, and on which NUMA nodes they are.
+
+NUMA nodes keep the kernel's numbers, which may have gaps. A kernel without NUMA is one node, 0.
+Source: spec/compute-side.md 5.1.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from berth.hosts.drivers.hosts.cpus import nodes_of
+from berth.hosts.drivers.linux.files import HostFiles
+from berth.hosts.errors import HostUnreadable
+
+_CPU = "sys/devices/system/cpu"
+_NODE = "sys/devices/system/node"
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The CPUs of a host."""
+
+    #: All that are there, whether they run or not.
+    present: frozenset[int]
+    online: frozenset[int]
+    #: The NUMA nodes, in ascending order, also those without CPUs or without memory.
+    nodes: tuple[int, ...]
+    #: On which node each CPU that is present is.
+    node_of: Mapping[int, int]
+    #: Whether a core runs several threads.
+    has_threads: bool
+    #: The architecture, as `uname -m` calls it.
+    machine: str
+
+
+def read_topology(files: HostFiles, *, remembered: Mapping[int, int]) -> Topology:
+    """The CPUs of a host, as they are now.
+
+    Args:
+        remembered: on which node CPUs were when they last ran: of one that rests, some kernels
+            tell the first node until it runs.
+
+    Raises:
+        HostUnreadable: there is nothing to read.
+    """
+    online = files.id_list(f"{_CPU}/online")
+    if not online:
+        raise HostUnreadable(f"{files.path(_CPU)}/online does not say which CPUs the host has")
+    present = (files.id_list(f"{_CPU}/present") or online) | online
+    nodes = tuple(sorted(files.id_list(f"{_NODE}/online") or ())) or (0,)
+    told = {
+        cpu: node
+        for node in nodes
+        for cpu in files.id_list(f"{_NODE}/node{node}/cpulist") or frozenset()
+    }
+    linked = linked_nodes(files, present - told.keys())
+    return Topology(
+        present=present,
+        online=online,
+        nodes=nodes,
+        node_of=nodes_of(present, {**linked, **remembered, **told}, nodes),
+        has_threads=_has_threads(files),
+        # Kernels before 6.1 do not tell it in procfs; then it is that of the running kernel.
+        machine=files.text("proc/sys/kernel/arch") or os.uname().machine,
+    )
+
+
+def linked_nodes(files: HostFiles, cpus: Iterable[int]) -> dict[int, int]:
+    """On which NUMA node CPUs are, as far as the kernel tells of each whether it runs or not."""
+    return {cpu: node for cpu in cpus for node, _ in files.numbered(f"{_CPU}/cpu{cpu}", "node")}
+
+
+def _has_threads(files: HostFiles) -> bool:
+    if (active := files.number(f"{_CPU}/smt/active")) is not None:
+        return active == 1
+    return any(
+        len(files.id_list(f"{path}/topology/thread_siblings_list") or ()) > 1
+        for _, path in files.numbered(_CPU, "cpu")
+    )

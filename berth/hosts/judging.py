@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with a tree that a driver has made, before anything of it is sent.
+
+Pure: each function gives sentences that name the provider, what is wrong, and what would be right.
+Only what differs from the service's tree is judged; what others have made there stays their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import fields
+from typing import Final
+from uuid import UUID
+
+from berth.hosts.provider_tree import ProviderData, ProviderTree, Record
+from berth.model import inventory as model
+from berth.model import names
+from berth.model.inventory import ALLOCATION_RATIO_MAX, MAX_INT
+
+_FIELDS: Final = frozenset(field.name for field in fields(model.Inventory))
+
+#: What the service knows of a tree, and what it should be, by uuid.
+Tree = Mapping[str, ProviderData]
+
+
+def faults_of_tree(
+    old: ProviderTree, new: ProviderTree, root: str, before: Tree, after: Tree
+) -> Iterator[str]:
+    """All that is wrong with a tree.
+
+    Args:
+        old, new: the forests in which the trees `before` and `after` of `root` stand.
+    """
+    if root not in after:
+        yield (
+            f"the tree has lost its root {name_of(root, before)}; delete_resource_provider takes "
+            f"away a root"
+        )
+        return
+    yield from _faults_of_scope(old, new, root, before, after)
+    yield from _faults_of_names(before, after)
+    for uuid, data in after.items():
+        yield from _faults_of_provider(before.get(uuid), data)
+
+
+def _faults_of_scope(
+    old: ProviderTree, new: ProviderTree, root: str, before: Tree, after: Tree
+) -> Iterator[str]:
+    """Nothing leaves the tree, comes into it from another, or is changed outside of it."""
+    top = after[root]
+    if top.parent_uuid is not None:
+        yield f"the root {top.name} cannot be put under another provider ({top.parent_uuid})"
+    for uuid in after.keys() - before.keys():
+        if old.exists(uuid):
+            yield f"{after[uuid].name} is of another tree, and cannot be taken into that of {root}"
+    for uuid in new.get_provider_uuids():
+        if uuid in after:
+            continue
+        data = new.data(uuid)
+        if uuid in before:
+            yield f"{data.name} has left the tree of {top.name}; move it back, or remove it"
+        elif not old.exists(uuid) or _contents(data) != _contents(old.data(uuid)):
+            yield (
+                f"{data.name} is not of the tree of {top.name}, and what was changed in it would "
+                f"not be sent; leave it as it is"
+            )
+
+
+def _contents(data: ProviderData) -> ProviderData:
+    """What of a provider is sent."""
+    return data._replace(generation=None, resources={})
+
+
+def _faults_of_names(before: Tree, after: Tree) -> Iterator[str]:
+    """Names that others still have when they are given: each is written by itself.
+
+    What is only renamed is written first, so that others may have its name.
+    """
+    holders = {data.name: uuid for uuid, data in before.items()}
+    for uuid, data in after.items():
+        holder = holders.get(data.name, uuid)
+        is_free = _is_only_renamed(holder, before, after)
+        if holder != uuid and (not is_free or _is_only_renamed(uuid, before, after)):
+            yield (
+                f"{data.name} is the name of provider {holder} in the service, and {uuid} can have "
+                f"it in a later report at the earliest; to keep a provider, rename or move it"
+            )
+
+
+def _is_only_renamed(uuid: str, before: Tree, after: Tree) -> bool:
+    if uuid not in before or uuid not in after:
+        return False
+    was, becomes = before[uuid], after[uuid]
+    return was.name != becomes.name and was.parent_uuid == becomes.parent_uuid
+
+
+def _faults_of_provider(was: ProviderData | None, data: ProviderData) -> Iterator[str]:
+    if was is None:
+        yield from _faults_of_uuid(data)
+    elif data.generation is not None and type(data.generation) is not int:
+        yield f"{data.name} has generation {data.generation!r}; it must be a whole number or None"
+    if was is None or data.name != was.name:
+        yield from _faults_of_name(data)
+    if was is None or data.inventory != was.inventory:
+        yield from _faults_of_inventory(data)
+    for trait in _new(data.traits, was.traits if was else ()):
+        if not _is_name(trait):
+            yield f"{data.name} has {trait!r}, which is no trait; {_RIGHT_NAME}"
+    for aggregate in _new(data.aggregates, was.aggregates if was else ()):
+        if not _is_uuid(aggregate):
+            yield f"{data.name} is in {aggregate!r}, which is no aggregate; {_RIGHT_UUID}"
+
+
+def _new(now: Collection[object], then: Collection[object]) -> list[object]:
+    """What was added; a driver may add what is no text."""
+    return sorted((one for one in now if one not in then), key=repr)
+
+
+def _faults_of_uuid(data: ProviderData) -> Iterator[str]:
+    if not _is_uuid(data.uuid):
+        yield f"{data.name} has uuid {data.uuid!r}, which is none; {_RIGHT_UUID}"
+
+
+def _faults_of_name(data: ProviderData) -> Iterator[str]:
+    name: object = data.name
+    if not isinstance(name, str):
+        yield f"the name of provider {data.uuid} is {name!r}, and must be text"
+    elif not 1 <= len(name) <= names.PROVIDER_NAME_LENGTH_MAX:
+        yield (
+            f"the name of provider {data.uuid} has {len(name)} characters; 1 to "
+            f"{names.PROVIDER_NAME_LENGTH_MAX} are possible"
+        )
+    elif not name.isprintable():
+        yield f"the name {name!r} has characters that cannot be printed"
+
+
+def _faults_of_inventory(data: ProviderData) -> Iterator[str]:
+    for resource_class, record in data.inventory.items():
+        if not _is_name(resource_class):
+            yield (
+                f"{data.name} has inventory of {resource_class!r}, which is no resource class; "
+                f"{_RIGHT_NAME}"
+            )
+        yield from (
+            f"{data.name}, {resource_class}: {fault}" for fault in _faults_of_record(record)
+        )
+
+
+def _faults_of_record(record: Record) -> Iterator[str]:
+    if unknown := sorted(map(repr, record.keys() - _FIELDS)):
+        yield f"there is no field {', '.join(unknown)} in an inventory record"
+    if "total" not in record:
+        yield "total is missing"
+    whole = {}
+    for name, value in record.items():
+        least = 0 if name == "reserved" else 1
+        if name == "allocation_ratio":
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not (is_number and 0 < value <= ALLOCATION_RATIO_MAX):
+                yield (
+                    f"allocation_ratio is {value!r}, and must be a number above 0 and at most "
+                    f"{ALLOCATION_RATIO_MAX:g}"
+                )
+        elif name in _FIELDS and (type(value) is not int or not least <= value <= MAX_INT):
+            yield f"{name} is {value!r}, and must be a whole number from {least} to {MAX_INT}"
+        else:
+            whole[name] = value
+    if (reserved := whole.get("reserved", 0)) > (total := whole.get("total", MAX_INT)):
+        yield f"reserved is {reserved}, and must be at most the total of {total}"
+    if (least := whole.get("min_unit", 1)) > (most := whole.get("max_unit", MAX_INT)):
+        yield f"min_unit is {least}, and must be at most max_unit, which is {most}"
+
+
+_RIGHT_NAME: Final = (
+    f"names have capital letters, digits and _, at most {names.NAME_LENGTH_MAX}, and something "
+    f"after {names.CUSTOM_PREFIX}"
+)
+_RIGHT_UUID: Final = "a uuid looks like 0f5c4f0e-7a0e-4b64-9c36-6c9f1f5b7a11"
+
+
+def _is_name(name: object) -> bool:
+    return (
+        isinstance(name, str)
+        and len(name) <= names.NAME_LENGTH_MAX
+        and names.is_class_name(name)
+        and name != names.CUSTOM_PREFIX
+    )
+
+
+def _is_uuid(text: object) -> bool:
+    """Whether this is a uuid as the service writes it; in another form it would be two things."""
+    try:
+        return isinstance(text, str) and str(UUID(text)) == text
+    except ValueError:
+        return False
+
+
+def name_of(uuid: str, tree: Tree) -> str:
+    """A provider's name, or its uuid where it is of another tree."""
+    return tree[uuid].name if uuid in tree else uuid

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A service for hosts to report to: over a socket, and in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from keystoneauth1 import adapter
+from oslo_config import cfg
+
+from berth.config import options
+from berth.direct import PlacementDirect
+from berth.hosts.transports import with_token
+from tests.e2e.serving import served
+from tests.hosts.stage import Stage
+
+
+@contextmanager
+def _over_http(folder: Path) -> Iterator[adapter.Adapter]:
+    with served(folder) as url:
+        yield with_token(url, "admin", {"X-Roles": "admin,service"})
+
+
+@contextmanager
+def _in_process(folder: Path) -> Iterator[adapter.Adapter]:
+    conf = cfg.ConfigOpts()
+    options.register_opts(conf)
+    conf([], default_config_files=[], default_config_dirs=[])
+    conf.set_override("connection", f"sqlite:///{folder}/berth.db", "placement_database")
+    with PlacementDirect(conf) as client:
+        yield client
+
+
+@pytest.fixture(scope="module", params=["over HTTP", "in process"])
+def service(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stage]:
+    """A service that the tests of a module share, one after another."""
+    opened = {"over HTTP": _over_http, "in process": _in_process}[request.param]
+    with opened(tmp_path_factory.mktemp("service")) as transport:
+        yield Stage(transport)
+
+
+@pytest.fixture
+def stage(service: Stage) -> Iterator[Stage]:
+    """An empty service."""
+    yield service
+    service.clear()
+
+
+@pytest.fixture(scope="module")
+def service_in_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """A service for modules to which it is all one how it is reached."""
+    with _in_process(tmp_path_factory.mktemp("service")) as transport:
+        yield Stage(transport)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host with two GPUs before and after its reshape, and how it reports."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from keystoneauth1 import exceptions
+
+from berth.hosts.plan import Plan
+from berth.hosts.report_client import ReportClient
+from berth.hosts.service import Answer, Transport
+from berth.hosts.tracker import Driver, Node, Tracker
+from tests.hosts.drivers import GPUHost
+from tests.hosts.stage import consumer_uuid
+from tests.worlds import provider_uuid
+
+BEFORE = """
+    cn1  VCPU=16  MEMORY_MB=32768  VGPU=8  COMPUTE_NODE
+    i1: cn1 VCPU=2 MEMORY_MB=2048 VGPU=1
+    i2: cn1 VCPU=2 MEMORY_MB=2048 VGPU=2
+    i3: cn1 VCPU=2 MEMORY_MB=2048 VGPU=1
+"""
+
+AFTER = """
+    cn1  VCPU=16  MEMORY_MB=32768  COMPUTE_NODE
+      cn1_pci_84  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
+      cn1_pci_85  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
+    i1: cn1 VCPU=2 MEMORY_MB=2048, cn1_pci_84 VGPU=1
+    i2: cn1 VCPU=2 MEMORY_MB=2048, cn1_pci_84 VGPU=2
+    i3: cn1 VCPU=2 MEMORY_MB=2048, cn1_pci_85 VGPU=1
+"""
+
+
+def gpu_host(**guests: dict[str, int]) -> GPUHost:
+    """The host cn1: two GPUs, and guests that hold vGPUs of them."""
+    return GPUHost({"84": 4, "85": 4}, {consumer_uuid(name): held for name, held in guests.items()})
+
+
+def three_guests() -> GPUHost:
+    """The host of `BEFORE` and `AFTER`."""
+    return gpu_host(i1={"84": 1}, i2={"84": 2}, i3={"85": 1})
+
+
+def node(name: str = "cn1") -> Node:
+    """A host of a drawn world."""
+    return Node(provider_uuid(name), name)
+
+
+def tracker(client: ReportClient, driver: Driver, *, attempts_max: int = 1) -> Tracker:
+    """One that does not wait between its attempts."""
+    return Tracker(
+        client, driver, attempts_max=attempts_max, pause=lambda seconds: None, rng=Random(1)
+    )
+
+
+def start(client: ReportClient, driver: Driver) -> Plan:
+    """The first report of cn1, with one attempt."""
+    return tracker(client, driver).report(node(), startup=True)
+
+
+class Interrupted(Exception):
+    """The process was killed."""
+
+
+class Falling:
+    """A transport whose program or connection falls at one of its writes.
+
+    Args:
+        at: which write, from 0.
+        is_done: whether the service still carries it out.
+        fault: what becomes of the caller: `Interrupted` for the end of its process, a
+            `ConnectFailure` for that of its connection.
+    """
+
+    def __init__(self, transport: Transport, *, at: int, is_done: bool, fault: Exception) -> None:
+        self._transport = transport
+        self._at = at
+        self._is_done = is_done
+        self._fault = fault
+        self.writes = 0
+
+    def request(self, url: str, method: str, **options: Any) -> Answer:
+        """Send a request, unless it is the one."""
+        if method != "GET":
+            self.writes += 1
+            if self.writes == self._at + 1:
+                if self._is_done:
+                    self._transport.request(url, method, **options)
+                raise self._fault
+        return self._transport.request(url, method, **options)
+
+
+def lost_connection() -> exceptions.ConnectFailure:
+    """What keystoneauth raises where a connection breaks."""
+    return exceptions.ConnectFailure("the connection broke")

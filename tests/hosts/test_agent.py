@@ -1,0 +1,415 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An agent's life: its start, its passes, its pauses (spec/compute-side.md 3)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from keystoneauth1 import exceptions
+from requests import Response
+
+from berth.hosts import BadProviderTree
+from berth.hosts.agent import Agent, Orders, Reporter, Woken
+from berth.hosts.errors import ComputeError, NameTaken, Refused, Unreachable
+from berth.hosts.plan import Allocations, Plan
+from berth.hosts.provider_tree import ProviderTree
+from berth.hosts.report_client import ReportClient
+from berth.hosts.service import Answer, Transport
+from berth.hosts.tracker import Node
+from tests.hosts.drivers import GPUHost
+from tests.hosts.hosts import AFTER, BEFORE, gpu_host, node, start, three_guests, tracker
+from tests.hosts.stage import Stage, drawn
+
+INTERVAL_S = 60.0
+
+
+class Told:
+    """A tracker whose reports end as they are told to."""
+
+    def __init__(self, *ends: Exception | None) -> None:
+        self._ends = [*ends]
+        self.startups: list[bool] = []
+        self.names: list[str] = []
+
+    def report(self, node: Node, *, startup: bool) -> Plan:
+        """End as the next one is to."""
+        self.startups.append(startup)
+        self.names.append(node.name)
+        if (end := self._ends.pop(0)) is not None:
+            raise end
+        return Plan()
+
+    def is_reshape_pending(self, node: Node) -> bool:
+        """Nothing is known of any."""
+        return False
+
+
+class Night:
+    """Wakes an agent as it is told to, and notes for how long it wanted to sleep."""
+
+    def __init__(self, *woken: Woken) -> None:
+        self._woken = iter([*woken, Woken.TO_STOP])
+        self.slept: list[float] = []
+
+    def __call__(self, seconds: float) -> Woken:
+        """Sleep, and be woken."""
+        self.slept.append(seconds)
+        return next(self._woken)
+
+    def clock(self) -> float:
+        """The time that was slept."""
+        return sum(self.slept)
+
+
+def agent(
+    reporters: Iterator[Reporter],
+    wait: Callable[[float], Woken],
+    *,
+    nodes: Sequence[str] = ("cn1",),
+    clock: Callable[[], float] = lambda: 1.0,
+    let_go: Callable[[], None] = lambda: None,
+    take_over: Callable[[Node, NameTaken], Node] | None = None,
+) -> Agent:
+    """An agent of some nodes, patient for a minute."""
+    return Agent(
+        lambda: Orders(
+            next(reporters),
+            [node(name) for name in nodes],
+            interval_s=INTERVAL_S,
+            start_patience_s=60.0,
+            let_go=let_go,
+            take_over=take_over,
+        ),
+        wait=wait,
+        clock=clock,
+        now=clock,
+        rng=Random(1),
+    )
+
+
+def test_it_reshapes_at_its_start_and_then_finds_nothing_to_do(stage: Stage) -> None:
+    """Over a real service."""
+    stage.show(BEFORE)
+    client = ReportClient(stage.transport)
+    started = agent(iter([tracker(client, three_guests())]), Night(Woken.BY_TIME))
+    started.start()
+    assert stage.picture() == drawn(AFTER)
+    client.service.requests.clear()
+    started.run()
+    assert set(client.service.requests) == {"GET"}
+    assert started.state.passes == 2
+
+
+def test_it_lets_go_of_the_service_before_each_pause() -> None:
+    """Where it is started in vain, too."""
+    pauses: list[str] = []
+    night = Night(*[Woken.BY_TIME] * 3)
+
+    def wait(seconds: float) -> Woken:
+        pauses.append("waits")
+        return night(seconds)
+
+    hosts = iter([Told(Unreachable("no answer"), None, None, None)])
+    made = agent(hosts, wait, let_go=lambda: pauses.append("let go"))
+    made.start()
+    made.run()
+    assert pauses == ["let go", "waits"] * 4
+
+
+def test_a_start_that_fails_ends_it() -> None:
+    """The first document: fatal at start-up."""
+    failing = agent(iter([Told(BadProviderTree(["total is missing"]))]), Night())
+    with pytest.raises(ComputeError, match="total is missing"):
+        failing.start()
+
+
+def test_a_reshape_that_is_needed_later_waits(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is told once, and shown for as long as it is so; nothing is sent meanwhile."""
+
+    class Still:
+        """A host that says nothing of itself."""
+
+        def update_provider_tree(
+            self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
+        ) -> None:
+            """Leave the tree as it is."""
+
+    stage.show(BEFORE)
+    drivers = Still(), three_guests()
+    started = agent(
+        (tracker(ReportClient(stage.transport), driver) for driver in drivers),
+        Night(Woken.TO_RELOAD, Woken.BY_TIME),
+    )
+    started.start()
+    started.run()
+    assert started.state.nodes["cn1"].needs_reshape
+    assert caplog.text.count("needs another shape") == 1
+    assert stage.picture() == drawn(BEFORE)
+
+
+def test_a_start_outlasts_a_service_that_is_not_there_yet(caplog: pytest.LogCaptureFixture) -> None:
+    """After growing pauses; each is told of."""
+    told = Told(*[Unreachable("no answer")] * 5, None)
+    night = Night(*[Woken.BY_TIME] * 5)
+    patient = agent(iter([told]), night, clock=night.clock)
+    assert patient.start() == {}
+    for slept, longest in zip(night.slept, [1, 2, 4, 8, 16], strict=True):
+        assert longest / 2 <= slept <= longest
+    assert caplog.text.count("no answer; tried again in") == 5
+
+
+def test_a_caller_whom_keystone_does_not_know_is_not_tried_again() -> None:
+    """That does not pass by itself."""
+
+    class Keystone:
+        """Refuses."""
+
+        def request(self, url: str, method: str, **options: Any) -> Answer:
+            """As keystoneauth raises it, whatever the caller wants of answers."""
+            raise exceptions.Unauthorized("wrong password", http_status=401)
+
+    night = Night()
+    refused = agent(iter([tracker(ReportClient(Keystone()), three_guests())]), night)
+    with pytest.raises(Refused, match="was answered 401: by Keystone: wrong password"):
+        refused.start()
+    assert not night.slept
+
+
+def test_patience_ends(caplog: pytest.LogCaptureFixture) -> None:
+    """And then the start has failed, by what was wrong at last."""
+    night = Night(*[Woken.BY_TIME] * 20)
+    patient = agent(iter([Told(*[Unreachable("no answer")] * 20)]), night, clock=night.clock)
+    with pytest.raises(Unreachable, match="no answer"):
+        patient.start()
+    assert 30 < night.clock() <= 60
+
+
+class Failing:
+    """A service whose database fails some requests: they are answered 500, and nothing is done.
+
+    Args:
+        times: by the beginning of a request, how many.
+    """
+
+    def __init__(self, transport: Transport, times: Mapping[str, int]) -> None:
+        self._transport = transport
+        self._times = dict(times)
+
+    def request(self, url: str, method: str, **options: Any) -> Answer:
+        """Send a request, or fail."""
+        for beginning, times in self._times.items():
+            if times and f"{method} {url}".startswith(beginning):
+                self._times[beginning] -= 1
+                failed = Response()
+                failed.status_code = 500
+                failed._content = b'{"errors": [{"detail": "Deadlock found"}]}'
+                return failed
+        return self._transport.request(url, method, **options)
+
+
+def test_a_start_outlasts_a_service_that_fails(stage: Stage) -> None:
+    """It says nothing of the request, be it a read or the reshape itself."""
+    stage.show(BEFORE)
+    service = Failing(stage.transport, {"GET": 1, "POST /reshaper": 2})
+    night = Night(*[Woken.BY_TIME] * 3)
+    patient = agent(iter([tracker(ReportClient(service), three_guests())]), night)
+    assert patient.start() == {}
+    assert stage.picture() == drawn(AFTER)
+    assert len(night.slept) == 3
+
+
+def test_a_service_that_fails_for_good_ends_a_start_after_its_patience(stage: Stage) -> None:
+    """By what it said; nothing has changed."""
+    stage.show(BEFORE)
+    service = Failing(stage.transport, {"POST /reshaper": 1000})
+    night = Night(*[Woken.BY_TIME] * 20)
+    patient = agent(
+        iter([tracker(ReportClient(service), three_guests())]), night, clock=night.clock
+    )
+    with pytest.raises(Unreachable, match=r"^POST /reshaper was answered 500: Deadlock found$"):
+        patient.start()
+    assert 30 < night.clock() <= 60
+    assert "i1: cn1 MEMORY_MB=2048 VCPU=2 VGPU=1" in stage.picture()
+
+
+def test_a_start_that_waits_can_be_stopped_and_told_better() -> None:
+    """SIGHUP takes a repaired configuration at once; SIGTERM ends it."""
+    first, second = Told(Unreachable("wrong port")), Told(Unreachable("no answer"))
+    waiting = agent(iter([first, second]), Night(Woken.TO_RELOAD))
+    with pytest.raises(KeyboardInterrupt):
+        waiting.start()
+    assert second.startups == [True]
+
+
+def test_a_start_goes_on_through_conflicts(stage: Stage) -> None:
+    """Scenario F4: four in a row, each time another guest comes; meanwhile the reshape is pending.
+
+    The original gives up after four, and runs on in the old shape.
+    """
+    stage.show(BEFORE)
+    host = gpu_host(
+        i1={"84": 1}, i2={"84": 2}, i3={"85": 1}, **{f"late{n}": {"85": 1} for n in range(3)}
+    )
+    coming = iter(range(4))
+
+    class Busy:
+        """The host, to which a guest comes between the agent's reading and its writing."""
+
+        def update_provider_tree(
+            self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
+        ) -> None:
+            """As the host does."""
+            host.update_provider_tree(provider_tree, nodename, allocations)
+            if (number := next(coming, None)) is not None:
+                stage.hold(f"late{number}", "cn1 VCPU=1 VGPU=1" if number < 3 else "cn1 VCPU=1")
+
+    pending = []
+
+    def wait(seconds: float) -> Woken:
+        """Look at what the agent says of itself."""
+        pending.append(busy.state.nodes["cn1"].needs_reshape)
+        return Woken.BY_TIME
+
+    busy = agent(iter([tracker(ReportClient(stage.transport), Busy())]), wait)
+    busy.start()
+    assert pending == [True] * 4
+    assert not busy.state.nodes["cn1"].needs_reshape
+    late = [f"    late{number}: cn1 VCPU=1, cn1_pci_85 VGPU=1" for number in range(3)]
+    assert stage.picture() == drawn("\n".join([AFTER.rstrip(), *late, "    late3: cn1 VCPU=1"]))
+
+
+def test_one_node_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither at the start nor later; one that has not started yet goes on starting."""
+    told = Told(BadProviderTree(["total is missing"]), None, None, None, ValueError("oh"), None)
+    night = Night(Woken.BY_TIME)
+    several = agent(iter([told]), night, nodes=["a", "b", "c"])
+    assert list(several.start()) == ["a"]
+    assert "a could not be reported: total is missing" in caplog.text
+    several.run()
+    assert told.names == [*"abc", *"abc"]
+    assert told.startups == [True] * 4 + [False] * 2
+    assert [several.state.nodes[name].error for name in "abc"] == ["", "ValueError: oh", ""]
+    # Two of three are well: the next pass is not put off for the third's sake.
+    assert night.slept[-1] / INTERVAL_S == pytest.approx(1, rel=0.1)
+
+
+def test_a_service_that_does_not_answer_is_not_asked_for_every_node() -> None:
+    """Those who were left out come first the next time: perhaps it was for one of them alone."""
+    told = Told(None, None, None, None, Unreachable("no answer"), None, None, Unreachable("no"))
+    several = agent(iter([told]), Night(Woken.BY_TIME, Woken.BY_TIME), nodes=["a", "b", "c"])
+    several.start()
+    several.run()
+    assert told.names == [*"abc", *"ab", *"cab"]
+    assert several.state.nodes["c"].error == ""
+
+
+def test_a_node_is_taken_over_once_though_the_service_falls_then() -> None:
+    """It has had another uuid since, and is one of two nodes as before."""
+    taken = NameTaken("POST /resource_providers", status=409, code="", detail="taken")
+    told = Told(taken, Unreachable("it falls"), None, None, None, None)
+    asked = []
+
+    def take_over(one: Node, _: NameTaken) -> Node:
+        asked.append(one)
+        return replace(one, uuid=node("the same of old").uuid)
+
+    several = agent(
+        iter([told]), Night(*[Woken.BY_TIME] * 2), nodes=["a", "b"], take_over=take_over
+    )
+    several.start()
+    several.run()
+    assert told.names == [*"aa", *"ba", *"ba"]
+    assert asked == [node("a")]
+
+
+def test_a_start_in_which_no_node_can_be_reported_fails() -> None:
+    """By what is wrong with the first."""
+    told = Told(BadProviderTree(["one"]), BadProviderTree(["two"]))
+    several = agent(iter([told]), Night(), nodes=["a", "b"])
+    with pytest.raises(BadProviderTree, match="one"):
+        several.start()
+
+
+def test_a_new_name_reaches_the_service(stage: Stage) -> None:
+    """The node's uuid stays, and so does what is held of it."""
+    stage.show("""
+        cn1  VCPU=8
+        i1: cn1 VCPU=2
+    """)
+    host = GPUHost({})
+    tracker(ReportClient(stage.transport), host).report(Node(node().uuid, "cn9"), startup=False)
+    assert stage.picture() == drawn("cn9  VCPU=8\ni1: cn9 VCPU=2")
+
+
+def test_failures_are_told_once_and_slow_it_down(caplog: pytest.LogCaptureFixture) -> None:
+    """Each kind once; when it works again, that is told, and the pauses are the usual ones."""
+    caplog.set_level(logging.INFO)
+    told = Told(None, *[Unreachable("no answer")] * 5, ValueError("a mistake"), None, None)
+    night = Night(*[Woken.BY_TIME] * 8)
+    failing = agent(iter([told]), night)
+    failing.start()
+    failing.run()
+    for slept, factor in zip(night.slept, [1, 2, 4, 8, 16, 16, 16, 1, 1], strict=True):
+        assert slept / INTERVAL_S == pytest.approx(factor, rel=0.1)
+    assert caplog.text.count("no answer") == 1
+    assert caplog.text.count("cn1 is reported again") == 1
+    assert failing.state.nodes["cn1"].error == ""
+
+
+def test_the_configuration_is_read_again_when_it_is_told_to(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A wrong one leaves the old one in force."""
+    first, second = Told(None), Told(None, None)
+
+    def reporters() -> Iterator[Told]:
+        yield first
+        yield second
+        raise ComputeError("no such driver")
+
+    reloaded = agent(reporters(), Night(Woken.TO_RELOAD, Woken.TO_RELOAD))
+    reloaded.start()
+    reloaded.run()
+    assert (first.startups, second.startups) == ([True], [False, False])
+    assert "left as it was: no such driver" in caplog.text
+
+
+def test_a_driver_that_cannot_be_made_anew_does_not_end_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Whatever goes wrong while the configuration is read again: another's driver, say."""
+    told = Told(None, None)
+
+    def reporters() -> Iterator[Told]:
+        yield told
+        raise RuntimeError("no such device")
+
+    reloaded = agent(reporters(), Night(Woken.TO_RELOAD))
+    reloaded.start()
+    reloaded.run()
+    assert told.startups == [True, False]
+    assert "left as it was: RuntimeError: no such device" in caplog.text
+
+
+def test_a_url_of_something_else_is_told() -> None:
+    """Where a page answers that is no placement service, as a proxy in maintenance does."""
+
+    class Page:
+        """A transport to a web page."""
+
+        def request(self, url: str, method: str, **options: object) -> Answer:
+            """Answer with the page."""
+            page = Response()
+            page.status_code = 200
+            page._content = b"<html>Back soon</html>"
+            return page
+
+    with pytest.raises(Unreachable, match="no JSON; see whether the url is that of the placement"):
+        start(ReportClient(Page()), GPUHost({}))

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How an agent is: its metrics and its health (their names: tests/docs/test_agent_page.py)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from random import Random
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+from berth.cli.agent_endpoint import told_at
+from berth.cli.failure import CommandFailed
+from berth.hosts import BadProviderTree, ReshapeNeeded
+from berth.hosts.agent import Agent, Orders, Woken
+from berth.hosts.agent_report import AgentReport
+from berth.hosts.plan import Plan
+from berth.hosts.tracker import Node
+from berth.hosts.tree_watch import OverFull, TreeView
+from tests.exposed import Exposed
+
+VIEW = TreeView(providers=3, others=1, over_full=(OverFull("cn1", "VCPU", 6, 4),))
+
+
+class Host:
+    """A tracker and a watch whose reports go as they are told to, at a time of their own."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.fault: Exception | None = None
+
+    def report(self, node: Node, *, startup: bool) -> Plan:
+        """One inventory is sent, unless something is wrong."""
+        self.now += 2
+        if self.fault is not None:
+            raise self.fault
+        return Plan(inventories={"u": {}})
+
+    def is_reshape_pending(self, node: Node) -> bool:
+        """As it was told."""
+        return isinstance(self.fault, ReshapeNeeded)
+
+    def look(self, node: Node, plan: Plan) -> TreeView:
+        """Always the same."""
+        return VIEW
+
+
+@pytest.fixture
+def host() -> Host:
+    """All is well."""
+    return Host()
+
+
+@pytest.fixture
+def agent(host: Host) -> Agent:
+    """It makes one pass more when it is run."""
+    woken = iter([Woken.BY_TIME, Woken.TO_STOP] * 9)
+    return Agent(
+        lambda: Orders(
+            host,
+            [Node("u", "cn1")],
+            interval_s=60.0,
+            start_patience_s=0.0,
+            driver="static",
+            watch=host,
+        ),
+        wait=lambda seconds: next(woken),
+        clock=lambda: host.now,
+        now=lambda: host.now,
+        rng=Random(1),
+    )
+
+
+def report(agent: Agent, host: Host) -> AgentReport:
+    """What is told of it."""
+    return AgentReport(agent, Counter(GET=5, PUT=1), clock=lambda: host.now)
+
+
+def test_metrics_tell_what_happened(agent: Agent, host: Host) -> None:
+    """Each has its value."""
+    agent.start()
+    agent.run()
+    host.fault = ReshapeNeeded()
+    agent.run()
+    _, body = report(agent, host).metrics("")
+    told = Exposed(body.decode())
+    values = {name: told.value(name, node="cn1") for name in told.names()}
+    assert {
+        name.removeprefix("berth_agent_"): value for name, value in values.items() if value
+    } == {
+        "last_success_timestamp_seconds": 1004.0,
+        "reports_total": 2,
+        "failures_total": 1,
+        "changes_total": 2,
+        "reshape_pending": 1,
+        "providers": 3,
+        "others_providers": 1,
+        "over_full_providers": 1,
+    }
+    assert told.by("method", "berth_agent_requests_total") == {"GET": 5, "PUT": 1}
+    assert told.value("berth_agent_pass_seconds_count") == 3
+    assert told.value("berth_agent_pass_seconds_sum") == 6
+
+
+def test_health_is_a_report_of_late(agent: Agent, host: Host) -> None:
+    """Not yet at the start, and not any more after three passes without one."""
+    assert not report(agent, host).health()[0]
+    agent.start()
+    is_well, said = report(agent, host).health()
+    assert is_well
+    assert said["nodes"]["cn1"] == {
+        "is_well": True,
+        "last_success_s_ago": 0.0,
+        "failures": 0,
+        "error": None,
+        "reshape_pending": False,
+        "providers": 3,
+        "over_full": [{"provider": "cn1", "resource_class": "VCPU", "used": 6, "capacity": 4}],
+    }
+    host.fault = BadProviderTree(["total is missing"])
+    agent.run()
+    assert report(agent, host).health()[0]
+    host.now += 200
+    is_well, said = report(agent, host).health()
+    assert not is_well
+    assert (said["status"], said["nodes"]["cn1"]["error"]) == ("unwell", "total is missing")
+
+
+def test_it_is_told_over_http(agent: Agent, host: Host) -> None:
+    """`/healthz` is 503 where something is wrong, and says the same."""
+    with told_at("127.0.0.1", 0, report(agent, host)) as url:
+        with pytest.raises(HTTPError) as unwell:
+            urlopen(f"{url}/healthz", timeout=10)
+        assert unwell.value.code == 503
+        assert json.load(unwell.value)["status"] == "unwell"
+        agent.start()
+        with urlopen(f"{url}/healthz?pretty", timeout=10) as answer:
+            assert json.load(answer)["nodes"]["cn1"]["is_well"]
+        with urlopen(f"{url}/metrics", timeout=10) as answer:
+            assert answer.headers["Content-Type"].startswith("text/plain")
+            assert Exposed(answer.read().decode()).value("berth_agent_reports_total") == 1
+        with pytest.raises(HTTPError, match="404"):
+            urlopen(f"{url}/", timeout=10)
+
+
+def test_an_address_that_is_taken_is_told(agent: Agent, host: Host) -> None:
+    """With where to choose another."""
+    with told_at("127.0.0.1", 0, report(agent, host)) as url:
+        port = int(url.rpartition(":")[2])
+        with (
+            pytest.raises(CommandFailed, match=r"in use; choose another with metrics\.bind"),
+            told_at("127.0.0.1", port, report(agent, host)),
+        ):
+            pass

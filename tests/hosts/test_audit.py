@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trees whose hosts are gone, and somebody who uses them while they are taken down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from berth.hosts.audit import Finding, Known, find, read_world
+from berth.hosts.audit.undo import Outcome, fix, read_changes, restore
+from berth.hosts.service import Answer, Service, Transport
+from berth.hosts.undo_file import UndoFile
+from tests.hosts.stage import Stage, drawn
+from tests.worlds import provider_uuid
+
+GONE = """
+    gone  VCPU=8  CUSTOM_GOLD
+      gone-gpu  VGPU=4  CUSTOM_GOLD
+        gone-vf  SRIOV_NET_VF=2
+"""
+
+
+class Meanwhile:
+    """A transport before one of whose requests somebody else does something."""
+
+    def __init__(self, transport: Transport, request: str, somebody: Callable[[], object]) -> None:
+        self._transport = transport
+        self._before = request
+        self._somebody = somebody
+
+    def request(self, url: str, method: str, **options: Any) -> Answer:
+        """Send a request, after whatever is done before it."""
+        if f"{method} {url}" == self._before:
+            self._somebody()
+        return self._transport.request(url, method, **options)
+
+
+@pytest.fixture
+def stage(service_in_process: Stage) -> Iterator[Stage]:
+    """The tree of a host that is gone."""
+    service_in_process.show(GONE)
+    yield service_in_process
+    service_in_process.clear()
+
+
+@pytest.fixture
+def undo(tmp_path: Path) -> UndoFile:
+    """An empty file."""
+    file = UndoFile(tmp_path / "undo")
+    file.create()
+    return file
+
+
+def found(stage: Stage) -> Finding:
+    """The only thing that is wrong: there is no host of that name."""
+    (finding,) = find(read_world(Service(stage.transport)), {}, Known(hosts=frozenset({"cn1"})), {})
+    return finding
+
+
+def test_a_tree_that_came_into_use_is_left_whole(stage: Stage, undo: UndoFile) -> None:
+    """The scheduler has found room on it since it was looked at."""
+    finding = found(stage)
+    stage.hold("i1", "gone VCPU=1")
+    before = stage.picture()
+    assert fix(Service(stage.transport), {}, finding, undo) is Outcome.CHANGED_SINCE
+    assert stage.picture() == before
+    assert read_changes(undo) == []
+
+
+def test_a_tree_that_has_grown_is_left_whole(stage: Stage, undo: UndoFile) -> None:
+    """Somebody puts something to it, so that there is a host."""
+    finding = found(stage)
+    transport = stage.transport
+    body = {"name": "more", "parent_provider_uuid": provider_uuid("gone")}
+    transport.post("/resource_providers", json=body, microversion="1.30")
+    before = stage.picture()
+    assert fix(Service(transport), {}, finding, undo) is Outcome.CHANGED_SINCE
+    assert stage.picture() == before
+
+
+def test_a_tree_that_is_gone_already_is_nothing_to_do(stage: Stage, undo: UndoFile) -> None:
+    """Whoever was quicker."""
+    finding = found(stage)
+    stage.clear()
+    assert fix(Service(stage.transport), {}, finding, undo) is Outcome.NOTHING_TO_DO
+
+
+def test_what_was_deleted_comes_back_where_the_rest_cannot_go(stage: Stage, undo: UndoFile) -> None:
+    """The scheduler is quicker than the last request: the host keeps its children."""
+    root = f"DELETE /resource_providers/{provider_uuid('gone')}"
+    meanwhile = Meanwhile(stage.transport, root, lambda: stage.hold("i1", "gone VCPU=1"))
+    assert fix(Service(meanwhile), {}, found(stage), undo) is Outcome.CHANGED_SINCE
+    assert stage.picture() == drawn(f"{GONE}i1: gone VCPU=1")
+
+
+def test_what_cannot_come_back_is_told_and_can_later(stage: Stage, undo: UndoFile) -> None:
+    """Somebody has taken its name by then."""
+
+    def meanwhile() -> None:
+        stage.hold("i1", "gone VCPU=1")
+        stage.transport.post("/resource_providers", json={"name": "gone-gpu"}, microversion="1.30")
+
+    root = f"DELETE /resource_providers/{provider_uuid('gone')}"
+    service = Service(Meanwhile(stage.transport, root, meanwhile))
+    assert fix(service, {}, found(stage), undo) is Outcome.PARTLY_DONE
+
+    stage.remove("gone-gpu")
+    assert [restore(service, change) for change in read_changes(undo)] == [
+        Outcome.NOTHING_TO_DO,
+        Outcome.DONE,
+        Outcome.DONE,
+    ]
+    assert stage.picture() == drawn(f"{GONE}i1: gone VCPU=1")
+
+
+def test_what_came_back_in_part_is_completed(stage: Stage, undo: UndoFile) -> None:
+    """The service fell when the host had its name again and its traits, and nothing to offer."""
+    assert fix(Service(stage.transport), {}, found(stage), undo) is Outcome.DONE
+    assert stage.picture() == ""
+    stage.show("gone  CUSTOM_GOLD")
+    service = Service(stage.transport)
+    assert {restore(service, change) for change in read_changes(undo)} == {Outcome.DONE}
+    assert stage.picture() == drawn(GONE)

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report client as programs like nova call it (spec/compute-side.md 2.3 and 2.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from berth.hosts import BadProviderTree, Conflict
+from berth.hosts.errors import NotThere, TooOld, Unreachable
+from berth.hosts.report_client import ReportClient
+from tests.hosts.hosts import BEFORE, Falling, lost_connection, start, three_guests
+from tests.hosts.stage import Stage, consumer_uuid, drawn
+from tests.worlds import aggregate_uuid, provider_uuid
+
+WORLD = """
+    cn1  VCPU=8  PCPU=4  MEMORY_MB=1024  COMPUTE_NODE
+    nfs  DISK_GB=100  MISC_SHARES_VIA_AGGREGATE  @A
+    i1: cn1 VCPU=2 PCPU=1 MEMORY_MB=512
+"""
+
+CN1, A = provider_uuid("cn1"), aggregate_uuid("A")
+NOBODY = aggregate_uuid("nobody")
+
+
+@pytest.fixture
+def stage(service_in_process: Stage) -> Iterator[Stage]:
+    """The same application as over HTTP, without a socket."""
+    yield service_in_process
+    service_in_process.clear()
+
+
+@pytest.fixture
+def client(stage: Stage) -> ReportClient:
+    """A client that has read nothing yet."""
+    stage.show(WORLD)
+    return ReportClient(stage.transport)
+
+
+def test_single_things_are_read(client: ReportClient) -> None:
+    """What is not there is an error, and never None."""
+    found = client.get_provider_traits(None, CN1)
+    assert found.traits == {"COMPUTE_NODE"} and found.generation > 0
+    assert client.get_resource_provider_name(None, CN1) == "cn1"
+    held = client.get_allocations_for_resource_provider(None, CN1).allocations
+    assert held[consumer_uuid("i1")]["resources"] == {"VCPU": 2, "PCPU": 1, "MEMORY_MB": 512}
+    assert set(client.get_allocations_for_consumer(None, consumer_uuid("i1"))) == {CN1}
+    assert client.get_allocations_for_consumer(None, consumer_uuid("i9")) == {}
+    for read in (
+        client.get_provider_traits,
+        client.get_resource_provider_name,
+        client.get_allocations_for_resource_provider,
+    ):
+        with pytest.raises(NotThere):
+            read(None, NOBODY)
+
+
+def test_usage_is_counted_for_quotas(client: ReportClient) -> None:
+    """Cores of both kinds; a user's besides, where one is named."""
+    assert client.get_usages_counts_for_quota(None, "web") == {"project": {"cores": 3, "ram": 512}}
+    assert client.get_usages_counts_for_quota(None, "web", user_id="bob") == {
+        "project": {"cores": 3, "ram": 512},
+        "user": {"cores": 0, "ram": 0},
+    }
+
+
+def test_one_provider_is_written(stage: Stage, client: ReportClient) -> None:
+    """Its inventory, its traits, its aggregates; nothing where nothing differs."""
+    inventory = {"VCPU": {"total": 8}, "PCPU": {"total": 4}, "MEMORY_MB": {"total": 2048}}
+    for _ in range(2):
+        client.set_inventory_for_provider(None, CN1, inventory)
+        client.set_traits_for_provider(None, CN1, ["CUSTOM_GOLD"])
+        client.set_aggregates_for_provider(None, CN1, [A], use_cache=False)
+        assert stage.picture() == drawn(
+            WORLD.replace("1024  COMPUTE_NODE", "2048  CUSTOM_GOLD  @A")
+        )
+        writes = client.service.requests["PUT"]
+    assert writes == 4, "the custom trait is made"
+    with pytest.raises(BadProviderTree, match="cn1 is to lose its MEMORY_MB"):
+        client.set_inventory_for_provider(None, CN1, {"VCPU": {"total": 8}, "PCPU": {"total": 4}})
+    with pytest.raises(NotThere):
+        client.set_traits_for_provider(None, NOBODY, [])
+    with pytest.raises(Conflict):
+        client.set_traits_for_provider(None, CN1, ["COMPUTE_NODE"], generation=0)
+
+
+def test_who_lost_a_race_wins_the_next(stage: Stage, client: ReportClient) -> None:
+    """After a conflict the tree is looked at again, whoever has written: this client too."""
+    client.set_traits_for_provider(None, CN1, ["COMPUTE_NODE", "CUSTOM_GOLD"])
+    stage.trait("cn1", "CUSTOM_RACK_7")
+    wanted = ["COMPUTE_NODE", "CUSTOM_RACK_7"]
+    with pytest.raises(Conflict):
+        client.set_traits_for_provider(None, CN1, wanted)
+    client.set_traits_for_provider(None, CN1, wanted)
+    assert stage.picture() == drawn(WORLD.replace("COMPUTE_NODE", "COMPUTE_NODE  CUSTOM_RACK_7"))
+    stage.name_consumers("i2")
+    parts = {"allocations": {CN1: {"resources": {"VCPU": 1}}}}
+    client.claim_resources(None, consumer_uuid("i2"), parts, "web", "alice")
+    with pytest.raises(Conflict):
+        client.set_aggregates_for_provider(None, CN1, [A])
+    client.set_aggregates_for_provider(None, CN1, [A])
+    assert "CUSTOM_RACK_7  @A" in stage.picture()
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_what_is_as_it_should_be_was_not_read_long_ago(stage: Stage, is_told: bool) -> None:
+    """What others have taken away is given back: after an hour, or where the client was told."""
+    stage.show(WORLD)
+    now = [0.0]
+    client = ReportClient(stage.transport, clock=lambda: now[0])
+    client.set_traits_for_provider(None, CN1, ["COMPUTE_NODE"])
+    ReportClient(stage.transport).set_traits_for_provider(None, CN1, [])
+    if is_told:
+        client.invalidate_resource_provider(CN1)
+    else:
+        now[0] = 3600.0
+    client.set_traits_for_provider(None, CN1, ["COMPUTE_NODE"])
+    assert stage.picture() == drawn(WORLD)
+
+
+def test_a_host_that_was_reshaped_is_written(stage: Stage) -> None:
+    """The client knows what it has done itself."""
+    stage.show(BEFORE)
+    client = ReportClient(stage.transport)
+    start(client, three_guests())
+    tree = client.last_known_tree(CN1)
+    assert [tree.has_inventory(name) for name in ("cn1_pci_84", "cn1_pci_85")] == [True, True]
+    assert "VGPU" not in tree.data("cn1").inventory
+    client.set_traits_for_provider(None, CN1, ["CUSTOM_GOLD"])
+    assert client.get_provider_traits(None, CN1).traits == {"CUSTOM_GOLD"}
+
+
+def test_what_may_have_been_done_is_looked_at(stage: Stage) -> None:
+    """An answer that was lost: the client cannot know what the provider has."""
+    stage.show(WORLD)
+    broken = Falling(stage.transport, at=0, is_done=True, fault=lost_connection())
+    client = ReportClient(broken)
+    with pytest.raises(Unreachable):
+        client.set_traits_for_provider(None, CN1, [])
+    client.set_traits_for_provider(None, CN1, ["COMPUTE_NODE"])
+    assert stage.picture() == drawn(WORLD)
+
+
+def test_a_host_is_put_into_an_aggregate(stage: Stage, client: ReportClient) -> None:
+    """By name or uuid, and out again; what shares with it is then in its tree."""
+    for _ in range(2):
+        client.aggregate_add_host(None, A, host_name="cn1")
+        assert stage.picture() == drawn(WORLD.replace("COMPUTE_NODE", "COMPUTE_NODE  @A"))
+    tree = client.get_provider_subtree_and_ensure_root(None, CN1, name="cn1")
+    assert tree.has_sharing_provider("DISK_GB")
+    client.aggregate_remove_host(None, A, "cn1")
+    assert stage.picture() == drawn(WORLD)
+    tree = client.get_provider_subtree_and_ensure_root(None, CN1, name="cn1")
+    assert not tree.has_sharing_provider("DISK_GB")
+    client.aggregate_add_host(None, A, rp_uuid=CN1)
+    with pytest.raises(ValueError, match="No such provider cn9"):
+        client.aggregate_add_host(None, A, "cn9")
+    with pytest.raises(ValueError, match="Say which host"):
+        client.aggregate_add_host(None, A)
+
+
+def test_the_client_knows_the_aggregates_that_it_has_changed_itself(
+    stage: Stage, client: ReportClient
+) -> None:
+    """What it has read before that is read again, and not taken for what is so still."""
+    in_a = drawn(WORLD.replace("COMPUTE_NODE", "COMPUTE_NODE  @A"))
+    for aggregates, picture in (([], drawn(WORLD)), ([A], in_a)):
+        client.set_aggregates_for_provider(None, CN1, aggregates)
+        if aggregates:
+            client.aggregate_remove_host(None, A, "cn1")
+        else:
+            client.aggregate_add_host(None, A, "cn1")
+        assert stage.picture() != picture
+        client.set_aggregates_for_provider(None, CN1, aggregates)
+        assert stage.picture() == picture
+
+
+def type_of(stage: Stage, consumer: str) -> object:
+    """The type of a consumer, as the newest clients see it."""
+    answer = stage.transport.get(f"/allocations/{consumer_uuid(consumer)}", microversion="1.38")
+    return answer.json().get("consumer_type")
+
+
+def test_nobody_loses_his_type(stage: Stage, client: ReportClient) -> None:
+    """This client speaks microversions that know of no types: what is there stays."""
+    i1 = consumer_uuid("i1")
+    client.add_resources_to_instance_allocation(None, i1, {CN1: {"VCPU": 1}})
+    nfs = {"allocations": {provider_uuid("nfs"): {"resources": {"DISK_GB": 1}}}}
+    client.claim_resources(None, i1, nfs, "web", "alice", "1.36", consumer_generation=None)
+    assert type_of(stage, "i1") == "INSTANCE"
+    stage.hold("m1", "cn1 VCPU=1", kind="MIGRATION")
+    client.move_allocations(None, i1, consumer_uuid("m1"))
+    assert type_of(stage, "m1") == "MIGRATION"
+    client.delete_allocation_for_instance(None, consumer_uuid("m1"), "migration", force=True)
+    assert stage.picture() == drawn(WORLD.replace("    i1: cn1 VCPU=2 PCPU=1 MEMORY_MB=512\n", ""))
+
+
+def test_a_reshape_keeps_types(stage: Stage) -> None:
+    """Of all that is moved."""
+    stage.show(BEFORE)
+    stage.hold("i3", "cn1 VCPU=2 MEMORY_MB=2048 VGPU=1", kind="MIGRATION")
+    start(ReportClient(stage.transport), three_guests())
+    assert [type_of(stage, name) for name in ("i1", "i3")] == ["INSTANCE", "MIGRATION"]
+
+
+class Old:
+    """A service whose newest microversion is 1.29."""
+
+    class Answer:
+        """That of the original to a microversion that it does not know."""
+
+        status_code = 406
+        headers: Mapping[str, str] = MappingProxyType({})
+        text = "Unacceptable version header: 1.30"
+
+        def json(self) -> Any:
+            """The body."""
+            error = {"detail": self.text, "max_version": "1.29", "min_version": "1.0"}
+            return {"errors": [error]}
+
+    def request(self, url: str, method: str, **options: Any) -> Answer:
+        """Refuse a request."""
+        assert options["microversion"] == "1.30"
+        return self.Answer()
+
+
+def test_a_service_that_is_too_old_is_named_as_that() -> None:
+    """Nothing works with it, and nothing is written to it."""
+    client = ReportClient(Old())
+    with pytest.raises(
+        TooOld, match=r"does not speak microversion 1\.30, only up to 1\.29; upgrade it"
+    ):
+        start(client, three_guests())
+    assert client.service.requests == {"GET": 1}

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many hosts at one service: they start all at once, and nobody has anything to complain about.
+
+`BERTH_FLEET_HOSTS=1000` makes as many hosts; what each asks is printed.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from http import HTTPStatus
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from keystoneauth1.adapter import Adapter
+
+from bench.fleet import consumer_uuid, host_uuid
+from bench.simulated_hosts import (
+    CELLS,
+    GPU_MODEL,
+    LICENCE,
+    ON_CELL,
+    ON_ROOT,
+    OWNER,
+    VGPUS_PER_GPU,
+    Reports,
+    Shape,
+    SimulatedFleet,
+    SimulatedHost,
+    cell_name,
+    gpu_name,
+    vgpus,
+)
+from berth.hosts.errors import Unreachable
+from berth.hosts.provider_tree import Inventory
+from berth.hosts.report_client import ReportClient
+from berth.hosts.service import Answer
+from berth.hosts.transports import let_go, with_token
+from tests.client import Client
+from tests.e2e.serving import Service, serving, wait_until
+
+HOSTS = int(os.environ.get("BERTH_FLEET_HOSTS", "30"))
+
+#: What one vGPU guest of a NUMA node holds.
+HELD = {"VCPU": 2, "MEMORY_MB": 4096}
+
+
+class Site:
+    """A service that can fall and come back, and transports to it."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._serving = ExitStack()
+        self.service: Service = self._serving.enter_context(serving(home))
+        self.client = Client.at(self.service.url)
+
+    def transport(self) -> Adapter:
+        """A connection of somebody's own."""
+        return with_token(self.service.url, "admin", {"X-Roles": "admin,service"})
+
+    def fall_and_come_back(self) -> None:
+        """End the service as a power cut would, and start it again at its address."""
+        os.killpg(self.service.process.pid, signal.SIGKILL)
+        self.service.process.wait()
+        address = f"127.0.0.1:{self.service.port}"
+        self._serving.close()
+        self.service = self._serving.enter_context(serving(self._home, "--bind", address))
+        self.client = Client.at(self.service.url)
+
+    def close(self) -> None:
+        """End it."""
+        self._serving.close()
+
+    def get(self, path: str) -> Any:
+        """A body of the newest microversion."""
+        answer = self.client.get(path)
+        assert answer.status == HTTPStatus.OK, answer.text
+        return answer.json
+
+    def send(self, method: str, path: str, body: object) -> None:
+        """Something that must be done."""
+        answer = self.client.request(method, path, json=body)
+        assert answer.status < HTTPStatus.BAD_REQUEST, answer.text
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A service, at which each test has hosts of its own."""
+    made = Site(tmp_path_factory.mktemp("site"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True)
+def nothing_to_complain_about(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """No warning and no error is logged."""
+    yield
+    assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []
+
+
+def told(what: str, reports: Reports) -> Reports:
+    """Print what each host asked for; nothing went wrong."""
+    each = {method: count / HOSTS for method, count in sorted(reports.requests.items())}
+    slowest = max(reports.seconds)
+    print(
+        f"{what}: {HOSTS} hosts in {reports.elapsed_s:.1f} s (slowest {slowest:.1f}), {each}, "
+        f"{reports.put_off} put off"
+    )
+    assert reports.errors == []
+    return reports
+
+
+#: The parent's name, capacity and use by class, traits.
+Picture = tuple[str | None, dict[str, tuple[int, int]], frozenset[str]]
+
+
+def expected(host: SimulatedHost, *, with_guests: bool) -> dict[str, Picture]:
+    """A host's providers by name."""
+    name = host.node.name
+    is_flat = host.shape is Shape.FLAT
+    gpus = vgpus(CELLS * VGPUS_PER_GPU) if is_flat else {}
+    used = {"VGPU": CELLS} if with_guests and is_flat else {}
+    tree = {name: picture(None, {**ON_ROOT, **gpus}, used, "COMPUTE_NODE")}
+    for cell in range(CELLS):
+        node = cell_name(name, cell)
+        tree[node] = picture(name, ON_CELL, HELD if with_guests else {}, "HW_NUMA_ROOT")
+        if not is_flat:
+            taken = {"VGPU": 1} if with_guests else {}
+            gpu = gpu_name(name, cell)
+            tree[gpu] = picture(node, vgpus(VGPUS_PER_GPU), taken, GPU_MODEL)
+    return tree
+
+
+def picture(
+    parent: str | None, inventory: Inventory, used: Mapping[str, int], trait: str
+) -> Picture:
+    """One provider."""
+    room = {name: one["total"] - one.get("reserved", 0) for name, one in inventory.items()}
+    amounts = {name: (amount, used.get(name, 0)) for name, amount in room.items()}
+    return parent, amounts, frozenset({trait, OWNER})
+
+
+def assert_world(
+    site: Site, fleet: SimulatedFleet, shape: Shape, *, with_guests: bool = False
+) -> None:
+    """The service has the trees of a fleet as they should be."""
+    hosts = [SimulatedHost(number, shape) for number in fleet.numbers]
+    roots = {host.node.uuid for host in hosts}
+    wanted = {
+        name: one for host in hosts for name, one in expected(host, with_guests=with_guests).items()
+    }
+    listed = site.get("/resource_providers")["resource_providers"]
+    names = {one["uuid"]: one["name"] for one in listed if one["root_provider_uuid"] in roots}
+    assert sorted(names.values()) == sorted(wanted)
+    # The summaries tell of every provider of every tree with one request.
+    summaries = site.get(f"/allocation_candidates?resources={LICENCE}:1")["provider_summaries"]
+    there = {
+        names[uuid]: (
+            names.get(one["parent_provider_uuid"]),
+            {
+                name: (amount["capacity"], amount["used"])
+                for name, amount in one["resources"].items()
+            },
+            frozenset(one["traits"]),
+        )
+        for uuid, one in summaries.items()
+        if uuid in names
+    }
+    assert there == wanted
+
+
+def put_guests(site: Site, fleet: SimulatedFleet) -> None:
+    """On each NUMA node of each host a guest with a vGPU of the host's root."""
+    listed = site.get("/resource_providers")["resource_providers"]
+    uuids = {one["name"]: one["uuid"] for one in listed}
+    for number in fleet.numbers:
+        host = SimulatedHost(number, Shape.FLAT)
+        for consumer, cell in host.guests().items():
+            body = {
+                "allocations": {
+                    host.node.uuid: {"resources": {"VGPU": 1}},
+                    uuids[cell_name(host.node.name, cell)]: {"resources": HELD},
+                },
+                "project_id": "web",
+                "user_id": "alice",
+                "consumer_type": "INSTANCE",
+                "consumer_generation": None,
+            }
+            site.send("PUT", f"/allocations/{consumer}", body)
+
+
+def test_a_fleet_starts_at_once_and_then_sends_no_write(site: Site) -> None:
+    """Every tree is made as it should be; after that, a pass costs a host one request."""
+    fleet = SimulatedFleet(HOSTS, site.transport, first=0)
+    started = told("the first start", fleet.report(Shape.BY_GPU, startup=True))
+    assert_world(site, fleet, Shape.BY_GPU)
+    # A look at the tree, at which traits and at which classes there are, and for each of 4 children
+    # whether its name is free; 5 providers, each with traits and an inventory; the 3 names of its
+    # own that a host may be the first to ask for.
+    assert started.requests.total() - started.put_off <= (3 + 4 + 3 * 5 + 3) * HOSTS
+    steady = told("a steady pass", fleet.report(Shape.BY_GPU, startup=False))
+    assert steady.requests["GET"] - steady.put_off == HOSTS
+    assert steady.writes_count == 0
+    again = SimulatedFleet(HOSTS, site.transport, first=0)
+    assert told("a second start", again.report(Shape.BY_GPU, startup=True)).writes_count == 0
+
+
+def test_a_fleet_is_reshaped_at_once(site: Site) -> None:
+    """Every guest keeps what it holds, and each host sends one reshape; a later pass, nothing."""
+    fleet = SimulatedFleet(HOSTS, site.transport, first=HOSTS)
+    told("flat hosts", fleet.report(Shape.FLAT, startup=True))
+    put_guests(site, fleet)
+    assert_world(site, fleet, Shape.FLAT, with_guests=True)
+    fleet = SimulatedFleet(HOSTS, site.transport, first=HOSTS)
+    told("their reshape", fleet.report(Shape.BY_GPU, startup=True))
+    assert_world(site, fleet, Shape.BY_GPU, with_guests=True)
+    for number in fleet.numbers:
+        for cell in range(CELLS):
+            held = site.get(f"/allocations/{consumer_uuid(number * CELLS + cell)}")["allocations"]
+            parts = sorted(sorted(part["resources"].items()) for part in held.values())
+            assert parts == [sorted(HELD.items()), [("VGPU", 1)]]
+    assert told("after it", fleet.report(Shape.BY_GPU, startup=False)).writes_count == 0
+
+
+def test_a_fleet_starts_while_the_service_falls(site: Site) -> None:
+    """Whoever was cut off begins again where it was, and nobody gives up."""
+    fleet = SimulatedFleet(HOSTS, site.transport, first=2 * HOSTS)
+    made: list[Reports] = []
+    hosts = threading.Thread(target=lambda: made.append(fleet.report(Shape.BY_GPU, startup=True)))
+    half_done = providers_count(site) + 5 * HOSTS // 2
+    hosts.start()
+    try:
+        wait_until(lambda: providers_count(site) > half_done, "the start to be half done")
+        site.fall_and_come_back()
+    finally:
+        hosts.join()
+    told("a start with a fall", made[0])
+    assert_world(site, fleet, Shape.BY_GPU)
+    assert fleet.report(Shape.BY_GPU, startup=False).writes_count == 0
+
+
+def providers_count(site: Site) -> int:
+    """How many providers there are."""
+    return len(site.get("/resource_providers")["resource_providers"])
+
+
+def test_a_host_that_rests_keeps_no_place(site: Site) -> None:
+    """Its connection is closed, and its next request opens one."""
+    transport = site.transport()
+    client = ReportClient(transport)
+    gc.collect()
+    of_others = connections_count(site)
+    for _ in range(2):
+        client.get_providers_in_tree(None, host_uuid(0))
+        assert connections_count(site) == of_others + 1
+        let_go(transport)
+        assert connections_count(site) == of_others
+
+
+def connections_count(site: Site) -> int:
+    """How many connections to the service are open at the clients' side."""
+    established, there = "01", f":{site.service.port:04X}"
+    lines = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+    return sum(to.endswith(there) and state == established for _, _, to, state, *_ in lines)
+
+
+class Busy:
+    """A service that is too busy for whatever it is asked."""
+
+    status_code = 503
+    headers = MappingProxyType({"retry-after": "3"})
+    text = '{"errors": [{"code": "placement.overloaded", "detail": "It is busy."}]}'
+
+    def json(self) -> Any:
+        """The decoded body."""
+        return json.loads(self.text)
+
+    def request(self, url: str, method: str, **options: Any) -> Answer:
+        """Put a request off."""
+        return self
+
+
+@pytest.mark.parametrize(
+    ("asked", "least"), [("3", 3), ("86400", 60), ("Mon, 23 Nov 2026 12:00:00 GMT", 1), ("", 1)]
+)
+def test_a_busy_service_is_left_alone_for_as_long_as_it_asks(
+    asked: str, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for a minute at most, for a second where it names no seconds, and longer each time; never
+    as long as others are, and in the end it cannot be reached."""
+    monkeypatch.setattr(Busy, "headers", MappingProxyType({"retry-after": asked}))
+    pauses: list[float] = []
+    client = ReportClient(Busy(), pause=pauses.append)
+    with pytest.raises(Unreachable, match=r"^GET /resource_providers.* 503: It is busy\.$"):
+        client.get_provider_by_name(None, "cn1")
+    assert client.service.put_off == len(pauses) == client.service.requests["GET"] - 1
+    assert all(least <= pause <= least + 16 for pause in pauses)
+    assert len(set(pauses)) == len(pauses)

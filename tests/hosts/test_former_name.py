@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What other packages name by `berth.compute` is found for one release more."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint, EntryPoints
+
+import pytest
+
+from berth.hosts import drivers
+from berth.hosts.drivers import driver_names, load_driver
+
+PROGRAM = """
+import berth.compute.drivers.linux as former
+import berth.hosts.drivers.linux as present
+from berth.compute.provider_tree import ProviderTree
+from berth.hosts import provider_tree
+assert former is present
+assert ProviderTree is provider_tree.ProviderTree
+"""
+
+
+def test_its_modules_are_those_of_the_present_name() -> None:
+    """And there is one warning, which names the present one."""
+    done = subprocess.run(
+        [sys.executable, "-W", "always::DeprecationWarning", "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("berth.compute is called berth.hosts now") == 1
+
+
+def test_a_module_that_never_was_is_not_found() -> None:
+    """As below the present name."""
+    program = "import berth.compute.nothing"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert "ModuleNotFoundError: No module named 'berth.hosts.nothing'" in done.stderr
+
+
+def test_a_driver_may_be_registered_under_the_former_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where both names have one, the present name's is taken."""
+    points = EntryPoints(
+        [
+            EntryPoint("theirs", "berth.hosts.drivers.static:make_driver", drivers.FORMER_GROUP),
+            EntryPoint("static", "json:no_such_function", drivers.FORMER_GROUP),
+            EntryPoint("static", "berth.hosts.drivers.static:make_driver", drivers.GROUP),
+        ]
+    )
+    monkeypatch.setattr(drivers, "entry_points", lambda **params: points.select(**params))
+    assert driver_names() == ["static", "theirs"]
+    for name in driver_names():
+        assert load_driver(name, {"file": "/nowhere.yaml"}) is not None

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Consumers that have more than the service knows of: scenario J of spec/compute-side.md 8."""
+
+from __future__ import annotations
+
+import pytest
+
+from berth.hosts import BadProviderTree, ReshapeNeeded
+from berth.hosts.plan import Allocations
+from berth.hosts.provider_tree import ProviderTree
+from berth.hosts.report_client import ReportClient
+from tests.hosts.drivers import GPUHost, PCIHost
+from tests.hosts.hosts import BEFORE, gpu_host, node, tracker
+from tests.hosts.stage import Stage, consumer_uuid, drawn
+
+CARD, VF = "0000:81:00.0", "CUSTOM_PCI_8086_1528"
+
+UNTOLD = """
+    cn1  VCPU=8
+    i1: cn1 VCPU=1
+"""
+
+HEALED = f"""
+    cn1  VCPU=8
+      cn1_{CARD}  {VF}=2  COMPUTE_MANAGED_PCI_DEVICE  OWNER_NOVA
+    i1: cn1 VCPU=1, cn1_{CARD} {VF}=2
+"""
+
+
+def pci_host(**guests: int) -> PCIHost:
+    """The host cn1, with two functions of one card."""
+    had = {consumer_uuid(name): {CARD: count} for name, count in guests.items()}
+    return PCIHost(VF, {CARD: 2}, had)
+
+
+@pytest.mark.parametrize("startup", [True, False], ids=["at the start", "later"])
+def test_what_guests_have_is_added_to_what_they_hold(stage: Stage, startup: bool) -> None:
+    """Scenario J: in any pass, with one reshape; the second pass sends nothing."""
+    stage.show(UNTOLD)
+    client = ReportClient(stage.transport)
+    reporter = tracker(client, pci_host(i1=2))
+    assert reporter.report(node(), startup=startup).is_reshape
+    assert stage.picture() == drawn(HEALED)
+    client.service.requests.clear()
+    assert not reporter.report(node(), startup=startup)
+    assert set(client.service.requests) == {"GET"}
+    again = ReportClient(stage.transport)
+    assert not tracker(again, pci_host(i1=2)).report(node(), startup=startup)
+    assert set(again.service.requests) == {"GET"}
+
+
+def test_who_holds_nothing_is_told_and_gets_nothing(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A guest that is lost, or about to move: nobody knows whose project it is."""
+    stage.show(UNTOLD)
+    reporter = tracker(ReportClient(stage.transport), pci_host(i1=1, i2=1))
+    reporter.report(node(), startup=False)
+    assert stage.picture() == drawn(
+        HEALED.replace(f"1, cn1_{CARD} {VF}=2", f"1, cn1_{CARD} {VF}=1")
+    )
+    assert f"Consumer {consumer_uuid('i2')} has 1 {VF} and holds nothing" in caplog.text
+
+
+def test_more_than_there_is_is_refused(stage: Stage) -> None:
+    """Before anything is sent."""
+    stage.show(UNTOLD)
+    reporter = tracker(ReportClient(stage.transport), pci_host(i1=3))
+    with pytest.raises(BadProviderTree, match=f"cn1_{CARD} has 2 {VF}, and 3 are needed"):
+        reporter.report(node(), startup=False)
+    assert stage.picture() == drawn(UNTOLD)
+
+
+class Growing(GPUHost):
+    """A host that says what guests have, and gives them something else."""
+
+    truth = 0
+
+    def update_provider_tree(
+        self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
+    ) -> None:
+        """Its guests have more vGPUs than they hold."""
+        if allocations is None and "VGPU" in provider_tree.data(nodename).inventory:
+            guest = consumer_uuid("i1")
+            raise ReshapeNeeded(truth={guest: {"VGPU": self.truth}} if self.truth else None)
+        super().update_provider_tree(provider_tree, nodename, allocations)
+
+
+@pytest.mark.parametrize(
+    ("truth", "told"),
+    [
+        (0, "holds 1 VGPU and would hold 2"),
+        (1, "holds 1 VGPU and would hold 2"),
+        (3, "holds 1 VGPU, really has 3 and would hold 2"),
+        (2, ""),
+    ],
+)
+def test_what_grows_has_to_be_said(stage: Stage, truth: int, told: str) -> None:
+    """Scenario A2: neither less nor more than was said; then it moves and grows in one step."""
+    stage.show(BEFORE)
+    host = Growing(
+        {"84": 4, "85": 4}, gpu_host(i1={"84": 1, "85": 1}, i2={"84": 2}, i3={"85": 1}).guests
+    )
+    host.truth = truth
+    reporter = tracker(ReportClient(stage.transport), host)
+    if told:
+        with pytest.raises(BadProviderTree, match=f"consumer {consumer_uuid('i1')} {told}$"):
+            reporter.report(node(), startup=True)
+        assert stage.picture() == drawn(BEFORE)
+    else:
+        reporter.report(node(), startup=True)
+        assert (
+            "i1: cn1 MEMORY_MB=2048 VCPU=2, cn1_pci_84 VGPU=1, cn1_pci_85 VGPU=1" in stage.picture()
+        )
+
+
+class Moving(PCIHost):
+    """A host that moves what is held while it heals."""
+
+    def update_provider_tree(
+        self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
+    ) -> None:
+        """The VCPUs go to a child."""
+        super().update_provider_tree(provider_tree, nodename, allocations)
+        if allocations is None:
+            return
+        child = provider_tree.new_child("numa0", nodename)
+        provider_tree.update_inventory(child, {"VCPU": {"total": 8}})
+        for body in allocations.values():
+            body["allocations"][child] = body["allocations"].pop(provider_tree.data(nodename).uuid)
+
+
+def test_nothing_moves_while_it_is_healed(stage: Stage) -> None:
+    """Not later than at the start."""
+    stage.show(UNTOLD)
+    host = Moving(VF, {CARD: 2}, {consumer_uuid("i1"): {CARD: 2}})
+    reporter = tracker(ReportClient(stage.transport), host)
+    with pytest.raises(BadProviderTree, match="would hold 0 VCPU of cn1 instead of 1, and what is"):
+        reporter.report(node(), startup=False)
+    assert stage.picture() == drawn(UNTOLD)
+    reporter.report(node(), startup=True)
+    assert f"i1: cn1_{CARD} {VF}=2, numa0 VCPU=1" in stage.picture()

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host that falls while it changes its tree: scenario H of spec/compute-side.md 8.
+
+The tree's inventories and allocations are those of before or those of after, whatever falls when,
+and the next start makes the rest.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from berth.hosts.report_client import ReportClient
+from tests.hosts.hosts import (
+    AFTER,
+    BEFORE,
+    Falling,
+    Interrupted,
+    lost_connection,
+    node,
+    start,
+    three_guests,
+    tracker,
+)
+from tests.hosts.stage import Stage, drawn
+
+#: Two children, a trait for each, and then the reshape.
+WRITES = 5
+
+
+def consumers_in(picture: str) -> list[str]:
+    """The lines of a drawing that say who holds what."""
+    return [line.strip() for line in picture.splitlines() if line.strip()[2:3] == ":"]
+
+
+@pytest.mark.parametrize("is_done", [False, True], ids=["not done", "done"])
+@pytest.mark.parametrize("at", range(WRITES))
+def test_a_start_that_is_killed_is_finished_by_the_next(
+    stage: Stage, at: int, is_done: bool
+) -> None:
+    """H2 and H3, at every write, before and after the service has carried it out."""
+    stage.show(BEFORE)
+    falling = Falling(stage.transport, at=at, is_done=is_done, fault=Interrupted())
+    with pytest.raises(Interrupted):
+        start(ReportClient(falling), three_guests())
+    between = consumers_in(stage.picture())
+    is_last = at == WRITES - 1 and is_done
+    assert between == consumers_in(drawn(AFTER if is_last else BEFORE))
+    start(ReportClient(stage.transport), three_guests())
+    assert stage.picture() == drawn(AFTER)
+    assert not start(ReportClient(stage.transport), three_guests())
+
+
+@pytest.mark.parametrize("at", range(WRITES))
+def test_an_answer_that_is_lost_is_no_failure(stage: Stage, at: int) -> None:
+    """H4: the report looks again, sees what was done, and goes on."""
+    stage.show(BEFORE)
+    falling = Falling(stage.transport, at=at, is_done=True, fault=lost_connection())
+    reporter = tracker(ReportClient(falling), three_guests(), attempts_max=2)
+    reporter.report(node(), startup=True)
+    assert stage.picture() == drawn(AFTER)
+
+
+def test_these_are_all_writes(stage: Stage) -> None:
+    """So that the tests above leave none out."""
+    stage.show(BEFORE)
+    counting = Falling(stage.transport, at=WRITES, is_done=True, fault=Interrupted())
+    start(ReportClient(counting), three_guests())
+    assert counting.writes == WRITES

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host behind a libvirt that breaks off, is late, or cannot tell: what is taken for gone.
+
+The objects of libvirt's binding are stood in for; the errors are its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from berth.hosts.drivers.libvirt.host_facts import devices_of
+from berth.hosts.drivers.libvirt.options import read_options
+from berth.hosts.errors import HostUnreadable
+from tests.hosts.libvirt_hosts import RECORDED, domain_xml, gpu_xml, mdev_xml
+from tests.hosts.stage import consumer_uuid
+from tests.worlds import provider_uuid
+
+if TYPE_CHECKING:
+    from berth.hosts.drivers.libvirt.connection import LibvirtHost
+
+libvirt = pytest.importorskip("libvirt")
+
+CAPABILITIES = (RECORDED / "two-sockets.xml").read_text()
+OF_GUESTS = """
+    <domainCapabilities>
+      <cpu><mode name='host-model' supported='yes'><model>EPYC</model></mode></cpu>
+      <features><sev supported='yes'><maxGuests>15</maxGuests></sev></features>
+    </domainCapabilities>"""
+WHOLE_CPU = "<cpu><model>EPYC</model><feature policy='require' name='svm'/></cpu>"
+
+#: "internal error: client socket is closed"
+BROKEN = libvirt.VIR_ERR_INTERNAL_ERROR
+LATE = libvirt.VIR_ERR_OPERATION_TIMEOUT
+
+
+def failing(code: int, domain: int = libvirt.VIR_FROM_RPC) -> Callable[..., Any]:
+    """A question that libvirt answers with an error."""
+
+    def fail(*_: object) -> Any:
+        error = libvirt.libvirtError("a question")
+        error.err = (code, domain, "a question", 2, None, None, None, 0, 0)
+        raise error
+
+    return fail
+
+
+class Named:
+    """A domain or a node device."""
+
+    def __init__(self, text: str, *, is_active: int = 1) -> None:
+        self.XMLDesc: Callable[[], str] = lambda: text
+        self.isActive: Callable[[], int] = lambda: is_active
+
+
+class Connection:
+    """A connection to a host with a GPU, a mediated device of it and two guests."""
+
+    def __init__(self) -> None:
+        self.mdev = Named(mdev_xml(provider_uuid("mdev"), "pci_0000_84_00_0"))
+        self.devices = [Named(gpu_xml("84", available=3)), self.mdev]
+        self.domains = [Named(domain_xml(consumer_uuid(name))) for name in ("i1", "i2")]
+        self.getDomainCapabilities: Callable[[], str] = lambda: OF_GUESTS
+        self.baselineCPU: Callable[[list[str], int], str] = lambda cpus, flags: WHOLE_CPU
+
+    def isAlive(self) -> int:
+        """It is."""
+        return 1
+
+    def getCapabilities(self) -> str:
+        """Two sockets."""
+        return CAPABILITIES
+
+    def getCPUMap(self) -> tuple[int, list[bool], int]:
+        """All run."""
+        return 32, [True] * 32, 32
+
+    def getInfo(self) -> list[str | int]:
+        """Only the memory is asked for."""
+        return ["x86_64", 65536]
+
+    def listAllDevices(self, flags: int) -> list[Named]:
+        """All of them."""
+        return self.devices
+
+    def listAllDomains(self) -> list[Named]:
+        """All of them."""
+        return self.domains
+
+    def close(self) -> None:
+        """It stays."""
+
+
+@pytest.fixture
+def connection() -> Connection:
+    """One that answers."""
+    return Connection()
+
+
+@pytest.fixture
+def host(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> LibvirtHost:
+    """The host behind it."""
+    from berth.hosts.drivers.libvirt.connection import LibvirtHost
+
+    monkeypatch.setattr(libvirt, "open", lambda uri: connection)
+    return LibvirtHost("qemu:///system")
+
+
+@pytest.mark.parametrize("code", [BROKEN, LATE])
+def test_what_libvirt_fails_to_tell_is_not_taken_for_gone(
+    host: LibvirtHost, connection: Connection, code: int
+) -> None:
+    """A connection that breaks, or a late answer: the pass is left, whatever was asked."""
+    fail = failing(code)
+    asked: list[tuple[object, str, Callable[[], object]]] = [
+        (connection, "getDomainCapabilities", host.machine),
+        (connection, "baselineCPU", host.machine),
+        (connection.domains[1], "XMLDesc", host.guests),
+        (connection.domains[1], "isActive", host.guests),
+        (connection.mdev, "XMLDesc", host.devices),
+        (connection.mdev, "isActive", host.devices),
+    ]
+    for whom, name, question in asked:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(whom, name, fail)
+            with pytest.raises(HostUnreadable, match="libvirt at qemu:///system: a question"):
+                question()
+        question()
+
+
+def test_what_goes_while_it_is_listed_is_left_out(
+    host: LibvirtHost, connection: Connection
+) -> None:
+    """A guest that is undefined, and a device that is pulled, in that moment."""
+    connection.domains[0].isActive = failing(libvirt.VIR_ERR_NO_DOMAIN)
+    connection.domains[0].XMLDesc = failing(libvirt.VIR_ERR_NO_DOMAIN)
+    assert [guest.uuid for guest in host.guests()] == [consumer_uuid("i2")]
+    connection.mdev.XMLDesc = failing(libvirt.VIR_ERR_NO_NODE_DEVICE)
+    found = host.devices()
+    assert (len(found.parents), len(found.mdevs)) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "fail",
+    [
+        failing(libvirt.VIR_ERR_NO_SUPPORT, libvirt.VIR_FROM_TEST),  # libvirt's test driver, lxc
+        failing(libvirt.VIR_ERR_INVALID_ARG, libvirt.VIR_FROM_QEMU),  # there is no emulator
+        failing(libvirt.VIR_ERR_CONFIG_UNSUPPORTED, libvirt.VIR_FROM_CPU),
+        failing(libvirt.VIR_ERR_INTERNAL_ERROR, libvirt.VIR_FROM_CPU),  # an unknown CPU model
+        failing(libvirt.VIR_ERR_OPERATION_FAILED, libvirt.VIR_FROM_CPU),  # CPUs that do not match
+    ],
+)
+def test_a_host_that_cannot_tell_of_guests_cpus_is_reported(
+    host: LibvirtHost, connection: Connection, fail: Callable[..., Any]
+) -> None:
+    """Without an emulator, on arm, or with a CPU that libvirt does not know."""
+    assert host.machine().cpu_features == {"svm"}
+    connection.baselineCPU = fail
+    assert host.machine().encryption_slots == {"sev": 15, "sev_es": 0}
+    connection.getDomainCapabilities = fail
+    machine = host.machine()
+    assert (len(machine.online_cpus), machine.encryption_slots) == (32, {})
+
+
+def test_libvirts_own_words_of_an_unknown_cpu_are_forgiven() -> None:
+    """As its test driver says them, which knows CPUs as the others do."""
+    from berth.hosts.drivers.libvirt.connection import LibvirtHost, _of_guests
+
+    host = LibvirtHost("test:///default")
+    for cpu in (
+        "<cpu><arch>x86_64</arch><model>nosuch</model></cpu>",
+        "<cpu><arch>s390x</arch><model>z13</model></cpu>",
+        "<cpu><model>EPYC</model></cpu>",
+    ):
+        question = partial(lambda cpu, asked: _of_guests(lambda: asked.baselineCPU([cpu], 0)), cpu)
+        assert host._ask(question) is None
+
+
+def test_a_mediated_device_that_is_only_defined_is_not_counted(
+    host: LibvirtHost, connection: Connection
+) -> None:
+    """It takes nothing up, so that all that could be made still can be; libvirt lists it too."""
+    defined = [mdev_xml(provider_uuid(f"mdev{n}"), "pci_0000_84_00_0") for n in range(4)]
+    connection.devices += [Named(text, is_active=0) for text in defined]
+    options = read_options({"mdev": [{"type": "nvidia-35"}]})
+    (gpu,), _ = devices_of(host.devices(), {}, options)
+    assert gpu.counts == {"VGPU": 4}
+    connection.mdev.isActive = failing(libvirt.VIR_ERR_NO_SUPPORT)
+    assert len(host.devices().mdevs) == 1, "a libvirt that does not tell lists none but these"

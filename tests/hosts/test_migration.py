@@ -1,0 +1,441 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes that are migrated with every service stopped, and the way back.
+
+The scenarios of spec/compute-side.md 8, through the direct interface: a dry run changes nothing, a
+migration makes the world of after, a second one finds nothing to do, and undoing makes the world of
+before again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from berth import config
+from berth.direct import PlacementDirect
+from berth.hosts.errors import BadConfiguration, ReshapeFailed
+from berth.hosts.migration import Outcome, migrate, undo
+from berth.hosts.plan import Allocations, Plan
+from berth.hosts.provider_tree import ProviderTree
+from berth.hosts.report_client import ReportClient
+from berth.hosts.service import Transport
+from berth.hosts.tracker import Driver, Node
+from berth.hosts.undo import (
+    Change,
+    ProviderState,
+    Undoing,
+    UndoNotes,
+    new_undo_path,
+    read_changes,
+)
+from tests.hosts import linux_hosts
+from tests.hosts.drivers import GPUHost
+from tests.hosts.hosts import (
+    AFTER,
+    BEFORE,
+    Falling,
+    Interrupted,
+    gpu_host,
+    node,
+    three_guests,
+    tracker,
+)
+from tests.hosts.stage import Stage, consumer_uuid, drawn
+from tests.hosts.test_healing import HEALED, UNTOLD, pci_host
+from tests.hosts.test_linux_scenarios import AFTER as NUMA_AFTER
+from tests.hosts.test_linux_scenarios import BEFORE as NUMA_BEFORE
+from tests.hosts.test_linux_scenarios import HALVES, PLAIN, WHERE, places
+from tests.hosts.test_neighbours import AGENT, AGENT_AFTER, OTHERS, SHARED_DISK
+from tests.hosts.test_reshape import SPLIT, Merging, StandardClass
+from tests.worlds import provider_uuid
+
+GPUS = """
+      cn1_pci_84  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
+      cn1_pci_85  VGPU=4(max:4)  CUSTOM_OWNER_BERTH
+"""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A host with its world before and after."""
+
+    before: str
+    driver: Driver
+    after: str
+
+
+SCENARIOS = {
+    "A": Scenario(BEFORE, three_guests(), AFTER),
+    "A1": Scenario(
+        BEFORE,
+        gpu_host(i1={"84": 1}, i2={"84": 1, "85": 1}, i3={"85": 1}),
+        AFTER.replace("cn1_pci_84 VGPU=2", "cn1_pci_84 VGPU=1, cn1_pci_85 VGPU=1"),
+    ),
+    "C": Scenario(
+        "cn1  VCPU=8  CUSTOM_PGPU=2\ni1: cn1 VCPU=1 CUSTOM_PGPU=1\ni2: cn1 VCPU=1 CUSTOM_PGPU=1",
+        StandardClass(),
+        "cn1  VCPU=8  PGPU=2\ni1: cn1 VCPU=1 PGPU=1\ni2: cn1 VCPU=1 PGPU=1",
+    ),
+    "C2": Scenario(
+        "cn1  CUSTOM_PGPU=2\ni1: cn1 CUSTOM_PGPU=1",
+        StandardClass(target="g"),
+        "cn1\n  g  PGPU=2\ni1: g PGPU=1",
+    ),
+    "D": Scenario(
+        "cn1  VCPU=16  VGPU=8\ncn2  VCPU=16\nm3: cn1 VCPU=2 VGPU=1\ni3: cn2 VCPU=2",
+        gpu_host(m3={"85": 1}),
+        f"cn1  VCPU=16{GPUS}cn2  VCPU=16\nm3: cn1 VCPU=2, cn1_pci_85 VGPU=1\ni3: cn2 VCPU=2",
+    ),
+    "D2": Scenario(
+        "cn1  VCPU=16  VGPU=8\ncn2  VCPU=16\ni3: cn1 VCPU=2 VGPU=1, cn2 VCPU=2",
+        gpu_host(i3={"85": 1}),
+        f"cn1  VCPU=16{GPUS}cn2  VCPU=16\ni3: cn1 VCPU=2, cn1_pci_85 VGPU=1, cn2 VCPU=2",
+    ),
+    "E": Scenario(
+        f"{SHARED_DISK}cn1  VGPU=8  @A\ni1: cn1 VGPU=1, nfs DISK_GB=20{OTHERS}",
+        gpu_host(i1={"84": 1}),
+        f"{SHARED_DISK}cn1  @A{GPUS}i1: cn1_pci_84 VGPU=1, nfs DISK_GB=20{OTHERS}",
+    ),
+    "G": Scenario(AGENT, gpu_host(i1={"84": 1}), AGENT_AFTER),
+    "I": Scenario(
+        SPLIT, Merging(), "cn1  VCPU=16  VGPU=8\ni1: cn1 VCPU=1 VGPU=1\ni2: cn1 VCPU=1 VGPU=3"
+    ),
+    "J": Scenario(UNTOLD, pci_host(i1=2), HEALED),
+}
+
+
+@pytest.fixture(params=[*SCENARIOS, "B"])
+def scenario(request: pytest.FixtureRequest, tmp_path: Path) -> Scenario:
+    """One of the scenarios; B is of a recorded machine."""
+    if request.param == "B":
+        host = linux_hosts.driver(
+            PLAIN, tmp_path / "host", model="numa", placements=places(WHERE), **HALVES
+        )
+        return Scenario(NUMA_BEFORE, host, NUMA_AFTER)
+    return SCENARIOS[request.param]
+
+
+@pytest.fixture
+def stage(service_in_process: Stage) -> Iterator[Stage]:
+    """A database without a service."""
+    yield service_in_process
+    service_in_process.clear()
+
+
+class Offline:
+    """Migrates hosts of a stage, and keeps what can be undone."""
+
+    def __init__(self, transport: Transport, path: Path) -> None:
+        self._transport = transport
+        self.notes = UndoNotes(lambda: path)
+        self.client = ReportClient(transport, note=self.notes.note)
+
+    def run(self, driver: Driver, *nodes: Node, dry_run: bool = False) -> list[Outcome]:
+        """Migrate nodes, one attempt each."""
+        self.client = ReportClient(self._transport, note=self.notes.note)
+        return [*migrate(tracker(self.client, driver), nodes, dry_run=dry_run)]
+
+    def plan(self, driver: Driver, *, dry_run: bool = False) -> Plan:
+        """Migrate cn1, which has to be possible."""
+        (outcome,) = self.run(driver, node(), dry_run=dry_run)
+        assert outcome.error is None
+        return outcome.plan
+
+    def wrote(self) -> bool:
+        """Whether the last run has sent anything but reads."""
+        return set(self.client.service.requests) != {"GET"}
+
+    def changes(self) -> list[Change]:
+        """What can be undone."""
+        return read_changes(self.notes.path) if self.notes.path else []
+
+    def undo(self) -> Outcome:
+        """Undo the only change."""
+        (outcome,) = self.undo_all()
+        return outcome
+
+    def undo_all(self) -> list[Outcome]:
+        """Undo all that was noted, the last first."""
+        self.client = client = ReportClient(self._transport)
+        return [
+            *undo(client, self.changes(), lambda driver: tracker(client, driver), dry_run=False)
+        ]
+
+
+@pytest.fixture
+def offline(stage: Stage, tmp_path: Path) -> Offline:
+    """With a file for what can be undone."""
+    return Offline(stage.transport, tmp_path / "undo.jsonl")
+
+
+def test_a_node_is_migrated_and_can_be_taken_back(
+    stage: Stage, offline: Offline, scenario: Scenario
+) -> None:
+    """Dry run, migration, second migration, undo, second undo; each with its world."""
+    stage.show(scenario.before)
+    rehearsed = offline.plan(scenario.driver, dry_run=True)
+    assert not offline.wrote() and not offline.changes()
+    assert stage.picture() == drawn(scenario.before)
+
+    sent = offline.plan(scenario.driver)
+    assert sent == rehearsed
+    assert stage.picture() == drawn(scenario.after)
+
+    assert not offline.plan(scenario.driver)
+    assert not offline.wrote()
+
+    assert offline.undo().plan.is_reshape
+    assert stage.picture() == drawn(scenario.before)
+    assert not offline.undo().plan
+    assert not offline.wrote()
+
+    assert offline.plan(scenario.driver)
+    assert stage.picture() == drawn(scenario.after)
+
+
+def test_one_node_that_cannot_be_migrated_does_not_hold_up_the_others(
+    stage: Stage, offline: Offline
+) -> None:
+    """Scenario K with three nodes: the one in the middle is left as it was, and named."""
+    stage.show(
+        """
+        cn1  VGPU=8
+        cn2  VGPU=8
+        cn3  VCPU=1
+        i1: cn1 VGPU=1
+        i2: cn2 VGPU=1
+        """
+    )
+    done, failed, idle = offline.run(gpu_host(i1={"84": 1}), node(), node("cn2"), node("cn3"))
+    assert done.plan.is_reshape and done.error is None
+    assert isinstance(failed.error, ReshapeFailed) and consumer_uuid("i2") in str(failed.error)
+    assert idle.error is None and not idle.plan.is_reshape
+    assert "i1: cn1_pci_84 VGPU=1" in stage.picture() and "i2: cn2 VGPU=1" in stage.picture()
+    assert [change.name for change in offline.changes()] == ["cn1"]
+
+
+def test_a_mistake_of_the_driver_is_that_of_its_node(stage: Stage, offline: Offline) -> None:
+    """It is told, whatever it is, and the others are migrated."""
+
+    class Clumsy:
+        """Falls over one node."""
+
+        def update_provider_tree(self, tree: object, nodename: str, held: object = None) -> None:
+            """Fall."""
+            if nodename == "cn1":
+                raise LookupError("no such device")
+
+    failed, done = offline.run(Clumsy(), node(), node("cn2"))
+    assert isinstance(failed.error, LookupError) and done.error is None
+
+
+@pytest.mark.parametrize(
+    ("driver", "children"),
+    [
+        (gpu_host(), ["cn1_pci_84", "cn1_pci_85"]),
+        (pci_host(i1=2), ["cn1_0000:81:00.0"]),
+    ],
+    ids=["idle", "with guests"],
+)
+def test_a_dry_run_of_a_host_that_is_not_known_makes_nothing(
+    stage: Stage, offline: Offline, driver: Driver, children: list[str]
+) -> None:
+    """Not even its root; what would be made is told. Guests hold nothing of it."""
+    (outcome,) = offline.run(driver, node(), dry_run=True)
+    assert [data.name for data in outcome.plan.created] == ["cn1", *children]
+    assert outcome.rehearsal is not None and not outcome.rehearsal.before.roots
+    assert stage.picture() == ""
+    assert not offline.wrote()
+
+
+def test_a_dry_run_finds_that_the_name_is_taken(stage: Stage, offline: Offline) -> None:
+    """As the migration would."""
+    stage.show("cn9  VCPU=1")
+    for dry_run in (True, False):
+        (outcome,) = offline.run(gpu_host(), Node(provider_uuid("new"), "cn9"), dry_run=dry_run)
+        assert "cn9" in str(outcome.error)
+
+
+@pytest.mark.parametrize("is_done", [False, True], ids=["not done", "done"])
+@pytest.mark.parametrize("at", range(3))
+def test_an_undo_that_is_killed_is_finished_by_the_next(
+    stage: Stage, offline: Offline, at: int, is_done: bool
+) -> None:
+    """At every write: the reshape, and the deletion of two children."""
+    stage.show(BEFORE)
+    offline.plan(three_guests())
+    (change,) = offline.changes()
+    falling = Falling(stage.transport, at=at, is_done=is_done, fault=Interrupted())
+    with pytest.raises(Interrupted):
+        tracker(ReportClient(falling), Undoing(change)).report(node(), startup=True)
+    assert offline.undo().error is None
+    assert stage.picture() == drawn(BEFORE)
+
+
+@pytest.mark.parametrize("at", range(5))
+def test_a_migration_that_was_killed_can_be_taken_back(
+    stage: Stage, offline: Offline, tmp_path: Path, at: int
+) -> None:
+    """At every write before its last: what was noted suffices, whether it was done or not."""
+    stage.show(BEFORE)
+    falling = Falling(stage.transport, at=at, is_done=True, fault=Interrupted())
+    with pytest.raises(Interrupted):
+        client = ReportClient(falling, note=offline.notes.note)
+        tracker(client, three_guests()).report(node(), startup=True)
+    assert offline.undo().error is None
+    assert stage.picture() == drawn(BEFORE)
+
+
+def test_an_undo_leaves_alone_what_others_have_changed(stage: Stage, offline: Offline) -> None:
+    """Traits of operators, children of agents, guests that came and went."""
+    stage.show(BEFORE)
+    offline.plan(three_guests())
+    stage.trait("cn1", "CUSTOM_GOLD")
+    stage.show("cn9\n  agent  VCPU=1")
+    stage.hold("i3", "")
+    stage.hold("i4", "cn1 VCPU=1")
+    assert offline.undo().error is None
+    assert stage.picture() == drawn(
+        """
+        cn1  VCPU=16  MEMORY_MB=32768  VGPU=8  COMPUTE_NODE  CUSTOM_GOLD
+        cn9
+          agent  VCPU=1
+        i1: cn1 VCPU=2 MEMORY_MB=2048 VGPU=1
+        i2: cn1 VCPU=2 MEMORY_MB=2048 VGPU=2
+        i4: cn1 VCPU=1
+        """
+    )
+
+
+def test_an_undo_is_refused_where_somebody_holds_what_would_go(
+    stage: Stage, offline: Offline
+) -> None:
+    """All that stands in the way is named, and nothing is changed."""
+    stage.show(BEFORE)
+    offline.plan(three_guests())
+    stage.hold("i4", "cn1_pci_85 VGPU=1")
+    stage.hold("i2", "cn1 VCPU=2, cn1_pci_84 VGPU=1")
+    before = stage.picture()
+    error = str(offline.undo().error)
+    assert f"consumer {consumer_uuid('i4')} holds 1 VGPU of cn1_pci_85, which would go" in error
+    assert f"consumer {consumer_uuid('i2')} holds something else than it was left with" in error
+    assert stage.picture() == before
+    assert not offline.wrote()
+
+
+class Overtaken(GPUHost):
+    """The host of `BEFORE`, whose operator is quicker than its first reshape."""
+
+    def __init__(self, operator: Callable[[], None]) -> None:
+        host = three_guests()
+        super().__init__(host.gpus, host.guests)
+        self._operator: Callable[[], None] | None = operator
+
+    def update_provider_tree(
+        self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
+    ) -> None:
+        """As the host says, after the tree was read and before it is written."""
+        super().update_provider_tree(provider_tree, nodename, allocations)
+        if self._operator is not None and allocations is not None:
+            self._operator()
+            self._operator = None
+
+
+def test_an_attempt_that_lost_a_race_is_not_taken_back(stage: Stage, offline: Offline) -> None:
+    """It has noted what was before the operator came, and his record is what comes back."""
+    stage.show(BEFORE)
+    host = Overtaken(lambda: stage.stock("cn1", "VGPU", total=6, reserved=1))
+    tracker(offline.client, host, attempts_max=2).report(node(), startup=True)
+    assert len(offline.changes()) == 2
+
+    assert [outcome.error for outcome in offline.undo_all()] == [None, None]
+    assert stage.picture() == drawn(BEFORE.replace("VGPU=8", "VGPU=6(reserved:1)"))
+
+
+def test_what_was_changed_after_an_undo_outlasts_a_second_one(
+    stage: Stage, offline: Offline, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is told, and nothing is written."""
+    stage.show(BEFORE)
+    host = Overtaken(lambda: stage.stock("cn1", "VGPU", total=6, reserved=1))
+    tracker(offline.client, host, attempts_max=2).report(node(), startup=True)
+    offline.undo_all()
+    stage.stock("cn1", "VGPU", total=7)
+    caplog.clear()
+
+    assert [outcome.error for outcome in offline.undo_all()] == [None, None]
+    assert stage.picture() == drawn(BEFORE.replace("VGPU=8", "VGPU=7"))
+    assert not offline.wrote()
+    assert "cn1: the VGPU of cn1 was changed since, and is left as it is" in caplog.text
+    assert "cn1: cn1_pci_84 is gone, and is left so" in caplog.text
+
+
+def test_an_undo_is_refused_where_something_would_be_offered_twice(
+    stage: Stage, offline: Offline
+) -> None:
+    """Scenario I: the children cannot have their vGPUs again beside an operator's on the root."""
+    stage.show(SPLIT)
+    offline.plan(Merging())
+    stage.stock("cn1", "VGPU", total=8, reserved=1)
+    before = stage.picture()
+    assert "cn1 has other VGPU than it was left with" in str(offline.undo().error)
+    assert stage.picture() == before
+    assert not offline.wrote()
+
+
+@pytest.mark.parametrize("now", ["was", "became", "other"])
+def test_a_provider_that_was_renamed_since_keeps_its_name(
+    stage: Stage, offline: Offline, now: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only what the change gave is taken back; its parent is as it was left, and goes back."""
+    stage.show(f"cn1\n  numa\n  {now}  VGPU=1")
+    root, uuid = provider_uuid("cn1"), provider_uuid(now)
+    was = ProviderState("was", provider_uuid("numa"), {}, (), ())
+    became = ProviderState("became", root, {}, (), ())
+    offline.notes.note(Change(root, "cn1", {uuid: (was, became)}, {}))
+
+    assert offline.undo().error is None
+    after = "other" if now == "other" else "was"
+    assert stage.picture() == drawn(f"cn1\n  numa\n    {after}  VGPU=1")
+    assert ("the name of other was changed since" in caplog.text) == (now == "other")
+
+
+def test_only_the_newest_files_are_kept(tmp_path: Path) -> None:
+    """One for each run; a file that is none of ours stays."""
+    (tmp_path / "undo").mkdir()
+    (tmp_path / "undo/mine.txt").touch()
+    for _ in range(12):
+        new_undo_path(tmp_path).touch()
+    kept = sorted(path.name for path in (tmp_path / "undo").iterdir())
+    assert len(kept) == 11 and "mine.txt" in kept
+
+
+@pytest.mark.parametrize("text", ["{", "[1]\n", '{"what": "allocations"}\n'])
+def test_a_file_of_something_else_is_refused(tmp_path: Path, text: str) -> None:
+    """With its name."""
+    path = tmp_path / "undo.jsonl"
+    path.write_text(text)
+    with pytest.raises(BadConfiguration, match=r"undo\.jsonl"):
+        read_changes(path)
+
+
+@pytest.mark.engines("postgresql", "mariadb")
+def test_it_is_the_same_on_a_server(database_url: str, tmp_path: Path) -> None:
+    """Scenario A on the other engines: looked at only, migrated, and taken back."""
+    conf = config.load([])
+    conf.set_override("connection", database_url, "placement_database")
+    conf.set_override("sync_on_startup", True, "placement_database")
+    with PlacementDirect(conf) as transport:
+        stage = Stage(transport)
+        stage.show(BEFORE)
+        with PlacementDirect(conf, to_look_only=True) as looking:
+            would = Offline(looking, tmp_path / "none").plan(three_guests(), dry_run=True)
+        assert stage.picture() == drawn(BEFORE)
+        offline = Offline(transport, tmp_path / "undo.jsonl")
+        assert offline.plan(three_guests()) == would
+        assert stage.picture() == drawn(AFTER)
+        assert offline.undo().error is None
+        assert stage.picture() == drawn(BEFORE)

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The provider.yaml files of nova: what they add to what a driver reports, pass after pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from berth.hosts.drivers.provider_config import (
+    ProviderConfig,
+    WithProviderConfig,
+    read_additions,
+)
+from berth.hosts.errors import BadConfiguration
+from tests.hosts.drivers import GPUHost
+from tests.hosts.reporting import periodic, start
+from tests.hosts.stage import Stage, drawn
+from tests.worlds import provider_uuid
+
+META = "meta: {schema_version: '1.0'}\n"
+
+WORLD = """
+    cn1  VCPU=16  COMPUTE_NODE
+      agent  CUSTOM_VNIC_TYPE_NORMAL
+        bridge  NET_BW_EGR_KILOBIT_PER_SEC=1000  CUSTOM_SEEN
+"""
+
+ADDITIONS = """
+    providers:
+      - identification: {uuid: $COMPUTE_NODE}
+        inventories:
+          additional:
+            - CUSTOM_LICENCE: {total: 10, reserved: 1}
+        traits:
+          additional: [CUSTOM_RACK_7]
+      - identification: {name: bridge}
+        inventories:
+          additional:
+            - CUSTOM_VLAN: {total: 100}
+        traits:
+          additional: [CUSTOM_SEEN, CUSTOM_FAST]
+"""
+
+WORLD_WITH_ADDITIONS = """
+    cn1  VCPU=16  CUSTOM_LICENCE=10(reserved:1)  COMPUTE_NODE  CUSTOM_RACK_7
+      agent  CUSTOM_VNIC_TYPE_NORMAL
+        bridge  NET_BW_EGR_KILOBIT_PER_SEC=1000  CUSTOM_VLAN=100  CUSTOM_FAST  CUSTOM_SEEN
+"""
+
+
+class ConfiguredHost:
+    """A host whose driver adds nothing, and a directory of provider.yaml files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.directory = folder / "provider_config"
+        self.directory.mkdir()
+        self.owned = folder / "owned.json"
+        self.restart()
+
+    def restart(self) -> None:
+        """An agent that remembers nothing but what it noted."""
+        self.config = ProviderConfig(self.directory, self.owned)
+        self.driver = WithProviderConfig(GPUHost({}), self.config)
+
+    def write(self, text: str, name: str = "a.yaml") -> None:
+        """Replace a file."""
+        beside = self.directory / "new"
+        beside.write_text(META + dedent(text))
+        beside.replace(self.directory / name)
+
+
+@pytest.fixture
+def stage(service_in_process: Stage) -> Iterator[Stage]:
+    """An empty service; what a driver does is the same however it is reached."""
+    yield service_in_process
+    service_in_process.clear()
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> ConfiguredHost:
+    """A host without files."""
+    return ConfiguredHost(tmp_path)
+
+
+def test_additions_stay_pass_after_pass(stage: Stage, host: ConfiguredHost) -> None:
+    """Also on another agent's child, which no driver rewrites; the next pass finds its own."""
+    stage.show(WORLD)
+    host.write(ADDITIONS)
+    start(stage, host.driver)
+    assert stage.picture() == drawn(WORLD_WITH_ADDITIONS)
+    assert not periodic(stage, host.driver)
+    host.restart()
+    assert not start(stage, host.driver)
+
+
+def test_what_leaves_the_files_leaves_the_service(stage: Stage, host: ConfiguredHost) -> None:
+    """A class, a trait, an entry, a file; what was there before the entry stays."""
+    stage.show(WORLD)
+    host.write(ADDITIONS)
+    start(stage, host.driver)
+    host.restart()
+    host.write(
+        """
+        providers:
+          - identification: {name: cn1}
+            inventories: {additional: [{CUSTOM_LICENCE: {total: 12}}]}
+        """
+    )
+    periodic(stage, host.driver)
+    assert stage.picture() == drawn(
+        WORLD.replace("VCPU=16", "VCPU=16  CUSTOM_LICENCE=12"),
+    )
+    (host.directory / "a.yaml").unlink()
+    periodic(stage, host.driver)
+    assert stage.picture() == drawn(WORLD)
+
+
+def test_a_lost_note_is_made_anew(stage: Stage, host: ConfiguredHost) -> None:
+    """A record that agrees with the file is taken for our own."""
+    stage.show(WORLD)
+    host.write(ADDITIONS)
+    start(stage, host.driver)
+    host.owned.unlink()
+    host.restart()
+    assert not start(stage, host.driver)
+    host.write("providers: []")
+    periodic(stage, host.driver)
+    assert "CUSTOM_LICENCE" not in stage.picture()
+
+
+def test_somebody_elses_class_is_not_overwritten(stage: Stage, host: ConfiguredHost) -> None:
+    """The file, the entry, the provider and the class are told, and nothing is sent."""
+    world = "    cn1  CUSTOM_LICENCE=3"
+    stage.show(world)
+    host.write(ADDITIONS)
+    with pytest.raises(
+        BadConfiguration,
+        match=r"a\.yaml, providers\[0\] \(\$COMPUTE_NODE\): cn1 has CUSTOM_LICENCE from elsewhere",
+    ):
+        start(stage, host.driver)
+    assert stage.picture() == drawn(world)
+
+
+def test_a_broken_change_leaves_the_last_good_one_in_force(
+    stage: Stage, host: ConfiguredHost, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Told once for each change; before the first good version nothing is reported."""
+    stage.show(WORLD)
+    host.write("providers: [{identification: {}}]")
+    with pytest.raises(BadConfiguration, match="must have a name or a uuid, one of them"):
+        start(stage, host.driver)
+    host.write(ADDITIONS)
+    start(stage, host.driver)
+    host.write("providers: 7", "b.yaml")
+    for _ in range(2):
+        assert not periodic(stage, host.driver)
+    assert caplog.text.count("b.yaml, providers: is 7, and must be a list") == 1
+    assert host.config.problem
+
+
+def test_a_directory_that_is_not_there_is_told(stage: Stage, host: ConfiguredHost) -> None:
+    """It is a slip; and one that vanishes takes nothing with it."""
+    stage.show(WORLD)
+    host.directory.rmdir()
+    with pytest.raises(BadConfiguration, match="provider_config is not a directory"):
+        start(stage, host.driver)
+    host.directory.mkdir()
+    host.write(ADDITIONS)
+    start(stage, host.driver)
+    host.directory.rename(host.directory.with_name("elsewhere"))
+    assert not periodic(stage, host.driver)
+
+
+def test_entries_about_others_are_left_out(
+    stage: Stage, host: ConfiguredHost, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Said once: an unknown provider, and an entry that adds nothing."""
+    stage.show(WORLD)
+    host.write(
+        """
+        providers:
+          - {identification: {name: cn9}, traits: {additional: [CUSTOM_X]}}
+          - {identification: {name: agent}, owner: me}
+        """
+    )
+    for _ in range(2):
+        assert not periodic(stage, host.driver)
+    assert caplog.text.count("providers[0] (cn9): there is no such provider below this node") == 1
+    assert caplog.text.count("providers[1] (agent) adds nothing and is left out") == 1
+
+
+def test_an_explicit_entry_goes_before_the_general_one(stage: Stage, host: ConfiguredHost) -> None:
+    """$COMPUTE_NODE is the node only where no entry names it; two that name it are a mistake."""
+    stage.show(WORLD)
+    by_uuid = f"{{uuid: {provider_uuid('cn1')}}}"
+    host.write(
+        f"""
+        providers:
+          - {{identification: {{uuid: $COMPUTE_NODE}}, traits: {{additional: [CUSTOM_ANY]}}}}
+          - {{identification: {by_uuid}, traits: {{additional: [CUSTOM_THIS]}}}}
+        """
+    )
+    start(stage, host.driver)
+    assert "CUSTOM_THIS" in stage.picture()
+    assert "CUSTOM_ANY" not in stage.picture()
+    host.write("providers: [{identification: {name: cn1}, traits: {additional: [CUSTOM_B]}}]", "b")
+    (host.directory / "b").rename(host.directory / "b.yaml")
+    with pytest.raises(BadConfiguration, match="is about the same provider as"):
+        periodic(stage, host.driver)
+
+
+ENTRY = "providers: [{identification: {name: a}, %s}]"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("providers: []", "meta.schema_version: is missing, and must be '1.0'"),
+        ("meta: {schema_version: 1.0}", "is 1.0, and must be text like '1.0', quoted"),
+        ("meta: {schema_version: '2.0'}", "is 2.0; only versions 1.x are known"),
+        (META + "providers: [{}]", "providers[0].identification: must have a name or a uuid"),
+        (
+            META + "providers: [{identification: {name: a, uuid: $COMPUTE_NODE}}]",
+            "must have a name or a uuid, one of them, and has 2 of them",
+        ),
+        (META + "providers: [{identification: {uuid: x}}]", "uuid: is 'x', and must be a uuid"),
+        (META + "providers: [{identification: {name: ''}}]", "has 0 characters; 1 to 200"),
+        (META + "providers: [{identification: {host: a}}]", "there is no such key; possible are"),
+        (META + ENTRY % "__source_file: x", "providers[0].__source_file: this key must not be"),
+        (
+            META + ENTRY % "inventories: {additional: [{VCPU: {total: 1}}]}",
+            "additional[0].VCPU: VCPU is not yours to give: a resource class here begins with CUS",
+        ),
+        (
+            META + ENTRY % "inventories: {additional: [{CUSTOM_A: {total: 1, x: 2}}]}",
+            "additional[0].CUSTOM_A.x: there is no such key",
+        ),
+        (
+            META
+            + ENTRY % "inventories: {additional: [{CUSTOM_A: {total: 1}}, {CUSTOM_A: {total: 1}}]}",
+            "additional[1].CUSTOM_A: the class stands there twice",
+        ),
+        (
+            META + ENTRY % "traits: {additional: [HW_NUMA_ROOT]}",
+            "HW_NUMA_ROOT is not yours to give",
+        ),
+        (
+            META + "providers: [{identification: {name: a}}, {identification: {name: a}}]",
+            "providers[1] (a) is about the same provider as ",
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_its_entry(tmp_path: Path, text: str, said: str) -> None:
+    """The rules of the schema, each as one sentence with the file and the entry."""
+    path = tmp_path / "a.yaml"
+    path.write_text(text)
+    with pytest.raises(BadConfiguration) as refused:
+        read_additions([path])
+    assert any(said in fault for fault in refused.value.faults)
+    assert all(fault.startswith(str(path)) for fault in refused.value.faults)
+
+
+def test_a_newer_minor_version_is_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """With a warning, as for what else may be new in it: unknown outer keys are left alone."""
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        "meta: {schema_version: '1.7'}\nnew: 1\n"
+        + ENTRY % "traits: {additional: [CUSTOM_A], removed: []}"
+    )
+    (addition,) = read_additions([path])
+    assert addition.traits == {"CUSTOM_A"}
+    assert "newer than 1.0" in caplog.text

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A driver's decision goes by what the driver saw: if somebody wrote since, it is not sent as if
+the driver knew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from berth.hosts.errors import BadProviderTree, Conflict, NameTaken
+from berth.hosts.provider_tree import ProviderTree
+from berth.hosts.report_client import ReportClient
+from tests.hosts.stage import Stage
+from tests.worlds import aggregate_uuid, provider_uuid
+
+CN1 = provider_uuid("cn1")
+
+#: What a driver may want of a provider.
+EDITS: dict[str, Callable[[ProviderTree], object]] = {
+    "inventory": lambda tree: tree.update_inventory("cn1", {"VCPU": {"total": 8}}),
+    "traits": lambda tree: tree.add_traits("cn1", "HW_CPU_X86_AVX2"),
+    "aggregates": lambda tree: tree.add_aggregates("cn1", aggregate_uuid("A")),
+    "all": lambda tree: [edit(tree) for name, edit in EDITS.items() if name != "all"],
+}
+
+
+@pytest.fixture
+def stage(service_in_process: Stage) -> Iterator[Stage]:
+    """A host with one guest."""
+    service_in_process.show("cn1  VCPU=16\ni1: cn1 VCPU=2")
+    service_in_process.name_aggregates("A")
+    yield service_in_process
+    service_in_process.clear()
+
+
+def look(client: ReportClient) -> ProviderTree:
+    """The host's tree, as it is now."""
+    return client.get_provider_tree_and_ensure_root(None, CN1)
+
+
+def write_the_same(client: ReportClient) -> None:
+    """Somebody else's write, of which nothing but the generation is to be seen."""
+    path = f"/resource_providers/{CN1}/aggregates"
+    client.service.put(path, client.service.get(path))
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS.keys())
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_tree_that_was_read_before_somebody_wrote_is_refused(
+    stage: Stage, edit: Callable[[ProviderTree], object], moves: bool
+) -> None:
+    """Even where the client has looked again since: the driver has not."""
+    client = ReportClient(stage.transport)
+    tree = look(client)
+    allocations = client.get_allocations_for_provider_tree(None, "cn1") if moves else None
+    edit(tree)
+    write_the_same(client)
+    look(client)
+    client.get_allocations_for_provider_tree(None, "cn1")
+    before = stage.picture()
+    with pytest.raises(Conflict):
+        client.update_from_provider_tree(None, tree, allocations)
+    assert stage.picture() == before
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS.keys())
+def test_each_write_counts_on_from_the_one_before(
+    stage: Stage, edit: Callable[[ProviderTree], object]
+) -> None:
+    """Several of one provider in a row, and the next tree without a look."""
+    client = ReportClient(stage.transport)
+    tree = look(client)
+    edit(tree)
+    client.update_from_provider_tree(None, tree)
+    assert client.last_known_generation(CN1) == stage.generation_of("cn1")
+    again: ProviderTree = client.last_known_tree(CN1)
+    again.update_inventory("cn1", {"VCPU": {"total": 4}})
+    client.update_from_provider_tree(None, again)
+    assert stage.picture().count("VCPU=4") == 1
+
+
+def test_a_new_provider_counts_on_from_its_making(stage: Stage) -> None:
+    """Made, put into an aggregate, given traits and inventory, in one go."""
+    client = ReportClient(stage.transport)
+    tree = look(client)
+    tree.new_child("cn1_numa0", "cn1")
+    tree.update_inventory("cn1_numa0", {"MEMORY_MB": {"total": 64}})
+    tree.add_traits("cn1_numa0", "HW_CPU_X86_AVX2")
+    tree.add_aggregates("cn1_numa0", aggregate_uuid("A"))
+    client.update_from_provider_tree(None, tree)
+    new = tree.data("cn1_numa0").uuid
+    assert client.last_known_generation(new) == stage.generation_of("cn1_numa0") == 3
+
+
+def make_numa0(client: ReportClient, uuid: str, name: str) -> None:
+    """As another agent would."""
+    body = {"uuid": uuid, "name": name, "parent_provider_uuid": CN1}
+    client.service.post("/resource_providers", body)
+    traits = {"traits": ["HW_CPU_X86_AVX2"], "resource_provider_generation": 0}
+    client.service.put(f"/resource_providers/{uuid}/traits", traits)
+
+
+def test_a_provider_that_was_made_meanwhile_counts_on_from_there(stage: Stage) -> None:
+    """The same one, by somebody who has given it traits since."""
+    client = ReportClient(stage.transport)
+    tree = look(client)
+    tree.new_child("cn1_numa0", "cn1")
+    new = tree.data("cn1_numa0").uuid
+    make_numa0(client, new, "cn1_numa0")
+    client.update_from_provider_tree(None, tree)
+    assert client.last_known_generation(new) == stage.generation_of("cn1_numa0") == 1
+
+
+def test_a_uuid_that_another_provider_has_is_not_taken_over(stage: Stage) -> None:
+    """It was made meanwhile, under another name."""
+    client = ReportClient(stage.transport)
+    tree = look(client)
+    tree.new_child("cn1_numa0", "cn1")
+    make_numa0(client, tree.data("cn1_numa0").uuid, "cn1_numa1")
+    with pytest.raises(NameTaken):
+        client.update_from_provider_tree(None, tree)
+
+
+def test_a_provider_that_was_made_elsewhere_meanwhile_is_not_taken_over(stage: Stage) -> None:
+    """Under another parent; that is seen before anything is sent."""
+    client = ReportClient(stage.transport)
+    tree = look(client)
+    tree.new_child("cn1_numa0", "cn1")
+    body = {"uuid": tree.data("cn1_numa0").uuid, "name": "cn1_numa0"}
+    client.service.post("/resource_providers", body)
+    with pytest.raises(BadProviderTree, match="the name cn1_numa0 is that of provider"):
+        client.update_from_provider_tree(None, tree)
+
+
+def test_children_go_before_their_parents(stage: Stage) -> None:
+    """The service refuses to delete a provider that has some."""
+    client = ReportClient(stage.transport)
+    tree = look(client)
+    for name, parent in (("cn1_numa0", "cn1"), ("cn1_gpu0", "cn1_numa0")):
+        tree.new_child(name, parent)
+    client.update_from_provider_tree(None, tree)
+    tree = look(client)
+    tree.remove("cn1_numa0")
+    client.update_from_provider_tree(None, tree)
+    assert "numa0" not in stage.picture() and "gpu0" not in stage.picture()
+
+
+def test_a_provider_that_went_meanwhile_is_gone(stage: Stage) -> None:
+    """Whoever deleted it."""
+    client = ReportClient(stage.transport)
+    tree = look(client)
+    tree.new_child("cn1_numa0", "cn1")
+    client.update_from_provider_tree(None, tree)
+    tree = look(client)
+    tree.remove("cn1_numa0")
+    stage.remove("cn1_numa0")
+    client.update_from_provider_tree(None, tree)
+    assert "numa0" not in stage.picture()
+
+
+@pytest.mark.parametrize("generation", [None, 0])
+def test_a_caller_may_say_which_generation_it_saw(stage: Stage, generation: int | None) -> None:
+    """None: that which the client read."""
+    client = ReportClient(stage.transport)
+    look(client)
+    if generation is None:
+        client.set_traits_for_provider(None, CN1, ["HW_CPU_X86_AVX2"], generation)
+        client.set_aggregates_for_provider(None, CN1, [aggregate_uuid("A")], generation=generation)
+        return
+    with pytest.raises(Conflict):
+        client.set_traits_for_provider(None, CN1, ["HW_CPU_X86_AVX2"], generation)
+    with pytest.raises(Conflict):
+        client.set_aggregates_for_provider(None, CN1, [aggregate_uuid("A")], generation=generation)
+
+
+def test_an_aggregate_that_is_shown_in_another_spelling_is_no_change(stage: Stage) -> None:
+    """The service shows it as it was made; it is compared in its usual form, and sent back as it
+    is shown."""
+    client = ReportClient(stage.transport)
+    uuid = aggregate_uuid("one that no other test makes")
+    spelled = uuid.replace("-", "")
+    path = f"/resource_providers/{CN1}/aggregates"
+    client.service.put(
+        path, {"aggregates": [spelled], "resource_provider_generation": stage.generation_of("cn1")}
+    )
+    before = stage.generation_of("cn1")
+    tree = look(client)
+    assert tree.in_aggregates("cn1", [uuid]) and tree.in_aggregates("cn1", [spelled])
+    assert not tree.have_aggregates_changed("cn1", [spelled.upper()])
+    tree.update_aggregates("cn1", [uuid])
+    assert not client.update_from_provider_tree(None, tree)
+    client.aggregate_add_host(None, uuid, rp_uuid=CN1)
+    assert stage.generation_of("cn1") == before
+    client.aggregate_add_host(None, aggregate_uuid("B"), rp_uuid=CN1)
+    shown = client.service.get(path)["aggregates"]
+    assert sorted(shown) == sorted([spelled, aggregate_uuid("B")])
+    client.aggregate_remove_host(None, uuid.upper(), "cn1")
+    assert client.service.get(path)["aggregates"] == [aggregate_uuid("B")]
