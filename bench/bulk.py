@@ -18,7 +18,6 @@ from sqlalchemy import select
 
 from bench.fleet import Fleet, Holding, Provider
 from bench.rows import Row, Rows, engine_of, rows_into
-from berth.store import schema
 from berth.store.opening import open_database
 from berth.store.tables import (
     allocations,
@@ -36,6 +35,7 @@ from berth.store.tables import (
     traits,
     users,
 )
+from berth.upkeep import schema
 
 _USER: Final = "bench"
 _CONSUMER_TYPE: Final = "INSTANCE"

@@ -36,10 +36,10 @@ from berth.config import (
 )
 from berth.index import Index
 from berth.model.errors import BerthError, DatabaseUnavailable, SchemaError, Unavailable
-from berth.store import schema
 from berth.store.database import Database
 from berth.store.dialect import PoolOptions
 from berth.store.opening import DatabaseOptions, open_database
+from berth.upkeep import schema
 
 LOG = logging.getLogger(__name__)
 

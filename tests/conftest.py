@@ -33,8 +33,8 @@ pytest_plugins = [
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An SQLite file with the schema and the standard names and nothing else, to be copied."""
-    from berth.store import schema
     from berth.store.opening import DatabaseOptions, open_database
+    from berth.upkeep import schema
 
     path = tmp_path_factory.mktemp("prepared") / "berth.db"
     db = open_database(f"sqlite:///{path}", options=DatabaseOptions(synchronous=False))

@@ -52,7 +52,7 @@ def opened_at(url: str, *, in_list_max: int | None = None) -> Database:
 
 def prepare(url: str) -> None:
     """Make the tables, and write the standard names."""
-    from berth.store import schema
+    from berth.upkeep import schema
 
     db = opened_at(url)
     schema.upgrade(db)
@@ -86,8 +86,8 @@ def empty(url: str) -> None:
     """Take everything out of a server's database but the standard names; ids begin anew."""
     from sqlalchemy import text
 
-    from berth.store import schema
     from berth.store.tables import berth_writer, metadata, resource_providers
+    from berth.upkeep import schema
 
     db = opened_at(url)
     with db.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:

@@ -15,8 +15,8 @@ from typing import Final
 from berth.index import Index
 from berth.index.snapshot import Snapshot
 from berth.model.errors import DatabaseMoved, Unavailable
-from berth.store import schema
 from berth.store.database import Database
+from berth.store.versions import is_current
 
 LOG = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class Readiness:
 
     def _find_out(self, look: Future[Snapshot | str]) -> None:
         try:
-            if schema.is_current(self._db):
+            if is_current(self._db):
                 look.set_result(self._index.snapshot())
             else:
                 look.set_result("the schema of the database is not that of this release")

@@ -12,8 +12,8 @@ from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.options import ConfigurationSource
 from berth.config import Settings, read_settings
-from berth.store import schema
 from berth.store.database import Database
+from berth.upkeep import schema
 
 
 def check_database(source: ConfigurationSource, *, repair: bool, dry_run: bool) -> None:

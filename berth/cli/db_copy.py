@@ -14,9 +14,9 @@ from berth.cli.options import ConfigurationSource
 from berth.cli.progress import reporting
 from berth.config import Settings, read_settings
 from berth.model.errors import DatabaseUnavailable
-from berth.store import schema
-from berth.store.copying import Difference, Outcome, copy_database
 from berth.store.database import Database
+from berth.upkeep import schema
+from berth.upkeep.copying import Difference, Outcome, copy_database
 
 
 def copy_to_empty(

@@ -13,7 +13,7 @@ from berth.cli.failure import CommandFailed
 from berth.cli.options import ConfigurationSource
 from berth.cli.progress import reporting
 from berth.config import read_settings
-from berth.store import schema
+from berth.upkeep import schema
 
 
 def upgrade_schema(source: ConfigurationSource, *, force: bool) -> None:

@@ -9,7 +9,7 @@ from berth.cli.failure import CommandFailed
 #: The code of an error, or of its nearest ancestor here. By name, as whoever tells of an error has
 #: imported its module, and should not wait for those of all others.
 EXIT_CODES: Final = {
-    "berth.store.adoption.StillWritten": ExitCode.IN_USE,
+    "berth.upkeep.adoption.StillWritten": ExitCode.IN_USE,
     "berth.hosts.errors.StateDirInUse": ExitCode.IN_USE,
     "berth.deploy.NotInThisRelease": ExitCode.UNSUPPORTED,
     "berth.model.errors.UnsupportedDatabase": ExitCode.UNSUPPORTED,

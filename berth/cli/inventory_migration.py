@@ -29,7 +29,7 @@ from berth.hosts.service import Transport
 from berth.hosts.state_lock import StateLock
 from berth.hosts.tracker import Driver, Tracker
 from berth.hosts.undo import UndoNotes, new_undo_path, read_changes
-from berth.store import schema
+from berth.upkeep import schema
 
 #: Attempts for one node: nobody else should write, and a database may be busy for a moment.
 _ATTEMPTS_MAX: Final = 5

@@ -11,8 +11,8 @@ from oslo_upgradecheck.upgradecheck import Code, Result, UpgradeCommands
 from berth import deploy
 from berth.api.auth.keystone import KeystoneUnavailable
 from berth.config import ConfigurationError, Settings
-from berth.store import schema
 from berth.store.database import Database
+from berth.upkeep import schema
 
 _KEYSTONE: Final = "Keystone"
 

@@ -14,8 +14,8 @@ from berth.api.readiness import NotReady, Readiness
 from berth.config import ConfigurationError
 from berth.index import Index
 from berth.index.snapshot import Snapshot
-from berth.store import schema
 from berth.store.database import Database
+from berth.upkeep import schema
 from tests.api import configured
 from tests.client import Client
 from tests.e2e.serving import wait_until

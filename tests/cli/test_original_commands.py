@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from berth.cli import placement_manage, placement_status
-from berth.store import schema
+from berth.upkeep import schema
 from tests.cli.test_commands import HEAD
 from tests.e2e.serving import PATIENCE, environment
 from tests.e2e.warm import run_warm

@@ -12,7 +12,6 @@ from typing import Any
 
 from sqlalchemy import insert, select, update
 
-from berth.store import schema
 from berth.store.database import Database
 from berth.store.tables import (
     allocations,
@@ -30,6 +29,7 @@ from berth.store.tables import (
     users,
 )
 from berth.store.transaction import Tx
+from berth.upkeep import schema
 from tests.store.fleet import aggregate, consumer, provider
 
 Rows = dict[str, list[tuple[Any, ...]]]

@@ -13,9 +13,9 @@ from itertools import count
 
 from sqlalchemy import event
 
-from berth.store.copying import copy_database
 from berth.store.database import Database
 from berth.store.opening import open_database
+from berth.upkeep.copying import copy_database
 
 #: So small that each table takes several chunks.
 CHUNK_ROWS = 2

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import func, select
 
-from berth.store import schema
-from berth.store.copying import Outcome, copy_database
 from berth.store.database import Database
 from berth.store.tables import berth_journal, berth_usages, berth_writer
 from berth.store.usages import provider_usages
+from berth.upkeep import schema
+from berth.upkeep.copying import Outcome, copy_database
 from tests.copying.conftest import Opener
 from tests.copying.contents import RATIOS, contents, fill, single_precision, whole_seconds
 from tests.store.fleet import add_provider, claim, holding, provider

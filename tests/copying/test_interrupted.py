@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from berth.model.errors import DatabaseUnavailable, SchemaError
-from berth.store import schema
-from berth.store.copying import CopyRefused, copy_database
 from berth.store.database import Database
 from berth.store.versions import UNFINISHED_COPY
+from berth.upkeep import schema
+from berth.upkeep.copying import CopyRefused, copy_database
 from tests.copying.conftest import Opener
 from tests.copying.contents import contents, single_precision, whole_seconds
 from tests.store.fleet import add_provider

@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import text
 
 from berth.model.errors import SchemaError
-from berth.store import schema
-from berth.store.copying import CopyRefused, Difference, copy_database
 from berth.store.database import Database, utc_now
+from berth.upkeep import schema
+from berth.upkeep.copying import CopyRefused, Difference, copy_database
 from tests.copying.conftest import Opener
 from tests.copying.contents import contents
 from tests.store.fleet import add_provider

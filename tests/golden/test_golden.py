@@ -23,6 +23,7 @@ from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.selectable import SelectBase
 
 import berth.store
+import berth.upkeep
 from berth.api.openapi.document import describe
 from berth.api.policy import print_sample
 from berth.cli.deferred import loaded
@@ -96,7 +97,7 @@ def help_of(words: list[str], command: click.Command) -> str:
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_the_sql_of_every_statement(golden: Compare, name: str) -> None:
-    """Each statement that a module of `berth.store` has made once, by the module and its name."""
+    """Each statement that a module has made once, by the module and its name."""
     lines = []
     for place, statement in sorted(statements().items()):
         sql = str(statement.compile(dialect=DIALECTS[name]))
@@ -105,16 +106,21 @@ def test_the_sql_of_every_statement(golden: Compare, name: str) -> None:
 
 
 def statements() -> dict[str, SelectBase | UpdateBase]:
-    """The statements of `berth.store`, by module and name."""
+    """The statements of `berth.store` and `berth.upkeep`, by module and name."""
     found = {}
-    for module in pkgutil.walk_packages(berth.store.__path__, "berth.store."):
-        if ".migrations" in module.name:
+    modules = [
+        module.name
+        for package in (berth.store, berth.upkeep)
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    ]
+    for module in modules:
+        if ".migrations" in module:
             continue
-        of_module = importlib.import_module(module.name)
+        of_module = importlib.import_module(module)
         for name, value in vars(of_module).items():
             several = value if isinstance(value, tuple) else (value,)
             for number, each in enumerate(several):
                 if isinstance(each, SelectBase | UpdateBase):
-                    place = f"{module.name.removeprefix('berth.store.')}.{name}"
+                    place = f"{module.removeprefix('berth.')}.{name}"
                     found[f"{place}[{number}]" if each is not value else place] = each
     return found

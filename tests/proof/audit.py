@@ -13,8 +13,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, text
 
 from berth import config, deploy
-from berth.store import schema
 from berth.store.opening import open_database
+from berth.upkeep import schema
 from tests.client import Client
 from tests.proof import answers, wire
 from tests.proof.answers import Sights

@@ -14,7 +14,6 @@ from berth.index import Index
 from berth.model.filters import ProviderFilters
 from berth.model.ids import AggregateUUID, common_spellings
 from berth.model.sentinels import UNSET
-from berth.store import schema
 from berth.store.aggregate_spellings import ensure_aggregates
 from berth.store.aggregates import get_aggregates, replace_aggregates
 from berth.store.database import Database
@@ -23,6 +22,7 @@ from berth.store.providers import iter_providers
 from berth.store.tables import placement_aggregates, resource_provider_aggregates
 from berth.store.traits import replace_provider_traits
 from berth.store.transaction import Tx
+from berth.upkeep import schema
 from tests.client import Client
 from tests.e2e.serving import wait_until
 from tests.fresh import opened_at

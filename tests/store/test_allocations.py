@@ -19,7 +19,6 @@ from berth.model.errors import (
 )
 from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET, Sentinel
-from berth.store import schema
 from berth.store.allocations import (
     consumer_allocations,
     delete_allocations,
@@ -28,6 +27,7 @@ from berth.store.allocations import (
 from berth.store.database import Database
 from berth.store.tables import consumers, projects
 from berth.store.usages import project_usages, project_usages_by_type, provider_usages
+from berth.upkeep import schema
 from tests.store.fleet import (
     add_provider,
     claim,

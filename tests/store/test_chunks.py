@@ -24,7 +24,6 @@ from berth.model.filters import ProviderFilters
 from berth.model.ids import ProviderId
 from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET
-from berth.store import schema
 from berth.store.aggregates import get_aggregates, replace_aggregates
 from berth.store.allocations import consumer_allocations, delete_allocations
 from berth.store.database import Database
@@ -40,6 +39,7 @@ from berth.store.traits import (
     replace_provider_traits,
 )
 from berth.store.usages import project_usages, provider_usages
+from berth.upkeep import schema
 from tests.fresh import opened_at
 from tests.servers.statements import run
 from tests.store.fleet import (

@@ -26,7 +26,7 @@ from berth.model.errors import (
 )
 from berth.model.ids import ConsumerUUID, Generation
 from berth.model.inventory import Inventory
-from berth.store import allocations, schema
+from berth.store import allocations
 from berth.store.allocations import delete_allocations
 from berth.store.claims import (
     Claim,
@@ -46,6 +46,7 @@ from berth.store.providers import delete_provider
 from berth.store.tables import consumers
 from berth.store.transaction import Tx
 from berth.store.usages import provider_usages
+from berth.upkeep import schema
 from tests.store.fleet import (
     add_provider,
     claim,

@@ -13,13 +13,13 @@ import pytest
 
 from berth.model.errors import CapacityExceeded, ConsumerGenerationConflict
 from berth.model.sentinels import UNSET
-from berth.store import schema
 from berth.store.aggregate_spellings import aggregate_ids, ensure_aggregates
 from berth.store.aggregates import get_aggregates, replace_aggregates
 from berth.store.allocations import consumer_allocations, delete_allocations
 from berth.store.database import Database
 from berth.store.transaction import Tx
 from berth.store.usages import provider_usages
+from berth.upkeep import schema
 from tests.fresh import opened_at
 from tests.store.fleet import (
     add_provider,

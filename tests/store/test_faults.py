@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from berth.index import Index
-from berth.store import schema
 from berth.store.database import Database
 from berth.store.opening import DatabaseOptions, open_database
+from berth.upkeep import schema
 from tests.servers.statements import run
 from tests.store.damage import CASES, Damage, damage
 from tests.store.fleet import add_provider, claim, consumer, holding

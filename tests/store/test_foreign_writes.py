@@ -11,7 +11,6 @@ import pytest
 from berth.index import Index
 from berth.model.errors import CapacityExceeded, NoInventory
 from berth.model.inventory import Inventory
-from berth.store import schema
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import delete_allocations
 from berth.store.database import Database, Unobserved
@@ -21,6 +20,7 @@ from berth.store.providers import delete_provider
 from berth.store.reshape import ReshapedInventories, reshape
 from berth.store.traits import replace_provider_traits
 from berth.store.usages import provider_usages
+from berth.upkeep import schema
 from tests.servers.statements import run
 from tests.store.fleet import (
     add_provider,

@@ -36,7 +36,6 @@ from berth.model.errors import (
 )
 from berth.model.ids import Generation
 from berth.model.inventory import Inventory
-from berth.store import schema
 from berth.store.allocations import (
     consumer_allocations,
     delete_allocations,
@@ -45,6 +44,7 @@ from berth.store.allocations import (
 from berth.store.inventories import list_inventories, replace_inventories
 from berth.store.reshape import ReshapedInventories, reshape
 from berth.store.usages import provider_usages
+from berth.upkeep import schema
 from tests.fresh import Fresh, opened_at
 from tests.store.fleet import add_provider, claim, consumer, holding, provider
 

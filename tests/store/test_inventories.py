@@ -18,7 +18,6 @@ from berth.model.errors import (
 )
 from berth.model.ids import Generation
 from berth.model.inventory import Inventory
-from berth.store import schema
 from berth.store.database import Database
 from berth.store.inventories import (
     create_inventory,
@@ -31,6 +30,7 @@ from berth.store.inventories import (
 )
 from berth.store.resource_classes import ensure_resource_class
 from berth.store.usages import provider_usages
+from berth.upkeep import schema
 from tests.store.fleet import add_provider, claim, generation, holding, provider
 
 P1 = provider(1)

@@ -23,7 +23,6 @@ from berth.model.errors import (
 from berth.model.filters import ProviderFilters
 from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET
-from berth.store import schema
 from berth.store.aggregates import replace_aggregates
 from berth.store.database import Database
 from berth.store.providers import (
@@ -34,6 +33,7 @@ from berth.store.providers import (
     update_provider,
 )
 from berth.store.traits import create_trait, replace_provider_traits
+from berth.upkeep import schema
 from tests.store.fleet import (
     add_provider,
     aggregate,

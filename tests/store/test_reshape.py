@@ -22,10 +22,10 @@ from berth.model.errors import (
 )
 from berth.model.ids import Generation
 from berth.model.inventory import Inventory
-from berth.store import schema
 from berth.store.database import Database
 from berth.store.inventories import list_inventories
 from berth.store.reshape import ReshapedInventories, reshape
+from berth.upkeep import schema
 from tests.store.fleet import (
     add_provider,
     claim,

@@ -20,7 +20,6 @@ from sqlalchemy import event, inspect, text
 import berth.store
 from berth.model.errors import SchemaError
 from berth.model.standard import STANDARD_CLASSES, STANDARD_TRAITS
-from berth.store import schema
 from berth.store.database import Database
 from berth.store.opening import DatabaseOptions, open_database
 from berth.store.providers import get_provider
@@ -30,6 +29,7 @@ from berth.store.traits import list_traits
 from berth.store.transaction import Tx
 from berth.store.usages import project_usages, provider_usages
 from berth.store.versions import BERTH_REVISIONS, PLACEMENT_REVISIONS, Versions
+from berth.upkeep import schema
 from tests.store.fleet import add_provider, claim, holding, provider
 from tests.store.statements import counted_statements
 

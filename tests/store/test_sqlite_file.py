@@ -14,9 +14,9 @@ import pytest
 from berth.index import Index
 from berth.index.totals import totals_of
 from berth.model.errors import DatabaseMoved, IndexUnavailable
-from berth.store import schema
 from berth.store.database import Database
 from berth.store.sqlite_file import LOOK_EACH_S, DatabaseFile
+from berth.upkeep import schema
 from tests.fresh import opened_at
 from tests.store.fleet import add_provider
 

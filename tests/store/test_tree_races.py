@@ -15,9 +15,9 @@ from berth.model.errors import (
     ProviderHasChildren,
     TreeLoop,
 )
-from berth.store import schema
 from berth.store.database import Database
 from berth.store.providers import create_provider, delete_provider, update_provider
+from berth.upkeep import schema
 from tests.store.fleet import add_provider, provider
 
 

@@ -7,11 +7,12 @@ from unittest.mock import patch
 
 import pytest
 
-from berth.store import schema, usage_counts
+from berth.store import usage_counts
 from berth.store.database import Database
 from berth.store.opening import DatabaseOptions, open_database
 from berth.store.transaction import Tx
 from berth.store.usages import provider_usages
+from berth.upkeep import schema
 from tests.servers.statements import run
 from tests.store.damage import CASES, damage
 from tests.store.fleet import claim, holding, provider

@@ -1,70 +1,70 @@
--- aggregate_spellings._BY_SPELLING
+-- store.aggregate_spellings._BY_SPELLING
 SELECT placement_aggregates.uuid, placement_aggregates.id
 FROM placement_aggregates
 WHERE placement_aggregates.uuid IN (__[POSTCOMPILE_spellings]) ORDER BY placement_aggregates.id
 
--- aggregate_spellings._RESPELL
+-- store.aggregate_spellings._RESPELL
 UPDATE placement_aggregates SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, uuid=%(free)s::VARCHAR WHERE placement_aggregates.id = %(number)s::INTEGER AND placement_aggregates.uuid = %(spelling)s::VARCHAR
 
--- aggregate_spellings._SPELL
+-- store.aggregate_spellings._SPELL
 UPDATE placement_aggregates SET uuid=%(spelling)s::VARCHAR WHERE placement_aggregates.uuid = %(canonical)s::VARCHAR
 
--- aggregates._JOIN
+-- store.aggregates._JOIN
 INSERT INTO resource_provider_aggregates (created_at, resource_provider_id, aggregate_id) VALUES (%(created_at)s::TIMESTAMP WITHOUT TIME ZONE, %(resource_provider_id)s::INTEGER, %(aggregate_id)s::INTEGER)
 
--- aggregates._LEAVE
+-- store.aggregates._LEAVE
 DELETE FROM resource_provider_aggregates WHERE resource_provider_aggregates.resource_provider_id = %(provider)s::INTEGER AND resource_provider_aggregates.aggregate_id IN (__[POSTCOMPILE_aggregates])
 
--- aggregates._OF_PROVIDER
+-- store.aggregates._OF_PROVIDER
 SELECT resource_provider_aggregates.aggregate_id
 FROM resource_provider_aggregates
 WHERE resource_provider_aggregates.resource_provider_id = %(provider)s::INTEGER
 
--- aggregates._SPELLINGS_OF_PROVIDER
+-- store.aggregates._SPELLINGS_OF_PROVIDER
 SELECT placement_aggregates.uuid
 FROM placement_aggregates JOIN resource_provider_aggregates ON resource_provider_aggregates.aggregate_id = placement_aggregates.id
 WHERE resource_provider_aggregates.resource_provider_id = %(provider)s::INTEGER ORDER BY placement_aggregates.id
 
--- allocations._OF_CONSUMER
+-- store.allocations._OF_CONSUMER
 SELECT resource_providers.uuid, resource_providers.generation, resource_classes.name, allocations.used, allocations.created_at, projects.external_id, users.external_id AS external_id_1, consumers.generation AS generation_1, consumer_types.name AS name_1
 FROM allocations JOIN resource_providers ON resource_providers.id = allocations.resource_provider_id JOIN resource_classes ON resource_classes.id = allocations.resource_class_id JOIN consumers ON consumers.uuid = allocations.consumer_id JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
 WHERE allocations.consumer_id = %(consumer)s::VARCHAR ORDER BY allocations.id
 
--- allocations._OF_PROVIDER
+-- store.allocations._OF_PROVIDER
 SELECT consumers.uuid, consumers.generation, resource_classes.name, allocations.used, allocations.created_at
 FROM allocations JOIN resource_classes ON resource_classes.id = allocations.resource_class_id JOIN consumers ON consumers.uuid = allocations.consumer_id
 WHERE allocations.resource_provider_id = %(provider)s::INTEGER ORDER BY allocations.id
 
--- claims._CHANGE_USAGE
+-- store.claims._CHANGE_USAGE
 UPDATE berth_usages SET used=(berth_usages.used + %(delta)s::BIGINT), generation=coalesce(%(generation)s::INTEGER, berth_usages.generation) WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER AND berth_usages.resource_class_id = %(resource_class)s::INTEGER AND (%(delta)s::BIGINT <= %(param_1)s::BIGINT OR berth_usages.used + %(delta)s::BIGINT <= (SELECT (inventories.total - inventories.reserved) * inventories.allocation_ratio AS anon_1
 FROM inventories
 WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id))
 
--- claims._HELD_BY
+-- store.claims._HELD_BY
 SELECT allocations.consumer_id, allocations.resource_provider_id, allocations.resource_class_id, allocations.used
 FROM allocations
 WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
 
--- claims._INSERT
+-- store.claims._INSERT
 INSERT INTO allocations (created_at, resource_provider_id, consumer_id, resource_class_id, used) VALUES (%(created_at)s::TIMESTAMP WITHOUT TIME ZONE, %(resource_provider_id)s::INTEGER, %(consumer_id)s::VARCHAR, %(resource_class_id)s::INTEGER, %(used)s::INTEGER) RETURNING allocations.id
 
--- claims._RELEASE
+-- store.claims._RELEASE
 DELETE FROM allocations WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
 
--- claims._ROOMS
+-- store.claims._ROOMS
 SELECT inventories.resource_provider_id, inventories.resource_class_id, berth_usages.used, berth_usages.generation, resource_providers.generation AS generation_1, inventories.total, inventories.reserved, inventories.min_unit, inventories.max_unit, inventories.step_size, inventories.allocation_ratio
 FROM inventories JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id JOIN resource_providers ON resource_providers.id = inventories.resource_provider_id
 WHERE inventories.resource_provider_id IN (__[POSTCOMPILE_providers])
 
--- consumers._BY_UUID
+-- store.consumers._BY_UUID
 SELECT consumers.id, consumers.uuid, consumers.generation, consumers.consumer_type_id
 FROM consumers
 WHERE consumers.uuid IN (__[POSTCOMPILE_uuids])
 
--- consumers._DELETE
+-- store.consumers._DELETE
 DELETE FROM consumers WHERE consumers.id = %(consumer)s::INTEGER AND consumers.generation = %(seen)s::INTEGER
 
--- consumers._IDS
+-- store.consumers._IDS
 SELECT 0, projects.external_id, projects.id
 FROM projects
 WHERE projects.external_id IN (__[POSTCOMPILE_names_0]) UNION ALL SELECT 1, users.external_id, users.id
@@ -73,216 +73,158 @@ WHERE users.external_id IN (__[POSTCOMPILE_names_1]) UNION ALL SELECT 2, consume
 FROM consumer_types
 WHERE consumer_types.name IN (__[POSTCOMPILE_names_2])
 
--- consumers._INSERT
+-- store.consumers._INSERT
 INSERT INTO consumers (created_at, uuid, project_id, user_id, generation, consumer_type_id) VALUES (%(created_at)s::TIMESTAMP WITHOUT TIME ZONE, %(uuid)s::VARCHAR, %(project_id)s::INTEGER, %(user_id)s::INTEGER, %(generation)s::INTEGER, %(consumer_type_id)s::INTEGER) RETURNING consumers.id
 
--- consumers._UPDATE
+-- store.consumers._UPDATE
 UPDATE consumers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, project_id=%(project)s::INTEGER, user_id=%(user)s::INTEGER, generation=(consumers.generation + %(generation_1)s::INTEGER), consumer_type_id=%(type)s::INTEGER WHERE consumers.id = %(consumer)s::INTEGER AND consumers.generation = %(seen)s::INTEGER
 
--- copying.run._REFER
-UPDATE resource_providers SET root_provider_id=%(root)s::INTEGER, parent_provider_id=%(parent)s::INTEGER WHERE resource_providers.id = %(provider)s::INTEGER
-
--- data_migrations.UNRECORDED
-SELECT DISTINCT allocations.consumer_id
-FROM allocations
-WHERE NOT (EXISTS (SELECT *
-FROM consumers
-WHERE consumers.uuid = allocations.consumer_id))
-
--- data_migrations._SET_ROOT
-UPDATE resource_providers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, root_provider_id=%(right)s::INTEGER WHERE resource_providers.id = %(provider)s::INTEGER AND coalesce(resource_providers.root_provider_id, %(coalesce_1)s::INTEGER) = %(found)s::INTEGER
-
--- faults.consumers.UNRECORDED
-SELECT DISTINCT allocations.consumer_id
-FROM allocations
-WHERE NOT (EXISTS (SELECT *
-FROM consumers
-WHERE consumers.uuid = allocations.consumer_id))
-
--- faults.consumers._FORGET
-DELETE FROM consumers WHERE consumers.id = %(consumer)s::INTEGER AND consumers.generation = %(seen)s::INTEGER AND NOT (EXISTS (SELECT *
-FROM allocations
-WHERE allocations.consumer_id = consumers.uuid))
-
--- faults.consumers._IDLE
-SELECT consumers.id, consumers.uuid, consumers.generation
-FROM consumers
-WHERE consumers.generation > %(generation_1)s::INTEGER AND NOT (EXISTS (SELECT *
-FROM allocations
-WHERE allocations.consumer_id = consumers.uuid))
-
--- faults.consumers._RECORDS
-SELECT consumers.id, consumers.uuid, consumers.generation
-FROM consumers
-
--- faults.consumers._RESTART
-UPDATE consumers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, generation=%(generation)s::INTEGER WHERE consumers.id = %(consumer)s::INTEGER AND consumers.generation < %(generation_1)s::INTEGER
-
--- faults.stock._INVENTORIES
-SELECT inventories.id AS row, inventories.resource_provider_id AS provider, named_provider.uuid AS provider_uuid, named_provider.name AS provider_name, inventories.resource_class_id AS class_id, named_class.name AS class_name
-FROM inventories LEFT OUTER JOIN resource_providers AS named_provider ON named_provider.id = inventories.resource_provider_id LEFT OUTER JOIN resource_classes AS named_class ON named_class.id = inventories.resource_class_id
-
--- faults.stock._MOVED
-SELECT moved.generation AS generation, moved.known AS known, moved.id AS provider, named_provider.uuid AS provider_uuid, named_provider.name AS provider_name
-FROM (SELECT resource_providers.id AS id, resource_providers.generation AS generation, max(berth_usages.generation) AS known
-FROM resource_providers JOIN berth_usages ON berth_usages.resource_provider_id = resource_providers.id GROUP BY resource_providers.id, resource_providers.generation
-HAVING coalesce(max(berth_usages.generation), %(coalesce_1)s::INTEGER) != coalesce(resource_providers.generation, %(coalesce_2)s::INTEGER)) AS moved LEFT OUTER JOIN resource_providers AS named_provider ON named_provider.id = moved.id
-WHERE moved.generation >= %(generation_1)s::INTEGER
-
--- faults.trees._BAD_GENERATIONS
-SELECT resource_providers.generation, resource_providers.id AS provider, named_provider.uuid AS provider_uuid, named_provider.name AS provider_name
-FROM resource_providers LEFT OUTER JOIN resource_providers AS named_provider ON named_provider.id = resource_providers.id
-WHERE resource_providers.generation IS NULL OR resource_providers.generation < %(generation_1)s::INTEGER
-
--- faults.trees._RESTART
-UPDATE resource_providers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, generation=%(generation)s::INTEGER WHERE resource_providers.id = %(provider)s::INTEGER AND (resource_providers.generation IS NULL OR resource_providers.generation < %(generation_1)s::INTEGER)
-
--- foreign_writes._CLASS_NAMES
+-- store.foreign_writes._CLASS_NAMES
 SELECT resource_classes.id, resource_classes.name
 FROM resource_classes
 
--- foreign_writes._MOVED
+-- store.foreign_writes._MOVED
 SELECT resource_providers.id, resource_providers.uuid, resource_providers.name, resource_providers.generation, max(berth_usages.generation) AS known
 FROM resource_providers LEFT OUTER JOIN inventories ON inventories.resource_provider_id = resource_providers.id LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = resource_providers.id
 WHERE resource_providers.id IN (__[POSTCOMPILE_providers]) AND (inventories.id IS NOT NULL OR berth_usages.resource_provider_id IS NOT NULL) GROUP BY resource_providers.id, resource_providers.uuid, resource_providers.name, resource_providers.generation
 HAVING coalesce(max(berth_usages.generation), %(coalesce_1)s::INTEGER) != coalesce(resource_providers.generation, %(coalesce_2)s::INTEGER)
 
--- foreign_writes._OLDER_BERTHS
+-- store.foreign_writes._OLDER_BERTHS
 SELECT count(*) AS count_1
 FROM berth_writer
 WHERE berth_writer.kept_seq != berth_writer.seq
 
--- generations._BUMP
+-- store.generations._BUMP
 UPDATE resource_providers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, generation=(resource_providers.generation + %(steps)s::INTEGER) WHERE resource_providers.id = %(provider)s::INTEGER AND resource_providers.generation = coalesce(%(seen)s::INTEGER, resource_providers.generation)
 
--- generations._HAS_STOCK
+-- store.generations._HAS_STOCK
 SELECT (EXISTS (SELECT *
 FROM inventories
 WHERE inventories.resource_provider_id = %(provider)s::INTEGER)) OR (EXISTS (SELECT *
 FROM berth_usages
 WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER)) AS anon_1
 
--- generations._KEEP
+-- store.generations._KEEP
 UPDATE berth_usages SET generation=%(generation)s::INTEGER WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER AND (EXISTS (SELECT one.anon_1
 FROM (SELECT %(param_1)s::INTEGER AS anon_1
 FROM berth_usages AS known
 WHERE known.resource_provider_id = %(provider)s::INTEGER AND known.generation = %(seen)s::INTEGER
  LIMIT %(param_2)s::INTEGER) AS one))
 
--- generations._PIN
+-- store.generations._PIN
 UPDATE resource_providers SET updated_at=resource_providers.updated_at, generation=resource_providers.generation WHERE resource_providers.id = %(provider)s::INTEGER AND resource_providers.generation = %(seen)s::INTEGER
 
--- index_feed._HEADS
+-- store.index_feed._HEADS
 SELECT berth_writer.id, berth_writer.seq, berth_writer.trimmed_seq
 FROM berth_writer
 
--- index_feed._LAST_ROOT_OF_PART
+-- store.index_feed._LAST_ROOT_OF_PART
 SELECT resource_providers.root_provider_id
 FROM resource_providers
 WHERE resource_providers.root_provider_id > %(after)s::INTEGER ORDER BY resource_providers.root_provider_id
  LIMIT %(param_1)s::INTEGER OFFSET %(skipped)s::BIGINT
 
--- index_feed._NOTED
+-- store.index_feed._NOTED
 SELECT berth_journal.provider_id, min(CAST(berth_journal.usage_only AS INTEGER)) AS min_1
 FROM berth_journal
 WHERE berth_journal.writer_id = %(writer)s::INTEGER AND berth_journal.seq > %(applied)s::BIGINT GROUP BY berth_journal.provider_id
 
--- index_feed._OF_ROOTS[0]
+-- store.index_feed._OF_ROOTS[0]
 SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id
 FROM resource_providers
 WHERE resource_providers.root_provider_id IN (__[POSTCOMPILE_roots])
 
--- index_feed._OF_ROOTS[1]
+-- store.index_feed._OF_ROOTS[1]
 SELECT inventories.resource_provider_id, inventories.resource_class_id, inventories.total - inventories.reserved AS anon_1, inventories.allocation_ratio, coalesce(berth_usages.used, %(coalesce_2)s::INTEGER) AS coalesce_1, inventories.min_unit, inventories.max_unit, inventories.step_size
 FROM resource_providers JOIN inventories ON inventories.resource_provider_id = resource_providers.id LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id
 WHERE resource_providers.root_provider_id IN (__[POSTCOMPILE_roots])
 
--- index_feed._OF_ROOTS[2]
+-- store.index_feed._OF_ROOTS[2]
 SELECT resource_provider_traits.resource_provider_id, resource_provider_traits.trait_id
 FROM resource_providers JOIN resource_provider_traits ON resource_provider_traits.resource_provider_id = resource_providers.id
 WHERE resource_providers.root_provider_id IN (__[POSTCOMPILE_roots])
 
--- index_feed._OF_ROOTS[3]
+-- store.index_feed._OF_ROOTS[3]
 SELECT resource_provider_aggregates.resource_provider_id, resource_provider_aggregates.aggregate_id
 FROM resource_providers JOIN resource_provider_aggregates ON resource_provider_aggregates.resource_provider_id = resource_providers.id
 WHERE resource_providers.root_provider_id IN (__[POSTCOMPILE_roots])
 
--- index_feed._OF_ROOT_RANGE[0]
+-- store.index_feed._OF_ROOT_RANGE[0]
 SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id
 FROM resource_providers
 WHERE resource_providers.root_provider_id > %(after)s::INTEGER AND resource_providers.root_provider_id <= %(upto)s::BIGINT
 
--- index_feed._OF_ROOT_RANGE[1]
+-- store.index_feed._OF_ROOT_RANGE[1]
 SELECT inventories.resource_provider_id, inventories.resource_class_id, inventories.total - inventories.reserved AS anon_1, inventories.allocation_ratio, coalesce(berth_usages.used, %(coalesce_2)s::INTEGER) AS coalesce_1, inventories.min_unit, inventories.max_unit, inventories.step_size
 FROM resource_providers JOIN inventories ON inventories.resource_provider_id = resource_providers.id LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id
 WHERE resource_providers.root_provider_id > %(after)s::INTEGER AND resource_providers.root_provider_id <= %(upto)s::BIGINT
 
--- index_feed._OF_ROOT_RANGE[2]
+-- store.index_feed._OF_ROOT_RANGE[2]
 SELECT resource_provider_traits.resource_provider_id, resource_provider_traits.trait_id
 FROM resource_providers JOIN resource_provider_traits ON resource_provider_traits.resource_provider_id = resource_providers.id
 WHERE resource_providers.root_provider_id > %(after)s::INTEGER AND resource_providers.root_provider_id <= %(upto)s::BIGINT
 
--- index_feed._OF_ROOT_RANGE[3]
+-- store.index_feed._OF_ROOT_RANGE[3]
 SELECT resource_provider_aggregates.resource_provider_id, resource_provider_aggregates.aggregate_id
 FROM resource_providers JOIN resource_provider_aggregates ON resource_provider_aggregates.resource_provider_id = resource_providers.id
 WHERE resource_providers.root_provider_id > %(after)s::INTEGER AND resource_providers.root_provider_id <= %(upto)s::BIGINT
 
--- index_feed._USAGES
+-- store.index_feed._USAGES
 SELECT berth_usages.resource_provider_id, berth_usages.resource_class_id, berth_usages.used
 FROM berth_usages
 WHERE berth_usages.resource_provider_id IN (__[POSTCOMPILE_providers])
 
--- inventories._CLASS_NAMES
+-- store.inventories._CLASS_NAMES
 SELECT resource_classes.name
 FROM resource_classes
 WHERE resource_classes.id IN (__[POSTCOMPILE_classes]) ORDER BY resource_classes.id
 
--- inventories._DELETE
+-- store.inventories._DELETE
 DELETE FROM inventories WHERE inventories.resource_provider_id = %(provider)s::INTEGER AND inventories.resource_class_id = %(resource_class)s::INTEGER
 
--- inventories._DELETE_UNUSED
+-- store.inventories._DELETE_UNUSED
 DELETE FROM berth_usages WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER AND berth_usages.resource_class_id = %(resource_class)s::INTEGER AND berth_usages.used = %(used_1)s::BIGINT
 
--- inventories._INSERT
+-- store.inventories._INSERT
 INSERT INTO inventories (created_at, resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio) VALUES (%(created_at)s::TIMESTAMP WITHOUT TIME ZONE, %(resource_provider_id)s::INTEGER, %(resource_class_id)s::INTEGER, %(total)s::INTEGER, %(reserved)s::INTEGER, %(min_unit)s::INTEGER, %(max_unit)s::INTEGER, %(step_size)s::INTEGER, %(allocation_ratio)s) RETURNING inventories.id
 
--- inventories._INSERT_USAGE
+-- store.inventories._INSERT_USAGE
 INSERT INTO berth_usages (resource_provider_id, resource_class_id, used, generation) SELECT %(provider)s::INTEGER AS anon_1, %(resource_class)s::INTEGER AS anon_2, coalesce(sum(allocations.used), %(coalesce_2)s::INTEGER) AS coalesce_1, %(generation)s::INTEGER AS anon_3
 FROM allocations
 WHERE allocations.resource_provider_id = %(provider)s::INTEGER AND allocations.resource_class_id = %(resource_class)s::INTEGER
 
--- inventories._KEYS
+-- store.inventories._KEYS
 SELECT inventories.resource_provider_id, inventories.resource_class_id
 FROM inventories
 WHERE inventories.resource_provider_id IN (__[POSTCOMPILE_providers])
 
--- inventories._KEYS_IN_USE
+-- store.inventories._KEYS_IN_USE
 SELECT berth_usages.resource_provider_id, berth_usages.resource_class_id
 FROM berth_usages
 WHERE berth_usages.resource_provider_id IN (__[POSTCOMPILE_providers]) AND berth_usages.used > %(used_1)s::BIGINT
 
--- inventories._PIN_CLASSES
+-- store.inventories._PIN_CLASSES
 UPDATE resource_classes SET updated_at=resource_classes.updated_at, name=resource_classes.name WHERE resource_classes.id IN (__[POSTCOMPILE_classes])
 
--- inventories._ROWS
+-- store.inventories._ROWS
 SELECT inventories.resource_provider_id, inventories.resource_class_id, resource_classes.name, inventories.total, inventories.reserved, inventories.min_unit, inventories.max_unit, inventories.step_size, inventories.allocation_ratio, coalesce(inventories.updated_at, inventories.created_at) AS coalesce_1
 FROM inventories JOIN resource_classes ON resource_classes.id = inventories.resource_class_id
 
--- inventories._ROWS_OF_PROVIDER
+-- store.inventories._ROWS_OF_PROVIDER
 SELECT inventories.resource_provider_id, inventories.resource_class_id, resource_classes.name, inventories.total, inventories.reserved, inventories.min_unit, inventories.max_unit, inventories.step_size, inventories.allocation_ratio, coalesce(inventories.updated_at, inventories.created_at) AS coalesce_1
 FROM inventories JOIN resource_classes ON resource_classes.id = inventories.resource_class_id
 WHERE inventories.resource_provider_id = %(provider)s::INTEGER ORDER BY inventories.resource_class_id
 
--- inventories._UPDATE
+-- store.inventories._UPDATE
 UPDATE inventories SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, total=%(new_total)s::INTEGER, reserved=%(new_reserved)s::INTEGER, min_unit=%(new_min_unit)s::INTEGER, max_unit=%(new_max_unit)s::INTEGER, step_size=%(new_step_size)s::INTEGER, allocation_ratio=%(new_allocation_ratio)s WHERE inventories.resource_provider_id = %(provider)s::INTEGER AND inventories.resource_class_id = %(resource_class)s::INTEGER
 
--- journal._FENCE
+-- store.journal._FENCE
 UPDATE berth_writer SET seq=(berth_writer.seq + %(seq_1)s::BIGINT), updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, kept_seq=(%(known)s::BIGINT + %(param_1)s::BIGINT) WHERE berth_writer.id = %(of_writer)s::INTEGER AND berth_writer.seq = %(known)s::BIGINT
 
--- journal._FORGET
+-- store.journal._FORGET
 DELETE FROM berth_journal WHERE berth_journal.writer_id = %(of_writer)s::INTEGER AND berth_journal.seq <= %(horizon)s::BIGINT
 
--- journal._HORIZONS
+-- store.journal._HORIZONS
 SELECT berth_writer.id, coalesce((SELECT berth_journal.seq - %(seq_1)s::BIGINT AS anon_1
 FROM berth_journal
 WHERE berth_journal.writer_id = berth_writer.id AND berth_journal.created_at >= %(older_than)s::TIMESTAMP WITHOUT TIME ZONE ORDER BY berth_journal.seq
@@ -291,106 +233,106 @@ FROM berth_journal
 WHERE berth_journal.writer_id = berth_writer.id)) AS coalesce_1
 FROM berth_writer
 
--- journal._MARK
+-- store.journal._MARK
 UPDATE berth_writer SET trimmed_seq=%(horizon)s::BIGINT WHERE berth_writer.id = %(of_writer)s::INTEGER AND berth_writer.trimmed_seq < %(horizon)s::BIGINT
 
--- journal._MOVE
+-- store.journal._MOVE
 UPDATE berth_writer SET seq=(berth_writer.seq + %(seq_1)s::BIGINT), updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, kept_seq=(%(known)s::BIGINT + %(param_1)s::BIGINT) WHERE berth_writer.id = %(of_writer)s::INTEGER AND berth_writer.seq = %(known)s::BIGINT
 
--- journal._NOTE
+-- store.journal._NOTE
 INSERT INTO berth_journal (writer_id, seq, provider_id, usage_only, created_at) VALUES (%(writer_id)s::INTEGER, %(seq)s::BIGINT, %(provider_id)s::INTEGER, %(usage_only)s, %(created_at)s::TIMESTAMP WITHOUT TIME ZONE)
 
--- lookups._CLASSES_BY_NAME
+-- store.lookups._CLASSES_BY_NAME
 SELECT resource_classes.name, resource_classes.id
 FROM resource_classes
 WHERE resource_classes.name IN (__[POSTCOMPILE_names])
 
--- lookups._PROVIDER
+-- store.lookups._PROVIDER
 SELECT resource_providers.id, resource_providers.uuid, resource_providers.generation
 FROM resource_providers
 
--- lookups._PROVIDERS_BY_UUID
+-- store.lookups._PROVIDERS_BY_UUID
 SELECT resource_providers.id, resource_providers.uuid, resource_providers.generation
 FROM resource_providers
 WHERE resource_providers.uuid IN (__[POSTCOMPILE_uuids])
 
--- lookups._PROVIDER_BY_UUID
+-- store.lookups._PROVIDER_BY_UUID
 SELECT resource_providers.id, resource_providers.uuid, resource_providers.generation
 FROM resource_providers
 WHERE resource_providers.uuid = %(uuid)s::VARCHAR
 
--- lookups._TRAITS_BY_NAME
+-- store.lookups._TRAITS_BY_NAME
 SELECT traits.name, traits.id
 FROM traits
 WHERE traits.name IN (__[POSTCOMPILE_names])
 
--- providers._PROVIDERS
+-- store.providers._PROVIDERS
 SELECT resource_providers.id, resource_providers.uuid, resource_providers.name, resource_providers.generation, parent.uuid AS uuid_1, coalesce(root.uuid, resource_providers.uuid) AS coalesce_1, resource_providers.created_at, resource_providers.updated_at
 FROM resource_providers LEFT OUTER JOIN resource_providers AS parent ON parent.id = resource_providers.parent_provider_id LEFT OUTER JOIN resource_providers AS root ON root.id = resource_providers.root_provider_id
 
--- providers._PROVIDERS_OF_TREE
+-- store.providers._PROVIDERS_OF_TREE
 SELECT resource_providers.id, resource_providers.uuid, resource_providers.name, resource_providers.generation, parent.uuid AS uuid_1, coalesce(root.uuid, resource_providers.uuid) AS coalesce_1, resource_providers.created_at, resource_providers.updated_at
 FROM resource_providers LEFT OUTER JOIN resource_providers AS parent ON parent.id = resource_providers.parent_provider_id LEFT OUTER JOIN resource_providers AS root ON root.id = resource_providers.root_provider_id
 WHERE resource_providers.root_provider_id = (SELECT member.root_provider_id
 FROM resource_providers AS member
 WHERE member.uuid = %(in_tree)s::VARCHAR) ORDER BY resource_providers.id
 
--- providers._PROVIDER_BY_UUID
+-- store.providers._PROVIDER_BY_UUID
 SELECT resource_providers.id, resource_providers.uuid, resource_providers.name, resource_providers.generation, parent.uuid AS uuid_1, coalesce(root.uuid, resource_providers.uuid) AS coalesce_1, resource_providers.created_at, resource_providers.updated_at
 FROM resource_providers LEFT OUTER JOIN resource_providers AS parent ON parent.id = resource_providers.parent_provider_id LEFT OUTER JOIN resource_providers AS root ON root.id = resource_providers.root_provider_id
 WHERE resource_providers.uuid = %(uuid)s::VARCHAR
 
--- resource_classes._INSERT
+-- store.resource_classes._INSERT
 INSERT INTO resource_classes (id, name, created_at) SELECT CASE WHEN (max(resource_classes.id) >= %(max_1)s::INTEGER) THEN max(resource_classes.id) + %(max_2)s::INTEGER ELSE %(param_1)s::INTEGER END AS anon_1, %(name)s::VARCHAR AS anon_2, %(now)s::TIMESTAMP WITHOUT TIME ZONE AS anon_3
 FROM resource_classes
 
--- traits._GIVE
+-- store.traits._GIVE
 INSERT INTO resource_provider_traits (created_at, trait_id, resource_provider_id) VALUES (%(created_at)s::TIMESTAMP WITHOUT TIME ZONE, %(trait_id)s::INTEGER, %(resource_provider_id)s::INTEGER)
 
--- traits._IDS_OF_PROVIDER
+-- store.traits._IDS_OF_PROVIDER
 SELECT resource_provider_traits.trait_id
 FROM resource_provider_traits
 WHERE resource_provider_traits.resource_provider_id = %(provider)s::INTEGER
 
--- traits._RECORD
+-- store.traits._RECORD
 SELECT traits.name, traits.created_at, traits.updated_at
 FROM traits
 WHERE traits.name = %(name)s::VARCHAR
 
--- traits._TAKE
+-- store.traits._TAKE
 DELETE FROM resource_provider_traits WHERE resource_provider_traits.resource_provider_id = %(provider)s::INTEGER AND resource_provider_traits.trait_id IN (__[POSTCOMPILE_traits])
 
--- traits._TRAITS_OF_PROVIDER
+-- store.traits._TRAITS_OF_PROVIDER
 SELECT traits.name, coalesce(traits.updated_at, traits.created_at) AS coalesce_1
 FROM traits JOIN resource_provider_traits ON resource_provider_traits.trait_id = traits.id
 WHERE resource_provider_traits.resource_provider_id = %(provider)s::INTEGER ORDER BY traits.id
 
--- usage_counts._CORRECT
+-- store.usage_counts._CORRECT
 UPDATE berth_usages SET used=%(counted)s::BIGINT WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER AND berth_usages.resource_class_id = %(class)s::INTEGER AND berth_usages.used = %(remembered)s::BIGINT
 
--- usage_counts._FORGET
+-- store.usage_counts._FORGET
 DELETE FROM berth_usages WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER AND berth_usages.resource_class_id = %(class)s::INTEGER AND berth_usages.used = %(remembered)s::BIGINT
 
--- usage_counts._HOLD
+-- store.usage_counts._HOLD
 UPDATE resource_providers SET updated_at=resource_providers.updated_at, generation=resource_providers.generation WHERE resource_providers.id = %(provider)s::INTEGER
 
--- usage_counts._LAST_OF_PART
+-- store.usage_counts._LAST_OF_PART
 SELECT inventories.resource_provider_id
 FROM inventories
 WHERE inventories.resource_provider_id > %(after)s::INTEGER ORDER BY inventories.resource_provider_id
  LIMIT %(param_1)s::INTEGER OFFSET %(param_2)s::INTEGER
 
--- usage_counts._LEVEL
+-- store.usage_counts._LEVEL
 UPDATE berth_usages SET generation=(SELECT resource_providers.generation
 FROM resource_providers
 WHERE resource_providers.id = berth_usages.resource_provider_id) WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER
 
--- usage_counts._LEVEL_PART
+-- store.usage_counts._LEVEL_PART
 UPDATE berth_usages SET generation=(SELECT resource_providers.generation
 FROM resource_providers
 WHERE resource_providers.id = berth_usages.resource_provider_id) WHERE berth_usages.generation IS NULL AND berth_usages.resource_provider_id > %(after)s::INTEGER AND berth_usages.resource_provider_id <= %(upto)s::INTEGER
 
--- usage_counts._MISSING_OF_PART
+-- store.usage_counts._MISSING_OF_PART
 INSERT INTO berth_usages (resource_provider_id, resource_class_id, used, generation) SELECT inventories.resource_provider_id, inventories.resource_class_id, CAST(coalesce(counted.used, %(coalesce_1)s::INTEGER) AS BIGINT) AS counted, (SELECT resource_providers.generation
 FROM resource_providers
 WHERE resource_providers.id = inventories.resource_provider_id) AS anon_1
@@ -399,41 +341,99 @@ FROM allocations
 WHERE allocations.resource_provider_id > %(after)s::INTEGER AND allocations.resource_provider_id <= %(upto)s::INTEGER GROUP BY allocations.resource_provider_id, allocations.resource_class_id) AS counted ON counted.resource_provider_id = inventories.resource_provider_id AND counted.resource_class_id = inventories.resource_class_id LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id
 WHERE inventories.resource_provider_id > %(after)s::INTEGER AND inventories.resource_provider_id <= %(upto)s::INTEGER AND berth_usages.used IS NULL
 
--- usage_counts._MOVED_OF_PART
+-- store.usage_counts._MOVED_OF_PART
 SELECT resource_providers.id, resource_providers.generation, max(berth_usages.generation) AS known
 FROM resource_providers JOIN berth_usages ON berth_usages.resource_provider_id = resource_providers.id
 WHERE resource_providers.id > %(after)s::INTEGER AND resource_providers.id <= %(upto)s::INTEGER GROUP BY resource_providers.id, resource_providers.generation
 HAVING coalesce(max(berth_usages.generation), %(coalesce_1)s::INTEGER) != coalesce(resource_providers.generation, %(coalesce_2)s::INTEGER)
 
--- usage_counts._OF_PART[0]
+-- store.usage_counts._OF_PART[0]
 SELECT inventories.resource_provider_id, inventories.resource_class_id, berth_usages.used, CAST(coalesce(counted.used, %(coalesce_1)s::INTEGER) AS BIGINT) AS counted
 FROM inventories LEFT OUTER JOIN (SELECT allocations.resource_provider_id AS resource_provider_id, allocations.resource_class_id AS resource_class_id, sum(allocations.used) AS used
 FROM allocations
 WHERE allocations.resource_provider_id > %(after)s::INTEGER AND allocations.resource_provider_id <= %(upto)s::INTEGER GROUP BY allocations.resource_provider_id, allocations.resource_class_id) AS counted ON counted.resource_provider_id = inventories.resource_provider_id AND counted.resource_class_id = inventories.resource_class_id LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id
 WHERE (berth_usages.used IS NULL OR berth_usages.used != CAST(coalesce(counted.used, %(coalesce_1)s::INTEGER) AS BIGINT)) AND inventories.resource_provider_id > %(after)s::INTEGER AND inventories.resource_provider_id <= %(upto)s::INTEGER
 
--- usage_counts._OF_PART[1]
+-- store.usage_counts._OF_PART[1]
 SELECT berth_usages.resource_provider_id, berth_usages.resource_class_id, berth_usages.used
 FROM berth_usages
 WHERE NOT (EXISTS (SELECT *
 FROM inventories
 WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id)) AND berth_usages.resource_provider_id > %(after)s::INTEGER AND berth_usages.resource_provider_id <= %(upto)s::INTEGER
 
--- usage_counts._OF_SOME[0]
+-- store.usage_counts._OF_SOME[0]
 SELECT inventories.resource_provider_id, inventories.resource_class_id, berth_usages.used, CAST(coalesce(counted.used, %(coalesce_1)s::INTEGER) AS BIGINT) AS counted
 FROM inventories LEFT OUTER JOIN (SELECT allocations.resource_provider_id AS resource_provider_id, allocations.resource_class_id AS resource_class_id, sum(allocations.used) AS used
 FROM allocations
 WHERE allocations.resource_provider_id IN (__[POSTCOMPILE_providers]) GROUP BY allocations.resource_provider_id, allocations.resource_class_id) AS counted ON counted.resource_provider_id = inventories.resource_provider_id AND counted.resource_class_id = inventories.resource_class_id LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id
 WHERE (berth_usages.used IS NULL OR berth_usages.used != CAST(coalesce(counted.used, %(coalesce_1)s::INTEGER) AS BIGINT)) AND inventories.resource_provider_id IN (__[POSTCOMPILE_providers])
 
--- usage_counts._OF_SOME[1]
+-- store.usage_counts._OF_SOME[1]
 SELECT berth_usages.resource_provider_id, berth_usages.resource_class_id, berth_usages.used
 FROM berth_usages
 WHERE NOT (EXISTS (SELECT *
 FROM inventories
 WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id)) AND berth_usages.resource_provider_id IN (__[POSTCOMPILE_providers])
 
--- usages._OF_PROVIDER
+-- store.usages._OF_PROVIDER
 SELECT resource_classes.name, berth_usages.used
 FROM berth_usages JOIN resource_classes ON resource_classes.id = berth_usages.resource_class_id
 WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER ORDER BY berth_usages.resource_class_id
+
+-- upkeep.copying.run._REFER
+UPDATE resource_providers SET root_provider_id=%(root)s::INTEGER, parent_provider_id=%(parent)s::INTEGER WHERE resource_providers.id = %(provider)s::INTEGER
+
+-- upkeep.data_migrations.UNRECORDED
+SELECT DISTINCT allocations.consumer_id
+FROM allocations
+WHERE NOT (EXISTS (SELECT *
+FROM consumers
+WHERE consumers.uuid = allocations.consumer_id))
+
+-- upkeep.data_migrations._SET_ROOT
+UPDATE resource_providers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, root_provider_id=%(right)s::INTEGER WHERE resource_providers.id = %(provider)s::INTEGER AND coalesce(resource_providers.root_provider_id, %(coalesce_1)s::INTEGER) = %(found)s::INTEGER
+
+-- upkeep.integrity.consumers.UNRECORDED
+SELECT DISTINCT allocations.consumer_id
+FROM allocations
+WHERE NOT (EXISTS (SELECT *
+FROM consumers
+WHERE consumers.uuid = allocations.consumer_id))
+
+-- upkeep.integrity.consumers._FORGET
+DELETE FROM consumers WHERE consumers.id = %(consumer)s::INTEGER AND consumers.generation = %(seen)s::INTEGER AND NOT (EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid))
+
+-- upkeep.integrity.consumers._IDLE
+SELECT consumers.id, consumers.uuid, consumers.generation
+FROM consumers
+WHERE consumers.generation > %(generation_1)s::INTEGER AND NOT (EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid))
+
+-- upkeep.integrity.consumers._RECORDS
+SELECT consumers.id, consumers.uuid, consumers.generation
+FROM consumers
+
+-- upkeep.integrity.consumers._RESTART
+UPDATE consumers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, generation=%(generation)s::INTEGER WHERE consumers.id = %(consumer)s::INTEGER AND consumers.generation < %(generation_1)s::INTEGER
+
+-- upkeep.integrity.stock._INVENTORIES
+SELECT inventories.id AS row, inventories.resource_provider_id AS provider, named_provider.uuid AS provider_uuid, named_provider.name AS provider_name, inventories.resource_class_id AS class_id, named_class.name AS class_name
+FROM inventories LEFT OUTER JOIN resource_providers AS named_provider ON named_provider.id = inventories.resource_provider_id LEFT OUTER JOIN resource_classes AS named_class ON named_class.id = inventories.resource_class_id
+
+-- upkeep.integrity.stock._MOVED
+SELECT moved.generation AS generation, moved.known AS known, moved.id AS provider, named_provider.uuid AS provider_uuid, named_provider.name AS provider_name
+FROM (SELECT resource_providers.id AS id, resource_providers.generation AS generation, max(berth_usages.generation) AS known
+FROM resource_providers JOIN berth_usages ON berth_usages.resource_provider_id = resource_providers.id GROUP BY resource_providers.id, resource_providers.generation
+HAVING coalesce(max(berth_usages.generation), %(coalesce_1)s::INTEGER) != coalesce(resource_providers.generation, %(coalesce_2)s::INTEGER)) AS moved LEFT OUTER JOIN resource_providers AS named_provider ON named_provider.id = moved.id
+WHERE moved.generation >= %(generation_1)s::INTEGER
+
+-- upkeep.integrity.trees._BAD_GENERATIONS
+SELECT resource_providers.generation, resource_providers.id AS provider, named_provider.uuid AS provider_uuid, named_provider.name AS provider_name
+FROM resource_providers LEFT OUTER JOIN resource_providers AS named_provider ON named_provider.id = resource_providers.id
+WHERE resource_providers.generation IS NULL OR resource_providers.generation < %(generation_1)s::INTEGER
+
+-- upkeep.integrity.trees._RESTART
+UPDATE resource_providers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, generation=%(generation)s::INTEGER WHERE resource_providers.id = %(provider)s::INTEGER AND (resource_providers.generation IS NULL OR resource_providers.generation < %(generation_1)s::INTEGER)

@@ -2,18 +2,18 @@
 """The check: every invariant of the database, as rules that find what breaks it.
 
 Each rule is a query that works set by set, and its rows are taken as they come: memory does not
-grow with the fleet, but for the trees (`berth.store.trees`). A check sees one state of the
-database and changes nothing; `berth.store.repair` puts right what can be.
+grow with the fleet, but for the trees (`berth.upkeep.trees`). A check sees one state of the
+database and changes nothing; `berth.upkeep.repair` puts right what can be.
 """
 
 from __future__ import annotations
 
 from contextlib import closing
 
-from berth.store.data_migrations import NOBODY_IN_PARTICULAR, Owner
 from berth.store.database import Database
-from berth.store.faults import clock, consumers, memberships, stock, trees
-from berth.store.faults.fault import Faults, Rule
+from berth.upkeep.data_migrations import NOBODY_IN_PARTICULAR, Owner
+from berth.upkeep.integrity import clock, consumers, memberships, stock, trees
+from berth.upkeep.integrity.fault import Faults, Rule
 
 
 def all_rules(owner: Owner = NOBODY_IN_PARTICULAR) -> tuple[Rule, ...]:

@@ -12,10 +12,10 @@ from typing import Final
 
 from sqlalchemy import Column, MetaData, String, Table, column, inspect, select, table, update
 
-from berth.store.copying.rows import TABLES, Key, start_of
 from berth.store.database import Database
 from berth.store.transaction import Tx
 from berth.store.versions import BERTH_HEAD, BERTH_VERSIONS, UNFINISHED_COPY
+from berth.upkeep.copying.rows import TABLES, Key, start_of
 
 #: How far a copy has come, a row for each table, and what it must find again when it goes on.
 berth_copy: Final = Table(

@@ -22,8 +22,6 @@ from sqlalchemy import (
     select,
 )
 
-from berth.store.faults.fault import Key, left_alone, mended
-from berth.store.faults.words import class_of, provider_of, with_class, with_provider
 from berth.store.tables import (
     allocations,
     berth_usages,
@@ -39,6 +37,8 @@ from berth.store.usage_counts import (
     usages_without_inventory,
     wrong_usages,
 )
+from berth.upkeep.integrity.fault import Key, left_alone, mended
+from berth.upkeep.integrity.words import class_of, provider_of, with_class, with_provider
 
 _inv, _held, _usage = inventories.c, allocations.c, berth_usages.c
 

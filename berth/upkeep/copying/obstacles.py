@@ -16,8 +16,8 @@ from typing import Final, cast
 import numpy as np
 from sqlalchemy import Column, String, UniqueConstraint, bindparam, func, select, text
 
-from berth.store.copying.rows import TABLES
 from berth.store.database import Database
+from berth.upkeep.copying.rows import TABLES
 
 #: More of one kind are not listed.
 _LISTED_MAX: Final = 5

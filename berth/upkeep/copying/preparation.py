@@ -11,11 +11,6 @@ from sqlalchemy import Connection, delete, func, inspect, literal, select
 
 from berth.model.errors import BerthError
 from berth.model.standard import STANDARD_CLASSES, STANDARD_TRAITS
-from berth.store import schema
-from berth.store.copying import marker
-from berth.store.copying.marker import Marker, find_marker
-from berth.store.copying.obstacles import obstacles
-from berth.store.copying.rows import TABLES
 from berth.store.database import Database
 from berth.store.tables import (
     berth_journal,
@@ -27,6 +22,11 @@ from berth.store.tables import (
 )
 from berth.store.transaction import Tx
 from berth.store.versions import BERTH_REVISIONS, PLACEMENT_HEAD
+from berth.upkeep import schema
+from berth.upkeep.copying import marker
+from berth.upkeep.copying.marker import Marker, find_marker
+from berth.upkeep.copying.obstacles import obstacles
+from berth.upkeep.copying.rows import TABLES
 
 #: A database that was written so recently is probably being served.
 _QUIET: Final = timedelta(minutes=1)

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from sqlalchemy import Index, Table, inspect
 
-from berth.store.copying.rows import key_columns
 from berth.store.database import Database
 from berth.store.transaction import Tx
+from berth.upkeep.copying.rows import key_columns
 
 
 def drop_indexes(db: Database, table: Table) -> None:

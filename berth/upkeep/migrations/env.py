@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Alembic runs for every command: the revisions, inside the caller's transaction.
 
-`berth.store.schema` hands over a connection with a transaction under way, so that all steps are
+`berth.upkeep.schema` hands over a connection with a transaction under way, so that all steps are
 committed together or not at all, and the name of the version table.
 """
 

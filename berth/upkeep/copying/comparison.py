@@ -13,7 +13,7 @@ from typing import Final
 
 from sqlalchemy import Float, Table
 
-from berth.store.copying.rows import Reader, Row
+from berth.upkeep.copying.rows import Reader, Row
 
 #: Of what a column of single precision is read back as.
 _DIGITS: Final = 6

@@ -15,18 +15,18 @@ from typing import Any, Final
 from sqlalchemy import Table, bindparam, exc, func, or_, select, update
 
 from berth.model.errors import UnstorableValue
-from berth.store import schema
-from berth.store.copying import marker
-from berth.store.copying.bulk import insert_rows
-from berth.store.copying.comparison import Difference, compare
-from berth.store.copying.indexes import create_indexes, drop_indexes
-from berth.store.copying.marker import Marker, NotAlone
-from berth.store.copying.preparation import CopyRefused, check_unchanged, name_of, prepared
-from berth.store.copying.rows import CHUNK_ROWS, TABLES, Reader, Row, start_of
 from berth.store.database import Database
 from berth.store.tables import resource_providers
 from berth.store.transaction import Tx
 from berth.store.usage_counts import Report, fill_usages
+from berth.upkeep import schema
+from berth.upkeep.copying import marker
+from berth.upkeep.copying.bulk import insert_rows
+from berth.upkeep.copying.comparison import Difference, compare
+from berth.upkeep.copying.indexes import create_indexes, drop_indexes
+from berth.upkeep.copying.marker import Marker, NotAlone
+from berth.upkeep.copying.preparation import CopyRefused, check_unchanged, name_of, prepared
+from berth.upkeep.copying.rows import CHUNK_ROWS, TABLES, Reader, Row, start_of
 
 _MYSQL: Final = ("mysql", "mariadb")
 

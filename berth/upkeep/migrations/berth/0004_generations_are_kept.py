@@ -9,7 +9,7 @@ columns are filled in afterwards: see 0005. The release before moves generations
 import sqlalchemy as sa
 from alembic import op
 
-from berth.store.migrations.steps import has_column
+from berth.upkeep.migrations.steps import has_column
 
 revision = "0004"
 down_revision = "0003"

@@ -8,7 +8,7 @@ count as changes of everything.
 import sqlalchemy as sa
 from alembic import op
 
-from berth.store.migrations.steps import has_column
+from berth.upkeep.migrations.steps import has_column
 
 revision = "0002"
 down_revision = "0001"

@@ -6,8 +6,8 @@ from them. A copy that was interrupted goes on where it was, and nothing is call
 both sides have been read back and found to be the same.
 """
 
-from berth.store.copying.comparison import Difference
-from berth.store.copying.preparation import CopyRefused
-from berth.store.copying.run import Outcome, copy_database
+from berth.upkeep.copying.comparison import Difference
+from berth.upkeep.copying.preparation import CopyRefused
+from berth.upkeep.copying.run import Outcome, copy_database
 
 __all__ = ["CopyRefused", "Difference", "Outcome", "copy_database"]

@@ -3,7 +3,7 @@
 
 import sqlalchemy as sa
 
-from berth.store.migrations.steps import create_index, create_table
+from berth.upkeep.migrations.steps import create_index, create_table
 
 revision = "b4ed3a175331"
 down_revision = None

@@ -22,10 +22,7 @@ from sqlalchemy import Connection, MetaData, Table, func, inspect, select
 
 from berth.model.errors import SchemaError
 from berth.store.aggregate_spellings import odd_spellings, read_odd, respell
-from berth.store.data_migrations import NOBODY_IN_PARTICULAR, Owner, migrate_data
 from berth.store.database import Database
-from berth.store.others_at_work import AT_WORK, seconds_since_foreign_write
-from berth.store.schema_lock import schema_lock
 from berth.store.tables import berth_writer, resource_providers
 from berth.store.transaction import Tx
 from berth.store.usage_counts import Report, fill_usages, recount_usages, unheard
@@ -41,6 +38,9 @@ from berth.store.versions import (
     versions_of,
     why_not_current,
 )
+from berth.upkeep.data_migrations import NOBODY_IN_PARTICULAR, Owner, migrate_data
+from berth.upkeep.others_at_work import AT_WORK, seconds_since_foreign_write
+from berth.upkeep.schema_lock import schema_lock
 
 if TYPE_CHECKING:
     from alembic.config import Config

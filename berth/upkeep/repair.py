@@ -14,11 +14,11 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from berth.store.data_migrations import Owner
 from berth.store.database import Database
-from berth.store.faults import all_rules
-from berth.store.faults.fault import Fault, Faults, Rule
 from berth.store.transaction import Tx
+from berth.upkeep.data_migrations import Owner
+from berth.upkeep.integrity import all_rules
+from berth.upkeep.integrity.fault import Fault, Faults, Rule
 
 #: Faults that are put right in one transaction.
 _PART: Final = 10_000

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Row, bindparam, or_, select, update
 
-from berth.store.data_migrations import set_roots
-from berth.store.faults.fault import Fault, Faults, Key, Rule, mended
-from berth.store.faults.words import provider_of, provider_words, with_provider
 from berth.store.tables import resource_providers
 from berth.store.transaction import Tx
-from berth.store.trees import NO_PROVIDER, Trees, WrongRoot, read_trees, wrong_roots
 from berth.store.usage_counts import level_generations
+from berth.upkeep.data_migrations import set_roots
+from berth.upkeep.integrity.fault import Fault, Faults, Key, Rule, mended
+from berth.upkeep.integrity.words import provider_of, provider_words, with_provider
+from berth.upkeep.trees import NO_PROVIDER, Trees, WrongRoot, read_trees, wrong_roots
 
 _provider = resource_providers.c
 

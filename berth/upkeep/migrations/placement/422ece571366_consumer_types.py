@@ -4,7 +4,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from berth.store.migrations.steps import create_index, create_table, has_column, has_foreign_key
+from berth.upkeep.migrations.steps import create_index, create_table, has_column, has_foreign_key
 
 revision = "422ece571366"
 down_revision = "b5c396305c25"

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from sqlalchemy import Table, exc
 
-from berth.store.copying.rows import Row
 from berth.store.transaction import Tx
+from berth.upkeep.copying.rows import Row
 
 #: Characters in a statement of MySQL's, beyond which no more rows are added to it.
 _PACKET_LENGTH: Final = 200_000

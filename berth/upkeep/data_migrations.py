@@ -19,9 +19,9 @@ from sqlalchemy import Table, bindparam, exists, func, select, update
 from berth.store.database import Database
 from berth.store.tables import allocations, consumers, projects, resource_providers, users
 from berth.store.transaction import Tx
-from berth.store.trees import NO_PROVIDER, WrongRoot, read_trees, wrong_roots
 from berth.store.usage_counts import Report, unheard
 from berth.store.versions import is_current
+from berth.upkeep.trees import NO_PROVIDER, WrongRoot, read_trees, wrong_roots
 
 #: Rows of one transaction.
 _PART: Final = 1000
@@ -61,7 +61,7 @@ def migrate_data(db: Database, owner: Owner, report: Report = unheard) -> list[s
 def give_roots(db: Database, most: int = _PART, report: Report = unheard) -> Iterator[int]:
     """Give providers without a root theirs, at most so many in a transaction; how many at a time.
 
-    A provider of which the root cannot be told keeps none: see `berth.store.trees`.
+    A provider of which the root cannot be told keeps none: see `berth.upkeep.trees`.
     """
     with db.read() as tx:
         wrong = [one for one in wrong_roots(read_trees(tx)) if one.found == NO_PROVIDER]

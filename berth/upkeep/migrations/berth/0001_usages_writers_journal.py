@@ -6,7 +6,7 @@ The sums are filled in afterwards: see 0003.
 
 import sqlalchemy as sa
 
-from berth.store.migrations.steps import create_table
+from berth.upkeep.migrations.steps import create_table
 
 revision = "0001"
 down_revision = None

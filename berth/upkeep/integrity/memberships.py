@@ -12,8 +12,6 @@ from sqlalchemy import ColumnElement, Table, bindparam, delete, exists, func, se
 
 from berth.model.standard import CUSTOM_CLASS_ID_MIN, STANDARD_CLASS_IDS
 from berth.store.aggregate_spellings import OddSpelling, odd_spellings, read_odd, respell
-from berth.store.faults.fault import Fault, Faults, Key, Rule, left_alone, mended
-from berth.store.faults.words import provider_of, with_provider
 from berth.store.tables import (
     placement_aggregates,
     resource_classes,
@@ -23,6 +21,8 @@ from berth.store.tables import (
     traits,
 )
 from berth.store.transaction import Tx
+from berth.upkeep.integrity.fault import Fault, Faults, Key, Rule, left_alone, mended
+from berth.upkeep.integrity.words import provider_of, with_provider
 
 
 def _rules(

@@ -10,25 +10,7 @@ from __future__ import annotations
 
 from sqlalchemy import update
 
-from berth.store.adoption import (
-    StillWritten,
-    refuse_while_others_write,
-    release,
-    seconds_since_write,
-    stamp,
-    upgrade,
-)
-from berth.store.data_migrations import (
-    Owner,
-    Unmigrated,
-    count_unmigrated,
-    give_roots,
-    make_consumers,
-)
 from berth.store.database import Database
-from berth.store.faults import iter_faults
-from berth.store.repair import iter_repaired
-from berth.store.standard_names import sync_standard_names
 from berth.store.tables import berth_writer
 from berth.store.usage_counts import Report, recount_usages
 from berth.store.versions import (
@@ -41,6 +23,24 @@ from berth.store.versions import (
     versions_of,
     why_not_current,
 )
+from berth.upkeep.adoption import (
+    StillWritten,
+    refuse_while_others_write,
+    release,
+    seconds_since_write,
+    stamp,
+    upgrade,
+)
+from berth.upkeep.data_migrations import (
+    Owner,
+    Unmigrated,
+    count_unmigrated,
+    give_roots,
+    make_consumers,
+)
+from berth.upkeep.integrity import iter_faults
+from berth.upkeep.repair import iter_repaired
+from berth.upkeep.standard_names import sync_standard_names
 
 __all__ = [
     "BERTH_HEAD",

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from sqlalchemy import Row, Select, Table, bindparam, delete, exists, select, update
 
-from berth.store.data_migrations import UNRECORDED, Owner, insert_consumers
-from berth.store.faults.fault import Key, Rule, left_alone, mended
 from berth.store.tables import allocations, consumer_types, consumers, projects, users
 from berth.store.transaction import Tx
+from berth.upkeep.data_migrations import UNRECORDED, Owner, insert_consumers
+from berth.upkeep.integrity.fault import Key, Rule, left_alone, mended
 
 _consumer = consumers.c
 _HOLDS: Final = exists().where(allocations.c.consumer_id == _consumer.uuid)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drop the indexes that a unique key makes superfluous."""
 
-from berth.store.migrations.steps import drop_index
+from berth.upkeep.migrations.steps import drop_index
 
 revision = "a082b8bb98d0"
 down_revision = "422ece571366"
