@@ -17,7 +17,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import event, inspect, text
 
-import berth.store
+import berth.upkeep
 from berth.model.errors import SchemaError
 from berth.model.standard import STANDARD_CLASSES, STANDARD_TRAITS
 from berth.store.database import Database
@@ -36,7 +36,7 @@ from tests.store.statements import counted_statements
 
 def history(name: str) -> Config:
     """Alembic's view of one of the two histories."""
-    folder = Path(berth.store.__file__).parent / "migrations"
+    folder = Path(berth.upkeep.__file__).parent / "migrations"
     config = Config()
     config.set_main_option("script_location", str(folder))
     config.set_main_option("path_separator", "newline")
