@@ -36,7 +36,7 @@ golden: $(VENV)/.development ## Write the files of tests/golden anew
 lint: $(VENV)/.development ## Check style, format and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy --strict berth tests bench
+	@$(BIN)/mypy --strict berth tests bench compare
 
 format: $(VENV)/.development ## Put every file into the house format
 	@$(BIN)/ruff check --fix .
@@ -50,14 +50,14 @@ bench: $(VENV)/.development ## Measure; ARGS="--peer" puts the original beside i
 	@$(BIN)/python -m bench $(ARGS)
 
 compare: $(VENV)/.development ## Send the same requests to berth and to the original; ARGS="--requests 100000 --seed 7"
-	@$(BIN)/python -m bench.compare $(ARGS)
+	@$(BIN)/python -m compare $(ARGS)
 
 constraints: ## Write constraints.txt anew from the newest releases that pyproject.toml admits
 	@PYTHON="$(PYTHON)" bash tools/constraints.sh
 
 clean: ## Remove everything that make has made
 	rm -rf $(VENV) build dist *.egg-info docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	find berth tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	find berth tests bench compare -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The virtual environment, in two sizes: what the service needs, and what those need who work on it.
 $(VENV)/.runtime: $(BUILT_FROM) | $(BIN)/python

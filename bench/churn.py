@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from bench.api import Json
 from bench.case import Case
 from bench.claims import claim_on, new_consumer, together
 from bench.client import Client
@@ -17,7 +18,6 @@ from bench.driver import Script
 from bench.fleet import CLAIM, TRAIT, aggregate_uuid, flat, host_uuid
 from bench.http1 import Requests
 from bench.sample import Round, Sample, Samples, clock, timed
-from bench.script.step import Json
 from bench.server import RunningServer
 
 #: Hosts that are written, each client has its own.

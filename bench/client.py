@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from types import TracebackType
 
+from bench.api import Json
 from bench.driver import Connection
 from bench.http1 import Answer, Requests
-from bench.script.step import Json
 from bench.server import RunningServer
 
 

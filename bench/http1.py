@@ -12,7 +12,7 @@ import json
 import platform
 from typing import Final, NamedTuple
 
-from bench.script.step import LATEST, Json
+from bench.api import LATEST, Json
 
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _LENGTH: Final = b"\r\ncontent-length:"

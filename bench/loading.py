@@ -6,9 +6,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
+from bench.api import Json
 from bench.client import Client
 from bench.fleet import Fleet, Holding, Provider
-from bench.script.step import Json
 from bench.server import RunningServer
 
 #: Providers between two words about how far it is.
