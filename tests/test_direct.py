@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -148,6 +149,25 @@ def test_a_path_that_is_not_ascii_is_that_of_the_service(make_conf: MakeConf) ->
         refused = client.put("/traits/CUSTOM_Z\u00dcRICH")
         assert refused.status_code == 400
         assert "CUSTOM_Z\u00dcRICH" in refused.json()["errors"][0]["detail"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"name": "cn-\u00fc"}',
+        '{"name": "cn-\u00fc"}'.encode(),
+        io.BytesIO('{"name": "cn-\u00fc"}'.encode()),
+        iter(['{"name": ', '"cn-\u00fc"}'.encode()]),
+    ],
+    ids=["text", "bytes", "file", "pieces"],
+)
+def test_a_body_may_come_in_any_form_that_requests_takes(make_conf: MakeConf, body: object) -> None:
+    """Text, bytes, an open file or pieces: the service gets the same bytes."""
+    json_type = {"Content-Type": "application/json"}
+    with PlacementDirect(make_conf("a")) as client:
+        created = client.post("/resource_providers", data=body, headers=json_type)
+        assert created.status_code == 201, created.text
+        assert names(client) == {"cn-\u00fc"}
 
 
 def test_links_stay_inside(make_conf: MakeConf) -> None:

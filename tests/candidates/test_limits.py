@@ -100,6 +100,26 @@ def test_a_capped_search_goes_deep_or_wide(
     assert sorted(per_tree(found.candidates)) == due
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("ways_max", [1, 64])
+def test_a_limit_takes_the_first_places_of_a_tree(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch, ways_max: int, strategy: GenerationStrategy
+) -> None:
+    """In tree order, tried out and walked: how a search goes must not show. The rule is berth's
+    own."""
+    monkeypatch.setattr(ways, "WAYS_MAX", ways_max)
+    fleet = world("""
+        host
+          a  VGPU=1
+          b  VGPU=1
+          c  VGPU=1
+    """)
+    query = parse_query("resources=VGPU:1&limit=2", 39)
+    with snapshot_of(fleet, prepared) as snapshot:
+        found = ask(snapshot, fleet, query, 39, settings=SearchSettings(strategy=strategy))
+    assert providers_of(found.candidates) == {"a", "b"}
+
+
 @seed(SEED)
 @settings(max_examples=worlds_to_draw(30), deadline=None, print_blob=True)
 @given(worlds_with_questions(), st.sampled_from((1, 64)), st.sampled_from((1, 4096)))

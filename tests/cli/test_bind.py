@@ -48,7 +48,9 @@ def test_an_address_has_a_host_and_a_port(text: str, expected: tuple[str, int]) 
     assert split_bind(text) == expected
 
 
-@pytest.mark.parametrize("text", ["a:b", "1:2:3", "h:65536", "h:-1", "h:", "[::1", "[::1]9", "h:²"])
+@pytest.mark.parametrize(
+    "text", ["a:b", "1:2:3", "h:65536", "h:-1", "h:", "[::1", "[::1]9", "[::1]99", "h:²"]
+)
 def test_anything_else_is_a_mistake(text: str) -> None:
     """With the form that is expected."""
     with pytest.raises(CommandFailed, match="is not HOST:PORT") as caught:

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from sqlalchemy.engine import URL, make_url
 
 from berth.cli.exit_codes import ExitCode
+from tests.cli.in_process import InProcess
 from tests.cli.test_commands import assert_fails, configuration
 from tests.e2e.serving import BERTH, PATIENCE, environment, run_anew, run_berth
 from tests.servers.statements import run
@@ -179,6 +182,19 @@ def run_unprivileged(home: Path, *arguments: str) -> subprocess.CompletedProcess
         timeout=PATIENCE,
         check=False,
     )
+
+
+def test_a_file_that_another_program_holds_is_to_be_tried_again(
+    tmp_path: Path, in_process: InProcess
+) -> None:
+    """It is a good file in a good folder, so nothing is said of these."""
+    path = tmp_path / "berth.db"
+    source = upgraded(tmp_path, f"sqlite:///{path}")
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        done = in_process("db", "upgrade", "--config-file", source)
+    assert_fails(done, ExitCode.DATABASE, "another program holds it; try again")
 
 
 def test_who_only_looks_leaves_a_file_as_it_is(tmp_path: Path) -> None:

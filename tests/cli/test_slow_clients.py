@@ -106,6 +106,23 @@ def test_of_several_it_is_the_one_that_came_when_the_waiting_began() -> None:
     assert [one.fd for one in slow.late(several, now).owing] == [2]
 
 
+def test_of_several_bodies_the_first_that_is_awaited_finds_its_connection_first() -> None:
+    """Whom it costs his connection does not depend on the order of a set, which has none."""
+
+    def cut_off(*, later_first: bool) -> set[int]:
+        slow = SlowClients(GIVEN)
+        for _ in range(2):
+            awaited(slow, since=START)
+        for wait, late in zip(slow.waits, (later_first, not later_first), strict=True):
+            wait.since = START + (0.2 if late else 0.1)
+        now = START + GIVEN + 1
+        asked = {1: START - 0.2, 2: START, 3: START + 0.5}
+        several = [asking(port, at=at, now=now) for port, at in asked.items()]
+        return {one.fd for one in slow.late(several, now).owing}
+
+    assert cut_off(later_first=False) == cut_off(later_first=True) == {2, 3}
+
+
 def test_a_trickle_does_not_pass_for_a_new_request() -> None:
     """When a request came is remembered from when it was first seen."""
     slow = SlowClients(GIVEN)

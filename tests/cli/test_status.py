@@ -170,6 +170,17 @@ def test_the_configuration_is_shown_without_its_secrets(tmp_path: Path) -> None:
     assert done.stderr == f"berth: [api]auth_stratgy in {source}: there is no such option\n"
 
 
+def test_an_option_without_effect_is_named_with_the_file_that_sets_it(
+    tmp_path: Path, in_process: InProcess
+) -> None:
+    """Once, and not with the files that are read after it."""
+    first, second = tmp_path / "first.conf", tmp_path / "second.conf"
+    first.write_text("[api]\nauth_stratgy = noauth2\n")
+    second.write_text("[api]\nauth_strategy = noauth2\n")
+    done = in_process("config", "show", "--config-file", str(first), "--config-file", str(second))
+    assert done.stderr == f"berth: [api]auth_stratgy in {first}: there is no such option\n"
+
+
 def test_the_whole_configuration_reads_like_a_file(tmp_path: Path) -> None:
     """Defaults too, group by group."""
     done = run_berth(tmp_path, "config", "show")

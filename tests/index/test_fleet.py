@@ -125,6 +125,20 @@ def test_a_provider_made_again_under_another_id_is_found_by_its_uuid() -> None:
     assert held.locate_uuid("host") == held.locate(HOST) is not None
 
 
+def test_one_tree_goes_and_another_changes_in_one_refresh() -> None:
+    """What has changed is the tree that stood there before rows moved into the gap."""
+    hosts: list[Provider] = [
+        (number, f"host{number}", None, number) for number in map(ProviderId, (1, 2, 3))
+    ]
+    fleet = fleet_of(*hosts)
+    rows = rows_of(hosts[2])
+    rows.inventories[:] = [(hosts[2][0], VCPU, 8, 1.0, 5, 1, 8, 1)]
+    fleet.replace([HOST, hosts[2][0]], fleet.trees_from(rows))
+    now = fleet.snapshot()
+    assert now.locate(HOST) is None
+    assert totals_of(now) == Totals(2, 2, shapes=1, classes={VCPU: ClassTotals(16, 5, 2)})
+
+
 def test_a_fleet_in_several_blocks_is_added_up_as_one() -> None:
     """Hosts that look alike are of one shape, in however many blocks they stand."""
     fleet = Fleet(class_ids={"VCPU": VCPU}, trait_ids={}, rows_max=1)

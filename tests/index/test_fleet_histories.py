@@ -49,10 +49,11 @@ class Provider:
 class FleetHistory(RuleBasedStateMachine):
     """Providers come, change, move and go; ids are given again, as SQLite does."""
 
-    @initialize(hosts=st.integers(0, 5))
-    def begin(self, hosts: int) -> None:
+    @initialize(hosts=st.integers(0, 5), changes=st.integers(1, 4))
+    def begin(self, hosts: int, changes: int) -> None:
         """Some hosts are there: most rules change what there is, and a history may lack `create`,
-        for Hypothesis leaves rules out."""
+        for Hypothesis leaves rules out. A reader comes after each so many changes."""
+        self.changes_seen_at_once = changes
         self.created = 0
         self.truth: dict[ProviderId, Provider] = {}
         self.classes: Mapping[str, ClassId] = CLASSES
@@ -60,6 +61,8 @@ class FleetHistory(RuleBasedStateMachine):
         self.fleet = Fleet(class_ids=CLASSES, trait_ids=TRAITS, rows_max=3)
         self.fleet.add_aggregates(AGGREGATES)
         self.held: list[tuple[Snapshot, list[object]]] = []
+        self.unseen: set[ProviderId] = set()
+        self.changes_unseen = 0
         for number in map(ProviderId, range(1, hosts + 1)):
             stock: Inventories = {CLASSES["VCPU"]: (8.0, 0, (1, 8, 1))}
             self.truth[number] = Provider(self.new_uuid(), None, stock)
@@ -166,6 +169,7 @@ class FleetHistory(RuleBasedStateMachine):
     def rename_trait(self, name: str | None) -> None:
         """A trait is deleted, and its id may come back under another name; unless it is in use,
         when only what a snapshot has missed can have done that."""
+        self.catch_up()
         in_use = any(TRAITS["CUSTOM_T"] in each.traits for each in self.truth.values())
         if name is not None or not in_use:
             custom = {} if name is None else {name: TRAITS["CUSTOM_T"]}
@@ -175,6 +179,7 @@ class FleetHistory(RuleBasedStateMachine):
     @rule(name=st.sampled_from(["CUSTOM_X", "CUSTOM_Y"]))
     def rename_class(self, name: str) -> None:
         """A class has another name now."""
+        self.catch_up()
         standard = {each: number for each, number in CLASSES.items() if each != "CUSTOM_X"}
         self.classes = {**standard, name: CLASSES["CUSTOM_X"]}
         self.fleet.set_names(self.classes, self.traits)
@@ -194,6 +199,8 @@ class FleetHistory(RuleBasedStateMachine):
 
     @invariant()
     def live_equals_fresh(self) -> None:
+        if self.unseen:
+            return
         used = {
             (number, class_id): used
             for number, provider in self.truth.items()
@@ -207,6 +214,9 @@ class FleetHistory(RuleBasedStateMachine):
         assert list(derived_faults(fresh.snapshot())) == []
 
     def teardown(self) -> None:
+        if getattr(self, "unseen", None):
+            self.catch_up()
+            self.live_equals_fresh()
         for snapshot, seen in getattr(self, "held", []):
             assert contents(snapshot) == seen
 
@@ -221,7 +231,15 @@ class FleetHistory(RuleBasedStateMachine):
             self.refresh({number})
 
     def refresh(self, touched: set[ProviderId]) -> None:
+        """Something has changed, which the next reader sees."""
+        self.unseen |= touched
+        self.changes_unseen += 1
+        if self.changes_unseen == self.changes_seen_at_once:
+            self.catch_up()
+
+    def catch_up(self) -> None:
         """What `berth.index.index` does with the journal."""
+        touched, self.unseen, self.changes_unseen = self.unseen, set(), 0
         roots = {self.root(number) for number in touched if number in self.truth}
         roots |= self.fleet.roots_of(touched)
         self.fleet.replace(roots, self.fleet.trees_from(self.rows(roots)))

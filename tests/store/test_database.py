@@ -18,8 +18,9 @@ from berth.store import database
 from berth.store.database import Database
 from berth.store.dialect import PoolOptions
 from berth.store.opening import DatabaseOptions, open_database
+from berth.store.prepared import insert_of
 from berth.store.providers import get_provider
-from berth.store.tables import resource_providers
+from berth.store.tables import projects, resource_providers
 from berth.store.transaction import Tx
 from tests.forking import in_child
 from tests.store.fleet import add_provider, provider
@@ -86,6 +87,54 @@ def test_how_connections_are_set_up(db: Database, tmp_path: Path) -> None:
     durable = open_database(f"sqlite:///{tmp_path / 'durable.db'}")
     assert pragmas(durable) == ("wal", 2, 1)
     durable.dispose()
+
+
+@pytest.mark.engines("mariadb", "galera")
+def test_how_sessions_of_mariadb_are_set_up(db: Database) -> None:
+    """Resource class 0 can be written, and what does not fit is refused."""
+    with db.read() as tx:
+        modes = tx.connection.execute(text("SELECT @@SESSION.sql_mode")).scalar_one()
+    assert {"NO_AUTO_VALUE_ON_ZERO", "STRICT_ALL_TABLES"} <= set(modes.split(","))
+
+
+@pytest.mark.engines("postgresql", "mariadb", "galera")
+def test_a_writer_waits_five_seconds_for_a_lock(db: Database) -> None:
+    """Left alone, PostgreSQL waits for ever, and MariaDB longer than most clients."""
+    limit = text(
+        "SELECT setting::int / 1000 FROM pg_settings WHERE name = 'lock_timeout'"
+        if db.engine.dialect.name == "postgresql"
+        else "SELECT @@SESSION.innodb_lock_wait_timeout"
+    )
+    assert db.write(lambda tx: tx.connection.execute(limit).scalar_one()) == 5
+
+
+@pytest.mark.engines("mariadb", "galera")
+def test_a_write_whose_transaction_the_server_has_taken_back_is_run_again(db: Database) -> None:
+    """A node of a cluster does that without an error, and COMMIT alone would then succeed."""
+    insert = insert_of(projects, "external_id", "created_at")
+    runs: list[Tx] = []
+
+    def unit(tx: Tx) -> None:
+        runs.append(tx)
+        tx.change(insert, {"external_id": "tenant", "created_at": tx.now})
+        if len(runs) == 1:
+            tx._run.change("ROLLBACK", ())
+
+    db.write(unit)
+    assert len(runs) == 2
+    with db.read() as tx:
+        assert tx.rows(select(projects.c.external_id), {}) == [("tenant",)]
+
+
+@pytest.mark.engines("postgresql")
+def test_a_connection_to_postgresql_prepares_a_statement_once(db: Database) -> None:
+    """The server knows the statements of a write from the write before."""
+    known = text("SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'berth_%'")
+    counts: list[int] = []
+    for number in range(1, 4):
+        add_provider(db, number, VCPU=8)
+        counts.append(db.write(lambda tx: tx.connection.execute(known).scalar_one()))
+    assert 0 < counts[1] == counts[2]
 
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")

@@ -270,6 +270,7 @@ def test_a_busy_database_trims_itself(fresh_url: str, monkeypatch: pytest.Monkey
     db.dispose()
 
 
+@pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_the_stamp_moves_with_every_commit(db: Database, other: Database) -> None:
     """Of this database's own connections and of others', and only then."""
     first = db.commit_stamp()

@@ -34,6 +34,7 @@ from berth.store.providers import (
 )
 from berth.store.traits import create_trait, replace_provider_traits
 from berth.upkeep import schema
+from tests.servers.statements import run
 from tests.store.fleet import (
     add_provider,
     aggregate,
@@ -182,6 +183,19 @@ def test_filters_by_identity_and_tree(db: Database) -> None:
     assert names(db, ProviderFilters(in_tree=provider(2))) == ["p1", "p2"]
     assert names(db, ProviderFilters(in_tree=provider(9))) == []
     assert names(db, ProviderFilters(in_tree=provider(2), name="p3")) == []
+
+
+@pytest.mark.engines("mariadb")
+def test_a_name_is_exact_in_an_adopted_database(db: Database, fresh_url: str) -> None:
+    """Its collation may take names for the same that differ in letter case."""
+    run(
+        fresh_url,
+        "ALTER TABLE resource_providers CONVERT TO CHARACTER SET utf8mb4"
+        " COLLATE utf8mb4_general_ci",
+    )
+    add_provider(db, 1)
+    assert names(db, ProviderFilters(name="P1")) == []
+    assert names(db, ProviderFilters(name="p1")) == ["p1"]
 
 
 def test_filters_by_aggregate(db: Database) -> None:

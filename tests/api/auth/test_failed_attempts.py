@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
+from typing import Any
+
 import pytest
 
 from berth.api.auth import failed_attempts
@@ -18,6 +22,7 @@ from berth.api.auth.failed_attempts import (
     FailureLog,
     source_of,
 )
+from tests.e2e.serving import PATIENCE, wait_until
 
 MALLORY = Caller("192.0.2.66", "alice")
 ALICE = Caller("192.0.2.1", "alice")
@@ -50,6 +55,42 @@ def test_success_makes_good_again() -> None:
         attempts.record(ALICE, now=0.0)
     attempts.forgive(ALICE)
     assert attempts.record(ALICE, now=0.0) == 0.0
+
+
+class Turns:
+    """A lock that knows how many wait for it or hold it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.wanted = 0
+
+    def __enter__(self) -> None:
+        self.wanted += 1
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+        self.wanted -= 1
+
+
+def test_a_success_in_the_middle_of_a_failure_does_not_break_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two requests of one caller, one with the wrong password: the right one is the last word."""
+    attempts, turns = FailedAttempts(), Turns()
+    success = threading.Thread(target=attempts.forgive, args=(ALICE,))
+
+    class Failures(OrderedDict[Caller, Any]):
+        def move_to_end(self, key: Caller, last: bool = True) -> None:
+            success.start()
+            wait_until(lambda: turns.wanted == 2 or not success.is_alive(), "the other request")
+            super().move_to_end(key, last)
+
+    monkeypatch.setattr(attempts, "_lock", turns)
+    monkeypatch.setattr(attempts, "_failures", Failures())
+    assert attempts.record(ALICE, now=0.0) == 0.0
+    success.join(PATIENCE)
+    assert len(attempts) == 0
 
 
 def test_many_names_at_one_address_are_suspect() -> None:
