@@ -57,8 +57,6 @@ class InventoryNotFound(NotFound):
         else:
             message = f"{message} for {provider}"
         super().__init__(message)
-        self.provider = provider
-        self.resource_class = resource_class
 
 
 class ResourceClassNotFound(NotFound):
@@ -66,7 +64,6 @@ class ResourceClassNotFound(NotFound):
 
     def __init__(self, resource_class: str) -> None:
         super().__init__(f"No such resource class {resource_class}.")
-        self.resource_class = resource_class
 
 
 class TraitNotFound(NotFound):
@@ -74,7 +71,6 @@ class TraitNotFound(NotFound):
 
     def __init__(self, trait: str) -> None:
         super().__init__(f"No such trait(s): {trait}.")
-        self.trait = trait
 
 
 class AllocationsNotFound(NotFound):
@@ -82,7 +78,6 @@ class AllocationsNotFound(NotFound):
 
     def __init__(self, consumer: str) -> None:
         super().__init__(f"No allocations for consumer '{consumer}'")
-        self.consumer = consumer
 
 
 # --- What was asked can never be -----------------------------------------------------------------
@@ -126,7 +121,6 @@ class UnknownClassInInventory(UnknownClass):
     ) -> None:
         failed = "Unable to create" if creating else "Unknown resource class in"
         super().__init__(f"{failed} inventory for resource provider {provider}:", resource_class)
-        self.provider = provider
 
 
 class UnknownClassInAllocation(UnknownClass):
@@ -134,7 +128,6 @@ class UnknownClassInAllocation(UnknownClass):
 
     def __init__(self, consumer: ConsumerUUID, resource_class: str) -> None:
         super().__init__(f"Unable to allocate inventory for consumer {consumer}:", resource_class)
-        self.consumer = consumer
 
 
 class UnknownTraits(Invalid):
@@ -152,7 +145,6 @@ class UnknownProviderInAllocation(Invalid):
 
     def __init__(self, provider: ProviderUUID) -> None:
         super().__init__(f"Allocation for resource provider '{provider}' that does not exist.")
-        self.provider = provider
 
 
 class ReshapedProviderNotFound(Invalid):
@@ -163,7 +155,6 @@ class ReshapedProviderNotFound(Invalid):
             f"Resource provider {provider} in inventories not found: "
             f"No resource provider with uuid {provider} found"
         )
-        self.provider = provider
 
 
 class ProviderNameMissing(Invalid):
@@ -174,7 +165,6 @@ class ProviderNameMissing(Invalid):
             f'Unable to create resource provider "", {provider}: '
             "Object action create failed because: name is required"
         )
-        self.provider = provider
 
 
 class ParentInvalid(Invalid):
@@ -197,8 +187,6 @@ class ParentInvalid(Invalid):
             f"{doing}: Object action {self.action} failed because: {self.reason}",
             " ".join(filter(None, (self.advice, parent and f"The parent given is {parent}."))),
         )
-        self.provider = provider
-        self.parent = parent
 
 
 class ParentIsSelf(ParentInvalid):
@@ -259,8 +247,6 @@ class InventoryCapacityInvalid(Invalid):
             f"The reserved value is {excess} total.",
             f"Its capacity, (total - reserved) * allocation_ratio, must be at least {least}.",
         )
-        self.provider = provider
-        self.resource_class = resource_class
 
 
 class InventoryNotOnProvider(Invalid):
@@ -272,8 +258,6 @@ class InventoryNotOnProvider(Invalid):
             f"No inventory of class {resource_class} found.",
             "Create it with POST first.",
         )
-        self.provider = provider
-        self.resource_class = resource_class
 
 
 class CannotChangeStandard(Invalid):
@@ -285,7 +269,6 @@ class CannotRenameStandardClass(CannotChangeStandard):
 
     def __init__(self, resource_class: str) -> None:
         super().__init__(f"Cannot update standard resource class {resource_class}")
-        self.resource_class = resource_class
 
 
 class CannotDeleteStandardClass(CannotChangeStandard):
@@ -296,7 +279,6 @@ class CannotDeleteStandardClass(CannotChangeStandard):
             f"Error in delete resource class: "
             f"Cannot delete standard resource class {resource_class}."
         )
-        self.resource_class = resource_class
 
 
 class CannotDeleteStandardTrait(CannotChangeStandard):
@@ -304,7 +286,6 @@ class CannotDeleteStandardTrait(CannotChangeStandard):
 
     def __init__(self, trait: str) -> None:
         super().__init__(f"Cannot delete standard trait {trait}.")
-        self.trait = trait
 
 
 # --- What was asked cannot be now ----------------------------------------------------------------
@@ -343,9 +324,6 @@ class ConsumerGenerationConflict(ConcurrentUpdate):
             f"consumer generation conflict - expected {expected} but got {seen}",
             f"Read the allocations of consumer {consumer} again and retry.",
         )
-        self.consumer = consumer
-        self.seen = seen
-        self.actual = actual
 
 
 class LostRace(ConcurrentUpdate):
@@ -356,7 +334,6 @@ class LostRace(ConcurrentUpdate):
             f"Update conflict: {what} was changed by another request at the same time; "
             f"read it again and retry"
         )
-        self.what = what
 
 
 class ConsumerRace(ConcurrentUpdate):
@@ -381,8 +358,6 @@ class InventoryExists(ConcurrentUpdate):
             f"Update conflict: resource provider {provider} has inventory of {resource_class} "
             "already. Update it with PUT instead."
         )
-        self.provider = provider
-        self.resource_class = resource_class
 
 
 class InventoryInUseOnDelete(ConcurrentUpdate):
@@ -394,8 +369,6 @@ class InventoryInUseOnDelete(ConcurrentUpdate):
             f"{_in_use(provider, [resource_class])}",
             _FREE_IT,
         )
-        self.provider = provider
-        self.resource_class = resource_class
 
 
 class InventoryInUse(Conflict):
@@ -414,7 +387,6 @@ class DuplicateProviderName(Conflict):
         # COMPAT: nova looks for "name:" when it creates a provider.
         kind = " name:" if creating else ""
         super().__init__(f"Conflicting resource provider{kind} {name} already exists.")
-        self.name = name
 
 
 class DuplicateProviderUUID(Conflict):
@@ -422,7 +394,6 @@ class DuplicateProviderUUID(Conflict):
 
     def __init__(self, provider: ProviderUUID) -> None:
         super().__init__(f"Conflicting resource provider uuid: {provider} already exists.")
-        self.provider = provider
 
 
 class ProviderInUse(Conflict):
@@ -433,7 +404,6 @@ class ProviderInUse(Conflict):
             f"Unable to delete resource provider {provider}: Resource provider has allocations.",
             "Remove or move them first.",
         )
-        self.provider = provider
 
 
 class ProviderHasChildren(Conflict):
@@ -445,7 +415,6 @@ class ProviderHasChildren(Conflict):
             "It has child resource providers.",
             "Delete them first.",
         )
-        self.provider = provider
 
 
 class ResourceClassExists(Conflict):
@@ -454,7 +423,6 @@ class ResourceClassExists(Conflict):
     def __init__(self, resource_class: str, *, creating: bool = True) -> None:
         subject = "Conflicting resource class" if creating else "Resource class"
         super().__init__(f"{subject} already exists: {resource_class}")
-        self.resource_class = resource_class
 
 
 class ResourceClassInUse(Conflict):
@@ -465,7 +433,6 @@ class ResourceClassInUse(Conflict):
             f"Error in delete resource class: Cannot delete resource class {resource_class}. "
             "Class is in use in inventory."
         )
-        self.resource_class = resource_class
 
 
 class TraitInUse(Conflict):
@@ -473,7 +440,6 @@ class TraitInUse(Conflict):
 
     def __init__(self, trait: str) -> None:
         super().__init__(f"The trait {trait} is in use by a resource provider.")
-        self.trait = trait
 
 
 class NoInventory(Conflict):
@@ -486,8 +452,6 @@ class NoInventory(Conflict):
             f"resource provider '{', '.join(providers)}' invalid.",
             f"{has} no such inventory.",
         )
-        self.providers = tuple(providers)
-        self.resource_classes = tuple(resource_classes)
 
 
 class UnitViolation(Conflict):
@@ -509,9 +473,6 @@ class UnitViolation(Conflict):
             f"Asked for {asked}; min_unit is {min_unit}, max_unit {max_unit}, "
             f"step_size {step_size}.",
         )
-        self.provider = provider
-        self.resource_class = resource_class
-        self.asked = asked
 
 
 class CapacityExceeded(Conflict):
@@ -580,7 +541,6 @@ class SearchGaveUp(BerthError):
             "mean that nothing fits. Fewer request groups, required traits, or in_tree make a "
             "search shorter; [berth]candidates_time_budget gives it more time"
         )
-        self.seconds = seconds
 
 
 # --- The database is not fit to be served from ---------------------------------------------------
