@@ -18,8 +18,8 @@ from sqlalchemy import select
 
 from bench.fleet import Fleet, Holding, Provider
 from bench.rows import Row, Rows, engine_of, rows_into
-from berth.store.opening import open_database
-from berth.store.tables import (
+from berth.store.engine.opening import open_database
+from berth.store.engine.tables import (
     allocations,
     berth_usages,
     consumer_types,

@@ -12,7 +12,7 @@ from bench.sample import Sample, Samples, clock
 from berth.api.allocation_candidates import FORMS, decode
 from berth.candidates import SearchSettings, find_candidates
 from berth.index import Index
-from berth.store.opening import open_database
+from berth.store.engine.opening import open_database
 
 _MICROVERSION: Final = 39
 _WARM_UP_COUNT: Final = 20

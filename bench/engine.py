@@ -25,7 +25,7 @@ from bench.server import berth_database
 from berth.api.allocation_candidates import FORMS, decode
 from berth.candidates import CandidatesRequest, SearchSettings, find_candidates
 from berth.index import Index
-from berth.store.opening import open_database
+from berth.store.engine.opening import open_database
 
 _MICROVERSION = 39
 _WARM_UP_COUNT = 2

@@ -36,9 +36,9 @@ from berth.config import (
 )
 from berth.index import Index
 from berth.model.errors import BerthError, DatabaseUnavailable, SchemaError, Unavailable
-from berth.store.database import Database
-from berth.store.dialect import PoolOptions
-from berth.store.opening import DatabaseOptions, open_database
+from berth.store.engine.database import Database
+from berth.store.engine.dialect import PoolOptions
+from berth.store.engine.opening import DatabaseOptions, open_database
 from berth.upkeep import schema
 
 LOG = logging.getLogger(__name__)

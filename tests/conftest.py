@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from berth.config import Settings
     from berth.index import Index
-    from berth.store.database import Database
+    from berth.store.engine.database import Database
     from tests.client import Client
 
 pytest_plugins = [
@@ -33,7 +33,7 @@ pytest_plugins = [
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An SQLite file with the schema and the standard names and nothing else, to be copied."""
-    from berth.store.opening import DatabaseOptions, open_database
+    from berth.store.engine.opening import DatabaseOptions, open_database
     from berth.upkeep import schema
 
     path = tmp_path_factory.mktemp("prepared") / "berth.db"
@@ -47,7 +47,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def database(prepared: Path, tmp_path: Path) -> Iterator[Database]:
     """A database of the test's own, ready to serve, with nothing in it but the standard names."""
-    from berth.store.opening import DatabaseOptions, open_database
+    from berth.store.engine.opening import DatabaseOptions, open_database
 
     path = shutil.copy(prepared, tmp_path / "berth.db")
     db = open_database(f"sqlite:///{path}", options=DatabaseOptions(synchronous=False))

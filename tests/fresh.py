@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from berth.store.database import Database
+    from berth.store.engine.database import Database
     from tests.servers.server import Databases
 
 #: From a folder that a file may be put into to the URL of a database.
@@ -43,8 +43,8 @@ def opened_at(url: str, *, in_list_max: int | None = None) -> Database:
     Args:
         in_list_max: after how many values a list is cut; None: as in service.
     """
-    from berth.store.opening import DatabaseOptions, open_database
-    from berth.store.transaction import IN_LIST_MAX
+    from berth.store.engine.opening import DatabaseOptions, open_database
+    from berth.store.engine.transaction import IN_LIST_MAX
 
     options = DatabaseOptions(synchronous=False)
     return open_database(url, options=options, in_list_max=in_list_max or IN_LIST_MAX)
@@ -62,7 +62,7 @@ def prepare(url: str) -> None:
 
 def wipe(db: Database) -> None:
     """Take everything out but the names, the standard ones of which stay, and the clock."""
-    from berth.store.tables import (
+    from berth.store.engine.tables import (
         berth_writer,
         metadata,
         resource_classes,
@@ -86,7 +86,7 @@ def empty(url: str) -> None:
     """Take everything out of a server's database but the standard names; ids begin anew."""
     from sqlalchemy import text
 
-    from berth.store.tables import berth_writer, metadata, resource_providers
+    from berth.store.engine.tables import berth_writer, metadata, resource_providers
     from berth.upkeep import schema
 
     db = opened_at(url)

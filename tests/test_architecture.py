@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -84,8 +85,8 @@ KEPT_BY_MODULES = {
     "api/media_types.py: error_media_type": "the header decides it",
     "api/microversion.py: negotiate": "the header decides it",
     "api/openapi/handler.py: _rendered": "the release and the arguments decide it",
-    "store/libpq.py: _OF": "by connection of the driver, with which an entry ends",
-    "store/transaction.py: _insert_missing": "the engine and the table's definition decide it",
+    "store/engine/libpq.py: _OF": "by connection of the driver, with which an entry ends",
+    "store/engine/transaction.py: _insert_missing": "the engine and the table decide it",
 }
 
 #: The parts whose results can be repeated: the time and chance come in as arguments.
@@ -133,10 +134,15 @@ class Module:
         """Its syntax."""
         return ast.parse(self.path.read_text(), str(self.path))
 
-    def imports(self) -> Iterator[tuple[int, str]]:
-        """The line and the full name of everything that it imports."""
+    def imports(self, *, at_once: bool = False) -> Iterator[tuple[int, str]]:
+        """The line and the full name of everything that it imports.
+
+        Args:
+            at_once: only what it needs when it is imported itself; not what functions import, or
+                what is there for types.
+        """
         package = self.dotted if self.path.stem == "__init__" else self.dotted.rpartition(".")[0]
-        for node in ast.walk(self.tree):
+        for node in self.tree.body if at_once else ast.walk(self.tree):
             if isinstance(node, ast.Import):
                 yield from ((node.lineno, alias.name) for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
@@ -197,6 +203,35 @@ def test_imports_run_downwards() -> None:
         and part not in MAY_IMPORT[module.part] | {module.part}
     ]
     assert not upwards, "\n".join(upwards)
+
+
+def test_an_engine_knows_nothing_of_what_is_stored() -> None:
+    """`store/engine` imports nothing else of `store`."""
+    upwards = [
+        f"{module.at(line)} imports {name}"
+        for module in modules_of({"store"})
+        if module.dotted.startswith("berth.store.engine")
+        for line, name in module.imports()
+        if name.startswith("berth.store.") and not name.startswith("berth.store.engine")
+    ]
+    assert not upwards, "\n".join(upwards)
+
+
+def test_imports_run_in_no_circle() -> None:
+    """Inside a part neither."""
+    names = {module.dotted for module in MODULES}
+    needs = {
+        module.dotted: {
+            name if name in names else name.rpartition(".")[0]
+            for _, name in module.imports(at_once=True)
+        }
+        & names - {module.dotted}
+        for module in MODULES
+    }
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]), pytrace=False)
 
 
 @pytest.mark.parametrize(("library", "parts"), BELONGS_TO.items())

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from berth.config import Settings
 from berth.deploy import SchemaNotReady, open_prepared
 from berth.model.errors import DatabaseUnavailable
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.upkeep import schema
 from tests.world_in_store import build_in_store
 from tests.worlds import world

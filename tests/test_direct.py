@@ -96,7 +96,7 @@ def test_a_database_that_is_removed_meanwhile_takes_no_more_writes(
     make_conf: MakeConf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A script is told too, rather than write into a file that nobody will find again."""
-    monkeypatch.setattr("berth.store.sqlite_file.LOOK_EACH_S", 0.0)
+    monkeypatch.setattr("berth.store.engine.sqlite_file.LOOK_EACH_S", 0.0)
     with PlacementDirect(make_conf("a")) as client:
         create_provider(client, "before")
         (tmp_path / "a.db").unlink()

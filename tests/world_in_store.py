@@ -16,7 +16,7 @@ from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import replace_allocations
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.store.inventories import replace_inventories
 from berth.store.providers import create_provider, get_provider
 from berth.store.resource_classes import ensure_resource_class

@@ -41,7 +41,7 @@ from berth.candidates.request import SearchSettings
 from berth.config import Settings
 from berth.index import Index
 from berth.model.errors import BerthError, Conflict, Unavailable
-from berth.store.database import Database
+from berth.store.engine.database import Database
 
 VERSION_HEADER = "openstack-api-version"
 

@@ -23,7 +23,7 @@ from berth.model.errors import Invalid, InvalidInput, ProviderGenerationConflict
 from berth.model.ids import Generation, ProviderUUID
 from berth.model.inventory import MAX_INT
 from berth.store import providers
-from berth.store.database import Database
+from berth.store.engine.database import Database
 
 #: Arrays and objects that may lie in each other. What any operation understands has six levels.
 LEVELS_MAX: Final = 32

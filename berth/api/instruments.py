@@ -28,7 +28,7 @@ SECONDS: Final = (
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
 )
 
-#: Writes that share a commit (`berth.store.group_commit.WRITES_MAX`).
+#: Writes that share a commit (`berth.store.engine.group_commit.WRITES_MAX`).
 GROUP_SIZES: Final = (1, 2, 4, 8, 16, 32, 64)
 
 #: Seconds between two times that a gauge is told of what changes with every request.
@@ -157,7 +157,7 @@ class IndexInstruments:
 
 
 class DatabaseInstruments:
-    """Observes a database (`berth.store.database.Observer`).
+    """Observes a database (`berth.store.engine.database.Observer`).
 
     Args:
         pool_size: connections that the pool keeps.

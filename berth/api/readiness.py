@@ -15,7 +15,7 @@ from typing import Final
 from berth.index import Index
 from berth.index.snapshot import Snapshot
 from berth.model.errors import DatabaseMoved, Unavailable
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.store.versions import is_current
 
 LOG = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from berth.api.microversion import negotiate
 from berth.candidates.request import SearchSettings
 from berth.config import Settings
 from berth.index import Index
-from berth.store.database import Database
+from berth.store.engine.database import Database
 
 if TYPE_CHECKING:
     from berth.api.admission import Line

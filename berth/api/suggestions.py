@@ -14,7 +14,7 @@ from typing import Final
 
 from berth.model.errors import BerthError, Unavailable, UnknownClass, UnknownTraits
 from berth.store import resource_classes, traits
-from berth.store.database import Database
+from berth.store.engine.database import Database
 
 #: Of so many unknown names it is said what may have been meant, and of so many that they are
 #: unknown.

@@ -12,7 +12,7 @@ from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.options import ConfigurationSource
 from berth.config import Settings, read_settings
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.upkeep import schema
 
 

@@ -14,7 +14,7 @@ from berth.cli.options import ConfigurationSource
 from berth.cli.progress import reporting
 from berth.config import Settings, read_settings
 from berth.model.errors import DatabaseUnavailable
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.upkeep import schema
 from berth.upkeep.copying import Difference, Outcome, copy_database
 

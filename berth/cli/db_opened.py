@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from berth import deploy
 from berth.cli.failure import naming_the_database
 from berth.config import Settings
-from berth.store.database import Database
+from berth.store.engine.database import Database
 
 
 @contextmanager

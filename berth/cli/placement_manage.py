@@ -19,7 +19,7 @@ from berth import config, deploy
 from berth.cli.db_opened import opened
 from berth.cli.error_codes import failure_for
 from berth.config import Settings, read_settings
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.upkeep import schema
 
 PROGRAM: Final = "placement-manage"

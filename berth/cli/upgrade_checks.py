@@ -11,7 +11,7 @@ from oslo_upgradecheck.upgradecheck import Code, Result, UpgradeCommands
 from berth import deploy
 from berth.api.auth.keystone import KeystoneUnavailable
 from berth.config import ConfigurationError, Settings
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.upkeep import schema
 
 _KEYSTONE: Final = "Keystone"

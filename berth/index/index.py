@@ -25,10 +25,10 @@ from berth.model.errors import DatabaseUnavailable, IndexUnavailable, LostRace
 from berth.model.ids import ProviderId
 from berth.store import index_feed
 from berth.store.aggregate_spellings import iter_aggregates
-from berth.store.database import Database
+from berth.store.engine.database import Database
+from berth.store.engine.transaction import Tx
 from berth.store.foreign_writes import take_over, written_elsewhere
 from berth.store.index_feed import WriterHead
-from berth.store.transaction import Tx
 
 
 @dataclass(slots=True)

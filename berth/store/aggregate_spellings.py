@@ -28,9 +28,9 @@ from sqlalchemy import Select, and_, bindparam, func, not_, or_, select, update
 
 from berth.model.errors import LostRace
 from berth.model.ids import AggregateId, AggregateUUID, common_spellings, parse_uuid_lax
+from berth.store.engine.tables import placement_aggregates
+from berth.store.engine.transaction import Tx
 from berth.store.lookups import missing
-from berth.store.tables import placement_aggregates
-from berth.store.transaction import Tx
 
 _row: Final = placement_aggregates.c
 

@@ -16,12 +16,12 @@ from sqlalchemy import bindparam, delete, select
 from berth.model.ids import AggregateId, AggregateUUID, Generation, ProviderId, ProviderUUID
 from berth.model.sentinels import UNSET, Sentinel
 from berth.store.aggregate_spellings import canonical, ensure_aggregates
-from berth.store.database import Database
+from berth.store.engine.database import Database
+from berth.store.engine.prepared import insert_of
+from berth.store.engine.tables import placement_aggregates, resource_provider_aggregates
+from berth.store.engine.transaction import Tx
 from berth.store.generations import bump_generation, check_seen, pin_provider
 from berth.store.lookups import get_provider_row
-from berth.store.prepared import insert_of
-from berth.store.tables import placement_aggregates, resource_provider_aggregates
-from berth.store.transaction import Tx
 
 _aggregate = placement_aggregates.c
 _member = resource_provider_aggregates.c

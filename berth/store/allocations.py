@@ -25,11 +25,9 @@ from berth.store.claims import (
     read_providers,
 )
 from berth.store.consumers import check_generations, delete_consumers, read_consumers
-from berth.store.database import Database
-from berth.store.generations import Bump, bump_generations
-from berth.store.group_commit import Joint
-from berth.store.lookups import get_provider_row
-from berth.store.tables import (
+from berth.store.engine.database import Database
+from berth.store.engine.group_commit import Joint
+from berth.store.engine.tables import (
     allocations,
     consumer_types,
     consumers,
@@ -38,7 +36,9 @@ from berth.store.tables import (
     resource_providers,
     users,
 )
-from berth.store.transaction import Tx
+from berth.store.engine.transaction import Tx
+from berth.store.generations import Bump, bump_generations
+from berth.store.lookups import get_provider_row
 
 _held = allocations.c
 _consumer = consumers.c

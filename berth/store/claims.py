@@ -31,13 +31,13 @@ from berth.model.errors import (
 from berth.model.ids import ClassId, ConsumerUUID, Generation, ProviderId, ProviderUUID
 from berth.model.inventory import Inventory
 from berth.store.consumers import StoredConsumer, read_consumers, write_consumers
+from berth.store.engine.prepared import insert_of
+from berth.store.engine.tables import allocations, berth_usages, inventories, resource_providers
+from berth.store.engine.transaction import Tx
 from berth.store.expressions import stored_ratio
 from berth.store.foreign_writes import ForeignWrite, written_elsewhere
 from berth.store.inventories import Key, class_names
 from berth.store.lookups import ProviderRow, class_ids, missing, providers_by_uuid
-from berth.store.prepared import insert_of
-from berth.store.tables import allocations, berth_usages, inventories, resource_providers
-from berth.store.transaction import Tx
 
 _held = allocations.c
 _inv = inventories.c

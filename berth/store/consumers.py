@@ -15,10 +15,10 @@ from berth.model.consumer import ConsumerWrite
 from berth.model.errors import ConsumerGenerationConflict, ConsumerRace, LostRace
 from berth.model.ids import ConsumerUUID, Generation
 from berth.model.sentinels import UNSET
+from berth.store.engine.prepared import insert_of
+from berth.store.engine.tables import consumer_types, consumers, projects, users
+from berth.store.engine.transaction import Tx
 from berth.store.lookups import missing
-from berth.store.prepared import insert_of
-from berth.store.tables import consumer_types, consumers, projects, users
-from berth.store.transaction import Tx
 
 _consumer = consumers.c
 

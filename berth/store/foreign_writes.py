@@ -22,15 +22,15 @@ from typing import Final, NamedTuple
 from sqlalchemy import bindparam, func, or_, select
 
 from berth.model.ids import ProviderId
-from berth.store.database import CommitFirst, Database
-from berth.store.tables import (
+from berth.store.engine.database import CommitFirst, Database
+from berth.store.engine.tables import (
     berth_usages,
     berth_writer,
     inventories,
     resource_classes,
     resource_providers,
 )
-from berth.store.transaction import Tx
+from berth.store.engine.transaction import Tx
 from berth.store.usage_counts import Stale, hold_still, recount_held_still
 
 LOG = logging.getLogger(__name__)

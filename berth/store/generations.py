@@ -12,11 +12,11 @@ from sqlalchemy import Integer, bindparam, exists, func, literal, or_, select, u
 
 from berth.model.errors import LostRace, ProviderGenerationConflict
 from berth.model.ids import Generation, ProviderId
+from berth.store.engine.tables import berth_usages, inventories, resource_providers
+from berth.store.engine.transaction import Tx
 from berth.store.expressions import rewritten
 from berth.store.foreign_writes import ForeignWrite
 from berth.store.lookups import ProviderRow
-from berth.store.tables import berth_usages, inventories, resource_providers
-from berth.store.transaction import Tx
 
 _rp, _usage = resource_providers.c, berth_usages.c
 

@@ -27,9 +27,9 @@ from sqlalchemy import (
 )
 
 from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
-from berth.store import journal
-from berth.store.prepared import Parameters
-from berth.store.tables import (
+from berth.store.engine import journal
+from berth.store.engine.prepared import Parameters
+from berth.store.engine.tables import (
     allocations,
     berth_journal,
     berth_usages,
@@ -41,7 +41,7 @@ from berth.store.tables import (
     resource_providers,
     traits,
 )
-from berth.store.transaction import Tx
+from berth.store.engine.transaction import Tx
 
 #: In the journal: not a provider, but the definitions of traits or resource classes changed.
 NAMES_CHANGED: Final = ProviderId(journal.NAMES)

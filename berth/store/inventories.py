@@ -28,13 +28,13 @@ from berth.model.errors import (
 from berth.model.ids import ClassId, Generation, ProviderId, ProviderUUID
 from berth.model.inventory import Inventory
 from berth.model.standard import CUSTOM_CLASS_ID_MIN
-from berth.store.database import Database
+from berth.store.engine.database import Database
+from berth.store.engine.prepared import insert_of
+from berth.store.engine.tables import allocations, berth_usages, inventories, resource_classes
+from berth.store.engine.transaction import Tx
 from berth.store.expressions import rewritten
 from berth.store.generations import bump_generation, check_seen
 from berth.store.lookups import class_ids, get_provider_row, missing
-from berth.store.prepared import insert_of
-from berth.store.tables import allocations, berth_usages, inventories, resource_classes
-from berth.store.transaction import Tx
 
 
 class Key(NamedTuple):

@@ -21,12 +21,12 @@ from berth.model.ids import (
     TraitId,
 )
 from berth.model.standard import STANDARD_CLASS_IDS
-from berth.store.tables import (
+from berth.store.engine.tables import (
     resource_classes,
     resource_providers,
     traits,
 )
-from berth.store.transaction import Tx
+from berth.store.engine.transaction import Tx
 
 
 class ProviderRow(NamedTuple):

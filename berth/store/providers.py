@@ -43,15 +43,8 @@ from berth.model.provider import Provider
 from berth.model.sentinels import UNSET, Sentinel
 from berth.model.tree import check_move, subtree
 from berth.store.aggregate_spellings import aggregate_ids
-from berth.store.database import Database
-from berth.store.expressions import rewritten, stored_ratio
-from berth.store.lookups import (
-    class_ids,
-    get_provider_row,
-    missing,
-    trait_ids,
-)
-from berth.store.tables import (
+from berth.store.engine.database import Database
+from berth.store.engine.tables import (
     allocations,
     berth_usages,
     inventories,
@@ -59,7 +52,14 @@ from berth.store.tables import (
     resource_provider_traits,
     resource_providers,
 )
-from berth.store.transaction import Tx
+from berth.store.engine.transaction import Tx
+from berth.store.expressions import rewritten, stored_ratio
+from berth.store.lookups import (
+    class_ids,
+    get_provider_row,
+    missing,
+    trait_ids,
+)
 
 #: Providers that are read at a time.
 PART: Final = 1000

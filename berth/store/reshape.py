@@ -12,7 +12,8 @@ from berth.model.ids import Generation, ProviderId, ProviderUUID
 from berth.model.inventory import Inventory
 from berth.store.claims import Claim, apply_claim, read_classes, read_held, read_providers
 from berth.store.consumers import check_generations, read_consumers
-from berth.store.database import Database
+from berth.store.engine.database import Database
+from berth.store.engine.transaction import Tx
 from berth.store.generations import Bump, bump_generations, check_seen, keep_generations
 from berth.store.inventories import (
     Key,
@@ -23,7 +24,6 @@ from berth.store.inventories import (
     stored_keys,
 )
 from berth.store.lookups import ProviderRow, providers_by_uuid
-from berth.store.transaction import Tx
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,10 @@ from berth.model.errors import (
     ResourceClassNotFound,
 )
 from berth.model.standard import CUSTOM_CLASS_ID_MIN, is_standard_class
-from berth.store.database import Database
+from berth.store.engine.database import Database
+from berth.store.engine.tables import inventories, resource_classes
+from berth.store.engine.transaction import Tx
 from berth.store.lookups import class_ids
-from berth.store.tables import inventories, resource_classes
-from berth.store.transaction import Tx
 
 _class = resource_classes.c
 

@@ -20,12 +20,12 @@ from berth.model.errors import (
 )
 from berth.model.ids import Generation, ProviderId, ProviderUUID, TraitId
 from berth.model.names import CUSTOM_PREFIX
-from berth.store.database import Database
+from berth.store.engine.database import Database
+from berth.store.engine.prepared import insert_of
+from berth.store.engine.tables import resource_provider_traits, traits
+from berth.store.engine.transaction import Tx
 from berth.store.generations import bump_generation, check_seen
 from berth.store.lookups import get_provider_row, missing, trait_ids
-from berth.store.prepared import insert_of
-from berth.store.tables import resource_provider_traits, traits
-from berth.store.transaction import Tx
 
 _trait = traits.c
 _having = resource_provider_traits.c

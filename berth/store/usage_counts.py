@@ -32,16 +32,16 @@ from sqlalchemy import (
 )
 
 from berth.model.errors import LostRace
-from berth.store.database import Database
-from berth.store.expressions import rewritten
-from berth.store.tables import (
+from berth.store.engine.database import Database
+from berth.store.engine.tables import (
     allocations,
     berth_usages,
     berth_writer,
     inventories,
     resource_providers,
 )
-from berth.store.transaction import Tx
+from berth.store.engine.transaction import Tx
+from berth.store.expressions import rewritten
 
 #: Is told what is being done, how much of it has been done, and how much there is.
 Report = Callable[[str, int, int], None]

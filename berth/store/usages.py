@@ -12,9 +12,8 @@ from sqlalchemy import ColumnElement, FromClause, bindparam, distinct, func, sel
 
 from berth.model.consumer import UNKNOWN_TYPE
 from berth.model.ids import Generation, ProviderUUID
-from berth.store.database import Database
-from berth.store.lookups import get_provider_row
-from berth.store.tables import (
+from berth.store.engine.database import Database
+from berth.store.engine.tables import (
     allocations,
     berth_usages,
     consumer_types,
@@ -23,6 +22,7 @@ from berth.store.tables import (
     resource_classes,
     users,
 )
+from berth.store.lookups import get_provider_row
 
 #: The name that asks for all consumers together, whatever their type.
 ALL_TYPES: Final = "all"

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, column, inspect, select, table
 
-from berth.store.database import Database
+from berth.store.engine.database import Database
 
 #: The original's revisions, oldest first.
 PLACEMENT_REVISIONS: Final = (

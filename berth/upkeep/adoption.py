@@ -22,9 +22,9 @@ from sqlalchemy import Connection, MetaData, Table, func, inspect, select
 
 from berth.model.errors import SchemaError
 from berth.store.aggregate_spellings import odd_spellings, read_odd, respell
-from berth.store.database import Database
-from berth.store.tables import berth_writer, resource_providers
-from berth.store.transaction import Tx
+from berth.store.engine.database import Database
+from berth.store.engine.tables import berth_writer, resource_providers
+from berth.store.engine.transaction import Tx
 from berth.store.usage_counts import Report, fill_usages, recount_usages, unheard
 from berth.store.versions import (
     BERTH_PREFIX,

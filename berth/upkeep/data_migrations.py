@@ -16,9 +16,9 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Table, bindparam, exists, func, select, update
 
-from berth.store.database import Database
-from berth.store.tables import allocations, consumers, projects, resource_providers, users
-from berth.store.transaction import Tx
+from berth.store.engine.database import Database
+from berth.store.engine.tables import allocations, consumers, projects, resource_providers, users
+from berth.store.engine.transaction import Tx
 from berth.store.usage_counts import Report, unheard
 from berth.store.versions import is_current
 from berth.upkeep.trees import NO_PROVIDER, WrongRoot, read_trees, wrong_roots

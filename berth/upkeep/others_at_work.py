@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, exists, func, inspect, select, true
 
-from berth.store.database import Database
-from berth.store.tables import (
+from berth.store.engine.database import Database
+from berth.store.engine.tables import (
     allocations,
     berth_journal,
     berth_usages,

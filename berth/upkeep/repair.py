@@ -14,8 +14,8 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from berth.store.database import Database
-from berth.store.transaction import Tx
+from berth.store.engine.database import Database
+from berth.store.engine.transaction import Tx
 from berth.upkeep.data_migrations import Owner
 from berth.upkeep.integrity import all_rules
 from berth.upkeep.integrity.fault import Fault, Faults, Rule

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from sqlalchemy import update
 
-from berth.store.database import Database
-from berth.store.tables import berth_writer
+from berth.store.engine.database import Database
+from berth.store.engine.tables import berth_writer
 from berth.store.usage_counts import Report, recount_usages
 from berth.store.versions import (
     BERTH_HEAD,

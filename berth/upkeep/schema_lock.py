@@ -13,7 +13,7 @@ from typing import Final
 
 from sqlalchemy import Connection, exc, func, select
 
-from berth.store.database import Database
+from berth.store.engine.database import Database
 
 #: How the lock is called where locks have numbers: the letters of "berth".
 _NUMBER: Final = int.from_bytes(b"berth", "big")

@@ -6,9 +6,9 @@ from __future__ import annotations
 from sqlalchemy import select
 
 from berth.model.standard import STANDARD_CLASS_IDS, STANDARD_TRAITS
-from berth.store.database import Database
-from berth.store.tables import resource_classes, traits
-from berth.store.transaction import Tx
+from berth.store.engine.database import Database
+from berth.store.engine.tables import resource_classes, traits
+from berth.store.engine.transaction import Tx
 
 
 def sync_standard_names(db: Database) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import func, select
 
-from berth.store.tables import resource_providers
-from berth.store.transaction import Tx
+from berth.store.engine.tables import resource_providers
+from berth.store.engine.transaction import Tx
 
 #: In the place of an id: none.
 NO_PROVIDER: Final = -1

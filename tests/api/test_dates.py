@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from berth.api import caching
-from berth.store.database import Database, utc_now
-from berth.store.opening import DatabaseOptions, open_database
+from berth.store.engine.database import Database, utc_now
+from berth.store.engine.opening import DatabaseOptions, open_database
 from tests.api.claims import claim_body
 from tests.api.worlds import NOWHERE, done, new_uuid
 from tests.client import Client, Response

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from berth import config, deploy
 from berth.config import ConfigurationError
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from tests.api import configured
 from tests.client import Client, wsgi_environ
 from tests.exposed import Exposed, scrape

@@ -14,7 +14,7 @@ from berth.api.readiness import NotReady, Readiness
 from berth.config import ConfigurationError
 from berth.index import Index
 from berth.index.snapshot import Snapshot
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.upkeep import schema
 from tests.api import configured
 from tests.client import Client

@@ -33,8 +33,8 @@ from bench.fleet import (
 from bench.loading import load, load_holding, load_provider
 from bench.nested import NESTED
 from bench.wide import wide_query
-from berth.store.opening import open_database
-from berth.store.tables import berth_usages
+from berth.store.engine.opening import open_database
+from berth.store.engine.tables import berth_usages
 from berth.upkeep import schema
 from tests.bench.serving import berth_at, berth_on
 

@@ -21,8 +21,8 @@ from berth.candidates.request import (
     SearchSettings,
 )
 from berth.index import Index, Snapshot
-from berth.store.database import Database
-from berth.store.opening import DatabaseOptions, open_database
+from berth.store.engine.database import Database
+from berth.store.engine.opening import DatabaseOptions, open_database
 from tests.answers import Answer, read_answer
 from tests.queries import Group, Query
 from tests.world_in_store import build_in_store

@@ -18,7 +18,7 @@ from hypothesis import given, note, seed, settings
 from berth.candidates import candidate_texts, find_candidates, ways
 from berth.index import Index
 from berth.model.errors import UnknownResourceClass
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from tests.answers import read_answer
 from tests.brute_force import answer
 from tests.candidates.engine import (

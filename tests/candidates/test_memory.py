@@ -20,7 +20,7 @@ from berth.index import Index
 from berth.model.ids import AggregateUUID, ProviderUUID
 from berth.model.sentinels import UNSET
 from berth.store.aggregates import replace_aggregates
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.store.resource_classes import rename_resource_class
 from tests.candidates.engine import ask_with, form_at, request_of, snapshot_of
 from tests.client import NOTHING, Client

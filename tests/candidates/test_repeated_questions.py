@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from berth.index import Index
 from berth.model.ids import ConsumerUUID, ProviderUUID
 from berth.store.allocations import delete_allocations
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.store.providers import delete_provider
 from berth.store.resource_classes import delete_resource_class, ensure_resource_class
 from berth.store.traits import create_trait, delete_trait

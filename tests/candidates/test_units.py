@@ -11,7 +11,7 @@ import pytest
 
 from berth.candidates import ways
 from berth.index import Index
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.store.index_feed import Portions
 from tests.brute_force import answer
 from tests.candidates.engine import ask, copy_of, snapshot_of

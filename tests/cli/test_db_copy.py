@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import text
 
 from berth.cli.exit_codes import ExitCode
-from berth.store.opening import open_database
+from berth.store.engine.opening import open_database
 from tests.cli.test_commands import assert_fails
 from tests.copying.contents import contents, fill
 from tests.e2e.serving import BERTH, environment, run_berth

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from berth.store.database import Database
-from berth.store.opening import DatabaseOptions, open_database
+from berth.store.engine.database import Database
+from berth.store.engine.opening import DatabaseOptions, open_database
 from tests.copying.contents import fill
 from tests.servers.server import Databases
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from sqlalchemy import insert, select, update
 
-from berth.store.database import Database
-from berth.store.tables import (
+from berth.store.engine.database import Database
+from berth.store.engine.tables import (
     allocations,
     consumer_types,
     consumers,
@@ -28,7 +28,7 @@ from berth.store.tables import (
     traits,
     users,
 )
-from berth.store.transaction import Tx
+from berth.store.engine.transaction import Tx
 from berth.upkeep import schema
 from tests.store.fleet import aggregate, consumer, provider
 

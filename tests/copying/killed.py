@@ -13,8 +13,8 @@ from itertools import count
 
 from sqlalchemy import event
 
-from berth.store.database import Database
-from berth.store.opening import open_database
+from berth.store.engine.database import Database
+from berth.store.engine.opening import open_database
 from berth.upkeep.copying import copy_database
 
 #: So small that each table takes several chunks.

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import func, select
 
-from berth.store.database import Database
-from berth.store.tables import berth_journal, berth_usages, berth_writer
+from berth.store.engine.database import Database
+from berth.store.engine.tables import berth_journal, berth_usages, berth_writer
 from berth.store.usages import provider_usages
 from berth.upkeep import schema
 from berth.upkeep.copying import Outcome, copy_database

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from berth.model.errors import DatabaseUnavailable, SchemaError
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.store.versions import UNFINISHED_COPY
 from berth.upkeep import schema
 from berth.upkeep.copying import CopyRefused, copy_database

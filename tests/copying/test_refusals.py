@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from berth.model.errors import SchemaError
-from berth.store.database import Database, utc_now
+from berth.store.engine.database import Database, utc_now
 from berth.upkeep import schema
 from berth.upkeep.copying import CopyRefused, Difference, copy_database
 from tests.copying.conftest import Opener

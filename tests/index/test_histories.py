@@ -31,7 +31,7 @@ from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import delete_allocations, replace_allocations
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.store.index_feed import USUAL, Portions
 from berth.store.inventories import (
     create_inventory,

@@ -23,9 +23,9 @@ from berth.model.sentinels import UNSET
 from berth.store import index_feed
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import delete_allocations, replace_allocations
-from berth.store.database import Database, trim_journal, utc_now
+from berth.store.engine.database import Database, trim_journal, utc_now
+from berth.store.engine.opening import DatabaseOptions, open_database
 from berth.store.inventories import replace_inventories
-from berth.store.opening import DatabaseOptions, open_database
 from berth.store.providers import delete_provider, get_provider, update_provider
 from berth.store.resource_classes import ensure_resource_class, rename_resource_class
 from berth.store.traits import create_trait, delete_trait

@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, text
 
 from berth import config, deploy
-from berth.store.opening import open_database
+from berth.store.engine.opening import open_database
 from berth.upkeep import schema
 from tests.client import Client
 from tests.proof import answers, wire

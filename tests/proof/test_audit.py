@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from tests.client import Client
 from tests.proof import audit
 from tests.proof.history import (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.upkeep import schema
 from tests.fresh import Fresh, opened_at
 from tests.store import damage

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy.engine import make_url
 
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from tests.servers.statements import run
 from tests.store.fleet import add_provider, claim, consumer, holding, provider
 

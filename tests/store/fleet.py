@@ -12,7 +12,7 @@ from berth.model.ids import AggregateUUID, ConsumerUUID, Generation, ProviderUUI
 from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET, Sentinel
 from berth.store.allocations import ProviderAllocations, provider_allocations, replace_allocations
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.store.inventories import replace_inventories
 from berth.store.providers import create_provider, get_provider
 

@@ -3,7 +3,7 @@
 
 from berth.model.filters import ProviderFilters
 from berth.model.provider import Provider
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.store.providers import iter_providers
 
 

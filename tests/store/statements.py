@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import event
 
-from berth.store.database import Database
+from berth.store.engine.database import Database
 
 
 @contextmanager

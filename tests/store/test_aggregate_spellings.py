@@ -16,12 +16,12 @@ from berth.model.ids import AggregateUUID, common_spellings
 from berth.model.sentinels import UNSET
 from berth.store.aggregate_spellings import ensure_aggregates
 from berth.store.aggregates import get_aggregates, replace_aggregates
-from berth.store.database import Database
-from berth.store.mysql import MysqlDialect
+from berth.store.engine.database import Database
+from berth.store.engine.mysql import MysqlDialect
+from berth.store.engine.tables import placement_aggregates, resource_provider_aggregates
+from berth.store.engine.transaction import Tx
 from berth.store.providers import iter_providers
-from berth.store.tables import placement_aggregates, resource_provider_aggregates
 from berth.store.traits import replace_provider_traits
-from berth.store.transaction import Tx
 from berth.upkeep import schema
 from tests.client import Client
 from tests.e2e.serving import wait_until

@@ -24,8 +24,8 @@ from berth.store.allocations import (
     delete_allocations,
     provider_allocations,
 )
-from berth.store.database import Database
-from berth.store.tables import consumers, projects
+from berth.store.engine.database import Database
+from berth.store.engine.tables import consumers, projects
 from berth.store.usages import project_usages, project_usages_by_type, provider_usages
 from berth.upkeep import schema
 from tests.store.fleet import (

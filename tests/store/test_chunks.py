@@ -26,7 +26,7 @@ from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET
 from berth.store.aggregates import get_aggregates, replace_aggregates
 from berth.store.allocations import consumer_allocations, delete_allocations
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.store.inventories import Key, list_inventories, put_inventories
 from berth.store.lookups import class_ids
 from berth.store.providers import get_provider, iter_providers, update_provider

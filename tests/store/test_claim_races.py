@@ -38,13 +38,13 @@ from berth.store.claims import (
     read_providers,
 )
 from berth.store.consumers import read_consumers
-from berth.store.database import Database
+from berth.store.engine.database import Database
+from berth.store.engine.tables import consumers
+from berth.store.engine.transaction import Tx
 from berth.store.generations import Bump, bump_generation, bump_generations, pin_provider
 from berth.store.inventories import put_inventories, remove_unused, stored_keys
 from berth.store.lookups import ProviderRow, get_provider_row
 from berth.store.providers import delete_provider
-from berth.store.tables import consumers
-from berth.store.transaction import Tx
 from berth.store.usages import provider_usages
 from berth.upkeep import schema
 from tests.store.fleet import (

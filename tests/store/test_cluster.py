@@ -16,8 +16,8 @@ from berth.model.sentinels import UNSET
 from berth.store.aggregate_spellings import aggregate_ids, ensure_aggregates
 from berth.store.aggregates import get_aggregates, replace_aggregates
 from berth.store.allocations import consumer_allocations, delete_allocations
-from berth.store.database import Database
-from berth.store.transaction import Tx
+from berth.store.engine.database import Database
+from berth.store.engine.transaction import Tx
 from berth.store.usages import provider_usages
 from berth.upkeep import schema
 from tests.fresh import opened_at

@@ -14,14 +14,14 @@ from sqlalchemy.exc import OperationalError
 
 from berth.model.errors import DatabaseUnavailable, UnsupportedDatabase
 from berth.model.filters import ProviderFilters
-from berth.store import database
-from berth.store.database import Database
-from berth.store.dialect import PoolOptions
-from berth.store.opening import DatabaseOptions, open_database
-from berth.store.prepared import insert_of
+from berth.store.engine import database
+from berth.store.engine.database import Database
+from berth.store.engine.dialect import PoolOptions
+from berth.store.engine.opening import DatabaseOptions, open_database
+from berth.store.engine.prepared import insert_of
+from berth.store.engine.tables import projects, resource_providers
+from berth.store.engine.transaction import Tx
 from berth.store.providers import get_provider
-from berth.store.tables import projects, resource_providers
-from berth.store.transaction import Tx
 from tests.forking import in_child
 from tests.store.fleet import add_provider, provider
 from tests.store.listing import list_providers

@@ -7,10 +7,10 @@ from __future__ import annotations
 from sqlalchemy import text
 
 from berth.index import Index
-from berth.store import journal
-from berth.store.database import Database
-from berth.store.journal import Touched, Writer
-from berth.store.transaction import Tx
+from berth.store.engine import journal
+from berth.store.engine.database import Database
+from berth.store.engine.journal import Touched, Writer
+from berth.store.engine.transaction import Tx
 from tests.store.fleet import add_provider, claim, holding
 
 

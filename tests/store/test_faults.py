@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from berth.index import Index
-from berth.store.database import Database
-from berth.store.opening import DatabaseOptions, open_database
+from berth.store.engine.database import Database
+from berth.store.engine.opening import DatabaseOptions, open_database
 from berth.upkeep import schema
 from tests.servers.statements import run
 from tests.store.damage import CASES, Damage, damage

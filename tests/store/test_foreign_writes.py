@@ -13,7 +13,7 @@ from berth.model.errors import CapacityExceeded, NoInventory
 from berth.model.inventory import Inventory
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import delete_allocations
-from berth.store.database import Database, Unobserved
+from berth.store.engine.database import Database, Unobserved
 from berth.store.foreign_writes import take_over
 from berth.store.inventories import delete_inventory, replace_inventories
 from berth.store.providers import delete_provider

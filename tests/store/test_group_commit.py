@@ -23,12 +23,12 @@ from berth.model.errors import (
     DatabaseUnavailable,
 )
 from berth.store.allocations import consumer_allocations, delete_allocations
-from berth.store.database import Database
-from berth.store.group_commit import GroupCommit, Joint, Write
-from berth.store.opening import DatabaseOptions, open_database
-from berth.store.prepared import Runner
-from berth.store.sqlite import SqliteDialect
-from berth.store.transaction import Tx
+from berth.store.engine.database import Database
+from berth.store.engine.group_commit import GroupCommit, Joint, Write
+from berth.store.engine.opening import DatabaseOptions, open_database
+from berth.store.engine.prepared import Runner
+from berth.store.engine.sqlite import SqliteDialect
+from berth.store.engine.transaction import Tx
 from berth.store.usages import provider_usages
 from tests.e2e.serving import wait_until
 from tests.store.fleet import (

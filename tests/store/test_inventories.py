@@ -18,7 +18,7 @@ from berth.model.errors import (
 )
 from berth.model.ids import Generation
 from berth.model.inventory import Inventory
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.store.inventories import (
     create_inventory,
     delete_inventories,

@@ -16,16 +16,17 @@ from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import delete_allocations
-from berth.store.database import Database, trim_journal
-from berth.store.dialect import PoolOptions
+from berth.store.engine.database import Database, trim_journal
+from berth.store.engine.dialect import PoolOptions
+from berth.store.engine.journal import Writer, has_noted
+from berth.store.engine.opening import DatabaseOptions, open_database
+from berth.store.engine.tables import berth_journal, berth_writer
 from berth.store.inventories import (
     create_inventory,
     delete_inventories,
     delete_inventory,
     update_inventory,
 )
-from berth.store.journal import Writer, has_noted
-from berth.store.opening import DatabaseOptions, open_database
 from berth.store.providers import delete_provider, update_provider
 from berth.store.reshape import ReshapedInventories, reshape
 from berth.store.resource_classes import (
@@ -33,7 +34,6 @@ from berth.store.resource_classes import (
     ensure_resource_class,
     rename_resource_class,
 )
-from berth.store.tables import berth_journal, berth_writer
 from berth.store.traits import (
     create_trait,
     delete_provider_traits,
@@ -259,7 +259,7 @@ def test_trimming_walks_along_the_key(db: Database) -> None:
 
 def test_a_busy_database_trims_itself(fresh_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One commit in so many also forgets what every reader has long applied."""
-    monkeypatch.setattr("berth.store.database._COMMITS_BETWEEN_TRIMS", 1)
+    monkeypatch.setattr("berth.store.engine.database._COMMITS_BETWEEN_TRIMS", 1)
     now = datetime(2100, 1, 1)
     db = open_database(fresh_url, clock=lambda: now)
     for number in range(1, 3):

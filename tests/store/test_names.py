@@ -21,7 +21,7 @@ from berth.model.ids import Generation
 from berth.model.sentinels import UNSET
 from berth.model.standard import STANDARD_CLASSES, STANDARD_TRAITS
 from berth.store.aggregates import get_aggregates, replace_aggregates
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.store.lookups import class_ids
 from berth.store.resource_classes import (
     create_resource_class,

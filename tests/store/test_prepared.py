@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import Executable, bindparam, func, select
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from berth.store import prepared
-from berth.store.database import Database
-from berth.store.prepared import Statements, insert_of
-from berth.store.tables import projects, resource_providers
-from berth.store.transaction import Tx
+from berth.store.engine import prepared
+from berth.store.engine.database import Database
+from berth.store.engine.prepared import Statements, insert_of
+from berth.store.engine.tables import projects, resource_providers
+from berth.store.engine.transaction import Tx
 from tests.store.fleet import add_provider
 
 #: Statements of other engines are run by all other tests here.

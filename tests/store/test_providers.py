@@ -24,7 +24,7 @@ from berth.model.filters import ProviderFilters
 from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET
 from berth.store.aggregates import replace_aggregates
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.store.providers import (
     create_provider,
     delete_provider,

@@ -20,13 +20,13 @@ from sqlalchemy import event, inspect, text
 import berth.upkeep
 from berth.model.errors import SchemaError
 from berth.model.standard import STANDARD_CLASSES, STANDARD_TRAITS
-from berth.store.database import Database
-from berth.store.opening import DatabaseOptions, open_database
+from berth.store.engine.database import Database
+from berth.store.engine.opening import DatabaseOptions, open_database
+from berth.store.engine.tables import metadata
+from berth.store.engine.transaction import Tx
 from berth.store.providers import get_provider
 from berth.store.resource_classes import list_resource_classes
-from berth.store.tables import metadata
 from berth.store.traits import list_traits
-from berth.store.transaction import Tx
 from berth.store.usages import project_usages, provider_usages
 from berth.store.versions import BERTH_REVISIONS, PLACEMENT_REVISIONS, Versions
 from berth.upkeep import schema

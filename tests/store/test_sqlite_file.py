@@ -14,8 +14,8 @@ import pytest
 from berth.index import Index
 from berth.index.totals import totals_of
 from berth.model.errors import DatabaseMoved, IndexUnavailable
-from berth.store.database import Database
-from berth.store.sqlite_file import LOOK_EACH_S, DatabaseFile
+from berth.store.engine.database import Database
+from berth.store.engine.sqlite_file import LOOK_EACH_S, DatabaseFile
 from berth.upkeep import schema
 from tests.fresh import opened_at
 from tests.store.fleet import add_provider
@@ -45,7 +45,7 @@ class World:
 @pytest.fixture
 def world(db: Database, fresh_url: str, monkeypatch: pytest.MonkeyPatch) -> World:
     """One provider."""
-    monkeypatch.setattr("berth.store.sqlite_file.LOOK_EACH_S", 0.0)
+    monkeypatch.setattr("berth.store.engine.sqlite_file.LOOK_EACH_S", 0.0)
     add_provider(db, 1)
     index = Index(db)
     index.snapshot()
@@ -112,7 +112,7 @@ def test_the_path_is_looked_at_once_a_second(
     name = str(tmp_path / "a.db")
     file.connecting(name)
     file.connected()
-    monkeypatch.setattr("berth.store.sqlite_file.os.stat", look)
+    monkeypatch.setattr("berth.store.engine.sqlite_file.os.stat", look)
     for _ in range(100):
         file.check()
         file.check(writing=True)

@@ -18,9 +18,9 @@ from berth.store.allocations import (
     delete_allocations,
     provider_allocations,
 )
-from berth.store.database import Database
+from berth.store.engine.database import Database
+from berth.store.engine.opening import DatabaseOptions, open_database
 from berth.store.inventories import delete_inventories, list_inventories
-from berth.store.opening import DatabaseOptions, open_database
 from berth.store.providers import delete_provider, get_provider, update_provider
 from berth.store.reshape import ReshapedInventories, reshape
 from berth.store.traits import get_provider_traits, list_traits, replace_provider_traits

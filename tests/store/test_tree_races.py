@@ -15,7 +15,7 @@ from berth.model.errors import (
     ProviderHasChildren,
     TreeLoop,
 )
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.store.providers import create_provider, delete_provider, update_provider
 from berth.upkeep import schema
 from tests.store.fleet import add_provider, provider

@@ -8,9 +8,9 @@ from unittest.mock import patch
 import pytest
 
 from berth.store import usage_counts
-from berth.store.database import Database
-from berth.store.opening import DatabaseOptions, open_database
-from berth.store.transaction import Tx
+from berth.store.engine.database import Database
+from berth.store.engine.opening import DatabaseOptions, open_database
+from berth.store.engine.transaction import Tx
 from berth.store.usages import provider_usages
 from berth.upkeep import schema
 from tests.servers.statements import run

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pytest
 
-from berth.store.database import Database
-from berth.store.transaction import Tx
+from berth.store.engine.database import Database
+from berth.store.engine.transaction import Tx
 from tests.e2e.serving import wait_until
 
 _TIMEOUT_S: Final = 30

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from sqlalchemy import Table, exc
 
-from berth.store.transaction import Tx
+from berth.store.engine.transaction import Tx
 from berth.upkeep.copying.rows import Row
 
 #: Characters in a statement of MySQL's, beyond which no more rows are added to it.

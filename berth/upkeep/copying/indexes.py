@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from sqlalchemy import Index, Table, inspect
 
-from berth.store.database import Database
-from berth.store.transaction import Tx
+from berth.store.engine.database import Database
+from berth.store.engine.transaction import Tx
 from berth.upkeep.copying.rows import key_columns
 
 

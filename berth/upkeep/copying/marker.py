@@ -12,8 +12,8 @@ from typing import Final
 
 from sqlalchemy import Column, MetaData, String, Table, column, inspect, select, table, update
 
-from berth.store.database import Database
-from berth.store.transaction import Tx
+from berth.store.engine.database import Database
+from berth.store.engine.transaction import Tx
 from berth.store.versions import BERTH_HEAD, BERTH_VERSIONS, UNFINISHED_COPY
 from berth.upkeep.copying.rows import TABLES, Key, start_of
 

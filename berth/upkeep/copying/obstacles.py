@@ -16,7 +16,7 @@ from typing import Final, cast
 import numpy as np
 from sqlalchemy import Column, String, UniqueConstraint, bindparam, func, select, text
 
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.upkeep.copying.rows import TABLES
 
 #: More of one kind are not listed.

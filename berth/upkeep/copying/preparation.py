@@ -11,8 +11,8 @@ from sqlalchemy import Connection, delete, func, inspect, literal, select
 
 from berth.model.errors import BerthError
 from berth.model.standard import STANDARD_CLASSES, STANDARD_TRAITS
-from berth.store.database import Database
-from berth.store.tables import (
+from berth.store.engine.database import Database
+from berth.store.engine.tables import (
     berth_journal,
     berth_usages,
     berth_writer,
@@ -20,7 +20,7 @@ from berth.store.tables import (
     resource_classes,
     traits,
 )
-from berth.store.transaction import Tx
+from berth.store.engine.transaction import Tx
 from berth.store.versions import BERTH_REVISIONS, PLACEMENT_HEAD
 from berth.upkeep import schema
 from berth.upkeep.copying import marker

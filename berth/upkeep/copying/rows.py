@@ -29,8 +29,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import NullType
 
-from berth.store.database import Database
-from berth.store.tables import metadata
+from berth.store.engine.database import Database
+from berth.store.engine.tables import metadata
 
 T = TypeVar("T")
 

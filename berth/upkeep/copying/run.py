@@ -15,9 +15,9 @@ from typing import Any, Final
 from sqlalchemy import Table, bindparam, exc, func, or_, select, update
 
 from berth.model.errors import UnstorableValue
-from berth.store.database import Database
-from berth.store.tables import resource_providers
-from berth.store.transaction import Tx
+from berth.store.engine.database import Database
+from berth.store.engine.tables import resource_providers
+from berth.store.engine.transaction import Tx
 from berth.store.usage_counts import Report, fill_usages
 from berth.upkeep import schema
 from berth.upkeep.copying import marker

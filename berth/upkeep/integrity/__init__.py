@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from berth.upkeep.data_migrations import NOBODY_IN_PARTICULAR, Owner
 from berth.upkeep.integrity import clock, consumers, memberships, stock, trees
 from berth.upkeep.integrity.fault import Faults, Rule

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from sqlalchemy import Row, Select, bindparam, delete, exists, func, or_, select
 
-from berth.store.tables import berth_journal, berth_writer
-from berth.store.transaction import Tx
+from berth.store.engine.tables import berth_journal, berth_writer
+from berth.store.engine.transaction import Tx
 from berth.upkeep.integrity.fault import Key, mended
 
 _note, _writer = berth_journal.c, berth_writer.c

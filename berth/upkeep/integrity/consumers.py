@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from sqlalchemy import Row, Select, Table, bindparam, delete, exists, select, update
 
-from berth.store.tables import allocations, consumer_types, consumers, projects, users
-from berth.store.transaction import Tx
+from berth.store.engine.tables import allocations, consumer_types, consumers, projects, users
+from berth.store.engine.transaction import Tx
 from berth.upkeep.data_migrations import UNRECORDED, Owner, insert_consumers
 from berth.upkeep.integrity.fault import Key, Rule, left_alone, mended
 

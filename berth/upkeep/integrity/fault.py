@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sqlalchemy import CursorResult, Row, Select
 
-from berth.store.transaction import Tx
+from berth.store.engine.transaction import Tx
 
 #: Rows that a check holds at a time.
 _ROWS: Final = 1000

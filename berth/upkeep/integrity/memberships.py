@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Table, bindparam, delete, exists, func, se
 
 from berth.model.standard import CUSTOM_CLASS_ID_MIN, STANDARD_CLASS_IDS
 from berth.store.aggregate_spellings import OddSpelling, odd_spellings, read_odd, respell
-from berth.store.tables import (
+from berth.store.engine.tables import (
     placement_aggregates,
     resource_classes,
     resource_provider_aggregates,
@@ -20,7 +20,7 @@ from berth.store.tables import (
     resource_providers,
     traits,
 )
-from berth.store.transaction import Tx
+from berth.store.engine.transaction import Tx
 from berth.upkeep.integrity.fault import Fault, Faults, Key, Rule, left_alone, mended
 from berth.upkeep.integrity.words import provider_of, with_provider
 

@@ -22,14 +22,14 @@ from sqlalchemy import (
     select,
 )
 
-from berth.store.tables import (
+from berth.store.engine.tables import (
     allocations,
     berth_usages,
     inventories,
     resource_classes,
     resource_providers,
 )
-from berth.store.transaction import Tx
+from berth.store.engine.transaction import Tx
 from berth.store.usage_counts import (
     providers_moved,
     put_right,

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Row, bindparam, or_, select, update
 
-from berth.store.tables import resource_providers
-from berth.store.transaction import Tx
+from berth.store.engine.tables import resource_providers
+from berth.store.engine.transaction import Tx
 from berth.store.usage_counts import level_generations
 from berth.upkeep.data_migrations import set_roots
 from berth.upkeep.integrity.fault import Fault, Faults, Key, Rule, mended

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Select
 
-from berth.store.tables import resource_classes, resource_providers
+from berth.store.engine.tables import resource_classes, resource_providers
 
 
 def with_provider(query: Select[Any], provider: ColumnElement[int]) -> Select[Any]:

@@ -11,7 +11,7 @@ import pytest
 from berth import config
 from berth.api.app import create_app
 from berth.index import Index
-from berth.store.opening import DatabaseOptions, open_database
+from berth.store.engine.opening import DatabaseOptions, open_database
 from tests.client import Client
 from tests.proof.faults.requests import build
 from tests.proof.faults.stage import Play

@@ -18,7 +18,7 @@ from typing import Any, Final, Self, TypeVar
 
 from sqlalchemy import event
 
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from tests.candidates.seeds import SEED, worlds_to_draw
 
 T = TypeVar("T")

@@ -20,8 +20,8 @@ from berth.index import Index
 from berth.index.check import faults_of
 from berth.model.errors import BerthError
 from berth.store import index_feed
-from berth.store.database import Database
-from berth.store.opening import DatabaseOptions, open_database
+from berth.store.engine.database import Database
+from berth.store.engine.opening import DatabaseOptions, open_database
 from tests.client import Client
 from tests.proof.faults.contents import Contents, contents, wrong_sums
 from tests.proof.faults.driver import Fault, Saboteur, sabotage

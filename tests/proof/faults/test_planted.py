@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from berth.store import claims
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from tests.proof.faults import test_shared, test_writes
 from tests.proof.faults.driver import FAULTS
 from tests.proof.faults.requests import WRITES

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from berth.api.app import create_app
 from berth.config import Settings
 from berth.index import Index
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from tests.client import Client
 from tests.fresh import wipe
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
 from berth.config import Settings
-from berth.store.database import Database
+from berth.store.engine.database import Database
 from tests.candidates.seeds import SEED, worlds_to_draw
 from tests.candidates.strategies import AGGREGATES
 from tests.client import NOTHING

@@ -79,6 +79,30 @@ INSERT INTO consumers (created_at, uuid, project_id, user_id, generation, consum
 -- store.consumers._UPDATE
 UPDATE consumers SET updated_at=%s, project_id=%s, user_id=%s, generation=(consumers.generation + %s), consumer_type_id=%s WHERE consumers.id = %s AND consumers.generation = %s
 
+-- store.engine.journal._FENCE
+UPDATE berth_writer SET seq=(berth_writer.seq + %s), updated_at=%s, kept_seq=(%s + %s) WHERE berth_writer.id = %s AND berth_writer.seq = %s
+
+-- store.engine.journal._FORGET
+DELETE FROM berth_journal WHERE berth_journal.writer_id = %s AND berth_journal.seq <= %s
+
+-- store.engine.journal._HORIZONS
+SELECT berth_writer.id, coalesce((SELECT berth_journal.seq - %s AS anon_1
+FROM berth_journal
+WHERE berth_journal.writer_id = berth_writer.id AND berth_journal.created_at >= %s ORDER BY berth_journal.seq
+ LIMIT %s), (SELECT max(berth_journal.seq) AS max_1
+FROM berth_journal
+WHERE berth_journal.writer_id = berth_writer.id)) AS coalesce_1
+FROM berth_writer
+
+-- store.engine.journal._MARK
+UPDATE berth_writer SET trimmed_seq=%s WHERE berth_writer.id = %s AND berth_writer.trimmed_seq < %s
+
+-- store.engine.journal._MOVE
+UPDATE berth_writer SET seq=(berth_writer.seq + %s), updated_at=%s, kept_seq=(%s + %s) WHERE berth_writer.id = %s AND berth_writer.seq = %s
+
+-- store.engine.journal._NOTE
+INSERT INTO berth_journal (writer_id, seq, provider_id, usage_only, created_at) VALUES (%s, %s, %s, %s, %s)
+
 -- store.foreign_writes._CLASS_NAMES
 SELECT resource_classes.id, resource_classes.name
 FROM resource_classes
@@ -217,30 +241,6 @@ WHERE inventories.resource_provider_id = %s ORDER BY inventories.resource_class_
 
 -- store.inventories._UPDATE
 UPDATE inventories SET updated_at=%s, total=%s, reserved=%s, min_unit=%s, max_unit=%s, step_size=%s, allocation_ratio=%s WHERE inventories.resource_provider_id = %s AND inventories.resource_class_id = %s
-
--- store.journal._FENCE
-UPDATE berth_writer SET seq=(berth_writer.seq + %s), updated_at=%s, kept_seq=(%s + %s) WHERE berth_writer.id = %s AND berth_writer.seq = %s
-
--- store.journal._FORGET
-DELETE FROM berth_journal WHERE berth_journal.writer_id = %s AND berth_journal.seq <= %s
-
--- store.journal._HORIZONS
-SELECT berth_writer.id, coalesce((SELECT berth_journal.seq - %s AS anon_1
-FROM berth_journal
-WHERE berth_journal.writer_id = berth_writer.id AND berth_journal.created_at >= %s ORDER BY berth_journal.seq
- LIMIT %s), (SELECT max(berth_journal.seq) AS max_1
-FROM berth_journal
-WHERE berth_journal.writer_id = berth_writer.id)) AS coalesce_1
-FROM berth_writer
-
--- store.journal._MARK
-UPDATE berth_writer SET trimmed_seq=%s WHERE berth_writer.id = %s AND berth_writer.trimmed_seq < %s
-
--- store.journal._MOVE
-UPDATE berth_writer SET seq=(berth_writer.seq + %s), updated_at=%s, kept_seq=(%s + %s) WHERE berth_writer.id = %s AND berth_writer.seq = %s
-
--- store.journal._NOTE
-INSERT INTO berth_journal (writer_id, seq, provider_id, usage_only, created_at) VALUES (%s, %s, %s, %s, %s)
 
 -- store.lookups._CLASSES_BY_NAME
 SELECT resource_classes.name, resource_classes.id

@@ -79,6 +79,30 @@ INSERT INTO consumers (created_at, uuid, project_id, user_id, generation, consum
 -- store.consumers._UPDATE
 UPDATE consumers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, project_id=%(project)s::INTEGER, user_id=%(user)s::INTEGER, generation=(consumers.generation + %(generation_1)s::INTEGER), consumer_type_id=%(type)s::INTEGER WHERE consumers.id = %(consumer)s::INTEGER AND consumers.generation = %(seen)s::INTEGER
 
+-- store.engine.journal._FENCE
+UPDATE berth_writer SET seq=(berth_writer.seq + %(seq_1)s::BIGINT), updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, kept_seq=(%(known)s::BIGINT + %(param_1)s::BIGINT) WHERE berth_writer.id = %(of_writer)s::INTEGER AND berth_writer.seq = %(known)s::BIGINT
+
+-- store.engine.journal._FORGET
+DELETE FROM berth_journal WHERE berth_journal.writer_id = %(of_writer)s::INTEGER AND berth_journal.seq <= %(horizon)s::BIGINT
+
+-- store.engine.journal._HORIZONS
+SELECT berth_writer.id, coalesce((SELECT berth_journal.seq - %(seq_1)s::BIGINT AS anon_1
+FROM berth_journal
+WHERE berth_journal.writer_id = berth_writer.id AND berth_journal.created_at >= %(older_than)s::TIMESTAMP WITHOUT TIME ZONE ORDER BY berth_journal.seq
+ LIMIT %(param_1)s::INTEGER), (SELECT max(berth_journal.seq) AS max_1
+FROM berth_journal
+WHERE berth_journal.writer_id = berth_writer.id)) AS coalesce_1
+FROM berth_writer
+
+-- store.engine.journal._MARK
+UPDATE berth_writer SET trimmed_seq=%(horizon)s::BIGINT WHERE berth_writer.id = %(of_writer)s::INTEGER AND berth_writer.trimmed_seq < %(horizon)s::BIGINT
+
+-- store.engine.journal._MOVE
+UPDATE berth_writer SET seq=(berth_writer.seq + %(seq_1)s::BIGINT), updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, kept_seq=(%(known)s::BIGINT + %(param_1)s::BIGINT) WHERE berth_writer.id = %(of_writer)s::INTEGER AND berth_writer.seq = %(known)s::BIGINT
+
+-- store.engine.journal._NOTE
+INSERT INTO berth_journal (writer_id, seq, provider_id, usage_only, created_at) VALUES (%(writer_id)s::INTEGER, %(seq)s::BIGINT, %(provider_id)s::INTEGER, %(usage_only)s, %(created_at)s::TIMESTAMP WITHOUT TIME ZONE)
+
 -- store.foreign_writes._CLASS_NAMES
 SELECT resource_classes.id, resource_classes.name
 FROM resource_classes
@@ -217,30 +241,6 @@ WHERE inventories.resource_provider_id = %(provider)s::INTEGER ORDER BY inventor
 
 -- store.inventories._UPDATE
 UPDATE inventories SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, total=%(new_total)s::INTEGER, reserved=%(new_reserved)s::INTEGER, min_unit=%(new_min_unit)s::INTEGER, max_unit=%(new_max_unit)s::INTEGER, step_size=%(new_step_size)s::INTEGER, allocation_ratio=%(new_allocation_ratio)s WHERE inventories.resource_provider_id = %(provider)s::INTEGER AND inventories.resource_class_id = %(resource_class)s::INTEGER
-
--- store.journal._FENCE
-UPDATE berth_writer SET seq=(berth_writer.seq + %(seq_1)s::BIGINT), updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, kept_seq=(%(known)s::BIGINT + %(param_1)s::BIGINT) WHERE berth_writer.id = %(of_writer)s::INTEGER AND berth_writer.seq = %(known)s::BIGINT
-
--- store.journal._FORGET
-DELETE FROM berth_journal WHERE berth_journal.writer_id = %(of_writer)s::INTEGER AND berth_journal.seq <= %(horizon)s::BIGINT
-
--- store.journal._HORIZONS
-SELECT berth_writer.id, coalesce((SELECT berth_journal.seq - %(seq_1)s::BIGINT AS anon_1
-FROM berth_journal
-WHERE berth_journal.writer_id = berth_writer.id AND berth_journal.created_at >= %(older_than)s::TIMESTAMP WITHOUT TIME ZONE ORDER BY berth_journal.seq
- LIMIT %(param_1)s::INTEGER), (SELECT max(berth_journal.seq) AS max_1
-FROM berth_journal
-WHERE berth_journal.writer_id = berth_writer.id)) AS coalesce_1
-FROM berth_writer
-
--- store.journal._MARK
-UPDATE berth_writer SET trimmed_seq=%(horizon)s::BIGINT WHERE berth_writer.id = %(of_writer)s::INTEGER AND berth_writer.trimmed_seq < %(horizon)s::BIGINT
-
--- store.journal._MOVE
-UPDATE berth_writer SET seq=(berth_writer.seq + %(seq_1)s::BIGINT), updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, kept_seq=(%(known)s::BIGINT + %(param_1)s::BIGINT) WHERE berth_writer.id = %(of_writer)s::INTEGER AND berth_writer.seq = %(known)s::BIGINT
-
--- store.journal._NOTE
-INSERT INTO berth_journal (writer_id, seq, provider_id, usage_only, created_at) VALUES (%(writer_id)s::INTEGER, %(seq)s::BIGINT, %(provider_id)s::INTEGER, %(usage_only)s, %(created_at)s::TIMESTAMP WITHOUT TIME ZONE)
 
 -- store.lookups._CLASSES_BY_NAME
 SELECT resource_classes.name, resource_classes.id

@@ -79,6 +79,30 @@ INSERT INTO consumers (created_at, uuid, project_id, user_id, generation, consum
 -- store.consumers._UPDATE
 UPDATE consumers SET updated_at=?, project_id=?, user_id=?, generation=(consumers.generation + ?), consumer_type_id=? WHERE consumers.id = ? AND consumers.generation = ?
 
+-- store.engine.journal._FENCE
+UPDATE berth_writer SET seq=(berth_writer.seq + ?), updated_at=?, kept_seq=(? + ?) WHERE berth_writer.id = ? AND berth_writer.seq = ?
+
+-- store.engine.journal._FORGET
+DELETE FROM berth_journal WHERE berth_journal.writer_id = ? AND berth_journal.seq <= ?
+
+-- store.engine.journal._HORIZONS
+SELECT berth_writer.id, coalesce((SELECT berth_journal.seq - ? AS anon_1
+FROM berth_journal
+WHERE berth_journal.writer_id = berth_writer.id AND berth_journal.created_at >= ? ORDER BY berth_journal.seq
+ LIMIT ? OFFSET ?), (SELECT max(berth_journal.seq) AS max_1
+FROM berth_journal
+WHERE berth_journal.writer_id = berth_writer.id)) AS coalesce_1
+FROM berth_writer
+
+-- store.engine.journal._MARK
+UPDATE berth_writer SET trimmed_seq=? WHERE berth_writer.id = ? AND berth_writer.trimmed_seq < ?
+
+-- store.engine.journal._MOVE
+UPDATE berth_writer SET seq=(berth_writer.seq + ?), updated_at=?, kept_seq=(? + ?) WHERE berth_writer.id = ? AND berth_writer.seq = ?
+
+-- store.engine.journal._NOTE
+INSERT INTO berth_journal (writer_id, seq, provider_id, usage_only, created_at) VALUES (?, ?, ?, ?, ?)
+
 -- store.foreign_writes._CLASS_NAMES
 SELECT resource_classes.id, resource_classes.name
 FROM resource_classes
@@ -217,30 +241,6 @@ WHERE inventories.resource_provider_id = ? ORDER BY inventories.resource_class_i
 
 -- store.inventories._UPDATE
 UPDATE inventories SET updated_at=?, total=?, reserved=?, min_unit=?, max_unit=?, step_size=?, allocation_ratio=? WHERE inventories.resource_provider_id = ? AND inventories.resource_class_id = ?
-
--- store.journal._FENCE
-UPDATE berth_writer SET seq=(berth_writer.seq + ?), updated_at=?, kept_seq=(? + ?) WHERE berth_writer.id = ? AND berth_writer.seq = ?
-
--- store.journal._FORGET
-DELETE FROM berth_journal WHERE berth_journal.writer_id = ? AND berth_journal.seq <= ?
-
--- store.journal._HORIZONS
-SELECT berth_writer.id, coalesce((SELECT berth_journal.seq - ? AS anon_1
-FROM berth_journal
-WHERE berth_journal.writer_id = berth_writer.id AND berth_journal.created_at >= ? ORDER BY berth_journal.seq
- LIMIT ? OFFSET ?), (SELECT max(berth_journal.seq) AS max_1
-FROM berth_journal
-WHERE berth_journal.writer_id = berth_writer.id)) AS coalesce_1
-FROM berth_writer
-
--- store.journal._MARK
-UPDATE berth_writer SET trimmed_seq=? WHERE berth_writer.id = ? AND berth_writer.trimmed_seq < ?
-
--- store.journal._MOVE
-UPDATE berth_writer SET seq=(berth_writer.seq + ?), updated_at=?, kept_seq=(? + ?) WHERE berth_writer.id = ? AND berth_writer.seq = ?
-
--- store.journal._NOTE
-INSERT INTO berth_journal (writer_id, seq, provider_id, usage_only, created_at) VALUES (?, ?, ?, ?, ?)
 
 -- store.lookups._CLASSES_BY_NAME
 SELECT resource_classes.name, resource_classes.id

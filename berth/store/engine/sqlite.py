@@ -21,9 +21,9 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.sql.dml import Insert
 
 from berth.model.errors import UnsupportedDatabase
-from berth.store.dialect import PoolOptions
-from berth.store.prepared import Runner
-from berth.store.sqlite_file import DatabaseFile
+from berth.store.engine.dialect import PoolOptions
+from berth.store.engine.prepared import Runner
+from berth.store.engine.sqlite_file import DatabaseFile
 
 LOG = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ _POLL_MS: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class SqliteDialect:
-    """How to speak to SQLite: see `berth.store.dialect`."""
+    """How to speak to SQLite: see `berth.store.engine.dialect`."""
 
     is_embedded: ClassVar[bool] = True
 

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Engine, exc
 
-from berth.store.prepared import Runner
+from berth.store.engine.prepared import Runner
 
 T = TypeVar("T")
 

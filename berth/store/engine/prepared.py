@@ -400,7 +400,7 @@ def _wire_of(connection: Connection, *, is_clustered: bool) -> Wire:
     match connection.dialect.name:
         case "postgresql":
             # Only there is psycopg sure to be installed.
-            from berth.store.libpq import libpq_of
+            from berth.store.engine.libpq import libpq_of
 
             return libpq_of(driver)
         case "mysql":

@@ -13,12 +13,12 @@ from sqlalchemy import exc
 from sqlalchemy.engine import make_url
 
 from berth.model.errors import UnsupportedDatabase
-from berth.store.database import Database, utc_now
-from berth.store.dialect import Dialect, PoolOptions
-from berth.store.mysql import MysqlDialect
-from berth.store.postgresql import PostgresqlDialect
-from berth.store.sqlite import SqliteDialect
-from berth.store.transaction import IN_LIST_MAX
+from berth.store.engine.database import Database, utc_now
+from berth.store.engine.dialect import Dialect, PoolOptions
+from berth.store.engine.mysql import MysqlDialect
+from berth.store.engine.postgresql import PostgresqlDialect
+from berth.store.engine.sqlite import SqliteDialect
+from berth.store.engine.transaction import IN_LIST_MAX
 
 
 @dataclass(frozen=True, slots=True)

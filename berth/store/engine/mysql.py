@@ -23,8 +23,8 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.sql.dml import Insert
 
 from berth.model.errors import UnsupportedDatabase
-from berth.store.dialect import CLOCK_SUM, PoolOptions
-from berth.store.prepared import CLUSTERED, Runner
+from berth.store.engine.dialect import CLOCK_SUM, PoolOptions
+from berth.store.engine.prepared import CLUSTERED, Runner
 
 #: How long another's row is waited for before it is an error.
 _LOCK_S_MAX: Final = 5
@@ -52,7 +52,7 @@ _FOUND_ROWS: Final = 1 << 1
 
 @dataclass(frozen=True, slots=True)
 class MysqlDialect:
-    """How to speak to MySQL and MariaDB: see `berth.store.dialect`.
+    """How to speak to MySQL and MariaDB: see `berth.store.engine.dialect`.
 
     Args:
         sql_mode: of each session; empty: the server's. What the tables need is added to it.

@@ -18,15 +18,15 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 from sqlalchemy import Engine, exc
 
 from berth.model.errors import DatabaseUnavailable, LostRace, UnsupportedDatabase
-from berth.store import journal
-from berth.store.dialect import Dialect, PoolOptions
-from berth.store.driver_errors import is_lost, translated
-from berth.store.group_commit import GroupCommit, Joint, Write
-from berth.store.pool_counts import PoolCounts
-from berth.store.prepared import Runner, Statements
-from berth.store.shared_transaction import SharedTransaction, Stained
-from berth.store.standing import CommitFailed, StandingConnection
-from berth.store.transaction import Tx
+from berth.store.engine import journal
+from berth.store.engine.dialect import Dialect, PoolOptions
+from berth.store.engine.driver_errors import is_lost, translated
+from berth.store.engine.group_commit import GroupCommit, Joint, Write
+from berth.store.engine.pool_counts import PoolCounts
+from berth.store.engine.prepared import Runner, Statements
+from berth.store.engine.shared_transaction import SharedTransaction, Stained
+from berth.store.engine.standing import CommitFailed, StandingConnection
+from berth.store.engine.transaction import Tx
 
 T = TypeVar("T")
 

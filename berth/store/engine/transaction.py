@@ -9,8 +9,8 @@ from typing import Any, Final, TypeVar
 
 from sqlalchemy import Executable, Insert, Table, bindparam
 
-from berth.store.dialect import Dialect
-from berth.store.prepared import Parameters, Runner, Statements
+from berth.store.engine.dialect import Dialect
+from berth.store.engine.prepared import Parameters, Runner, Statements
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ class Tx:
             yield chunk
 
     def rows(self, query: Executable, parameters: Parameters) -> list[Any]:
-        """What a query finds, as tuples. For queries that are made once: see `store.prepared`."""
+        """What a query finds, as tuples. For queries that are made once (`prepared`)."""
         return self._statements.prepared(query).rows(self._run, parameters)
 
     def change(self, statement: Executable, parameters: Parameters | Sequence[Parameters]) -> int:

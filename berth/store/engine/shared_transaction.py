@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import exc, text
 
-from berth.store.dialect import Dialect
-from berth.store.group_commit import Write
-from berth.store.prepared import Runner
-from berth.store.transaction import Tx
+from berth.store.engine.dialect import Dialect
+from berth.store.engine.group_commit import Write
+from berth.store.engine.prepared import Runner
+from berth.store.engine.transaction import Tx
 
 #: One level is enough: a unit that fails in a shared transaction leaves nothing of itself.
 _SAVEPOINT: Final = text("SAVEPOINT berth_unit")

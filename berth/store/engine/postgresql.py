@@ -19,8 +19,8 @@ from sqlalchemy.engine import URL
 from sqlalchemy.sql.dml import Insert
 
 from berth.model.errors import UnsupportedDatabase
-from berth.store.dialect import CLOCK_SUM, PoolOptions
-from berth.store.prepared import Runner
+from berth.store.engine.dialect import CLOCK_SUM, PoolOptions
+from berth.store.engine.prepared import Runner
 
 #: How long another's row is waited for before it is an error. The server looks for deadlocks after
 #: a second.
@@ -61,7 +61,7 @@ _TRANSIENT: Final = frozenset({"40001", "40P01", "55P03"})
 
 @dataclass(frozen=True, slots=True)
 class PostgresqlDialect:
-    """How to speak to PostgreSQL: see `berth.store.dialect`."""
+    """How to speak to PostgreSQL: see `berth.store.engine.dialect`."""
 
     is_embedded: ClassVar[bool] = False
 
@@ -136,7 +136,7 @@ class PostgresqlDialect:
 
 def _begin(connection: Connection) -> None:
     """Begin what SQLAlchemy takes to have begun: the driver does so with the first statement of a
-    cursor's, and what `store.libpq` sends is none."""
+    cursor's, and what `store.engine.libpq` sends is none."""
     driver: Any = connection.connection.dbapi_connection
     if not driver.autocommit:
         Runner(connection).change("BEGIN ISOLATION LEVEL REPEATABLE READ", ())

@@ -25,11 +25,11 @@ from sqlalchemy import (
     update,
 )
 
-from berth.store.prepared import insert_of
-from berth.store.tables import berth_journal, berth_writer
+from berth.store.engine.prepared import insert_of
+from berth.store.engine.tables import berth_journal, berth_writer
 
 if TYPE_CHECKING:
-    from berth.store.transaction import Tx
+    from berth.store.engine.transaction import Tx
 
 #: In the journal: no provider, but the definitions of traits or resource classes were touched.
 NAMES: Final = 0
