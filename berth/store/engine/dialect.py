@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, Table
 from sqlalchemy.engine import URL
 from sqlalchemy.sql.dml import Insert
 
-from berth.store.prepared import Runner
+from berth.store.engine.prepared import Runner
 
 #: What SQLAlchemy does where it is not told: the connections of a pool, and those beyond.
 _SQLALCHEMY_KEEPS: Final = 5
