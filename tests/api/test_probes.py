@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from berth.api import readiness
 from berth.api.operations import OPERATIONS
 from berth.api.readiness import NotReady, Readiness
 from berth.config import ConfigurationError
@@ -201,7 +202,7 @@ def test_an_unexpected_fault_is_logged_and_told_as_one(
     def fail(db: Database) -> bool:
         raise RuntimeError("that was not expected")
 
-    monkeypatch.setattr(schema, "is_current", fail)
+    monkeypatch.setattr(readiness, "is_current", fail)
     with pytest.raises(NotReady, match="the log says which"):
         Readiness(database, Index(database)).snapshot()
     assert "that was not expected" in caplog.text

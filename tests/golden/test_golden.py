@@ -69,30 +69,32 @@ def test_the_policy_sample(golden: Compare) -> None:
 
 def test_the_help_of_every_command(golden: Compare) -> None:
     """One file for each command and group right below `berth`."""
-    texts = {"berth.txt": help_of(["berth"], loaded(cli))}
-    top = loaded(cli)
-    assert isinstance(top, click.Group)
-    for name, command in top.commands.items():
-        below = commands_below(["berth", name], command)
-        texts[f"{name}.txt"] = "\n\n".join(help_of(words, one) for words, one in below)
+    top = context_of("berth", cli, None)
+    assert isinstance(top.command, click.Group)
+    texts = {"berth.txt": help_of(top)}
+    for name, command in top.command.commands.items():
+        below = contexts_below(context_of(name, command, top))
+        texts[f"{name}.txt"] = "\n\n".join(map(help_of, below))
     golden(FOLDER / "help", texts)
 
 
-def commands_below(
-    words: list[str], command: click.Command
-) -> Iterator[tuple[list[str], click.Command]]:
-    """A command, and all below it, with the words that call them."""
+def context_of(name: str, command: click.Command, parent: click.Context | None) -> click.Context:
+    """A command as it is called: what the one above it sets holds for it too."""
     command = loaded(command)
-    yield words, command
-    if isinstance(command, click.Group):
-        for name, child in command.commands.items():
-            yield from commands_below([*words, name], child)
+    return click.Context(command, parent, name, terminal_width=WIDTH, **command.context_settings)
 
 
-def help_of(words: list[str], command: click.Command) -> str:
+def contexts_below(context: click.Context) -> Iterator[click.Context]:
+    """A command's, and those of all below it."""
+    yield context
+    if isinstance(context.command, click.Group):
+        for name, child in context.command.commands.items():
+            yield from contexts_below(context_of(name, child, context))
+
+
+def help_of(context: click.Context) -> str:
     """What `--help` prints."""
-    context = click.Context(command, info_name=" ".join(words), terminal_width=WIDTH)
-    return f"$ {' '.join(words)} --help\n{command.get_help(context)}\n"
+    return f"$ {context.command_path} --help\n{context.get_help()}\n"
 
 
 @pytest.mark.parametrize("name", DIALECTS)
