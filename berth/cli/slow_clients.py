@@ -29,7 +29,7 @@ import logging
 import socket
 import threading
 import time
-from bisect import bisect_left
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -203,9 +203,10 @@ class SlowClients:
                 asking[_address(one.peer[0])].append((seen.asked_at, one))
         for some in asking.values():
             some.sort(key=_WHEN)
-        for wait in sorted(waits, key=lambda wait: wait.since):
+        # Whom it costs his connection is the same in any order of them.
+        for wait in waits:
             if some := asking[_address(wait.address)]:
-                yield some.pop(_nearest(some, wait.since))[1]
+                yield some.pop(_awaited_among(some, wait.since))[1]
 
     def _lies_untaken(self, connection: Connection, now: float) -> bool:
         seen = self._seen[connection.peer]
@@ -322,8 +323,10 @@ def _address(host: str) -> Address:
     return ipaddress.ip_address(host.partition("%")[0])
 
 
-def _nearest(asking: list[tuple[float, Connection]], moment: float) -> int:
-    """Where in a sorted list the time is that is nearest to a moment."""
-    after = bisect_left(asking, moment, key=_WHEN)
-    around = range(max(after - 1, 0), min(after + 1, len(asking)))
-    return min(around, key=lambda place: abs(asking[place][0] - moment))
+def _awaited_among(asking: list[tuple[float, Connection]], moment: float) -> int:
+    """Where in a sorted list the request is whose body is awaited since a moment.
+
+    That is the last that had come by then. Where none had, as far as the kernel's clock tells, it
+    is the first.
+    """
+    return max(bisect_right(asking, moment + _TICK_S, key=_WHEN) - 1, 0)

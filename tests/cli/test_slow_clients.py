@@ -120,7 +120,16 @@ def test_of_several_bodies_the_first_that_is_awaited_finds_its_connection_first(
         several = [asking(port, at=at, now=now) for port, at in asked.items()]
         return {one.fd for one in slow.late(several, now).owing}
 
-    assert cut_off(later_first=False) == cut_off(later_first=True) == {2, 3}
+    assert cut_off(later_first=False) == cut_off(later_first=True) == {1, 2}
+
+
+def test_a_request_that_came_after_the_waiting_began_is_not_the_awaited_one() -> None:
+    """However near in time it is."""
+    slow = SlowClients(GIVEN)
+    awaited(slow, since=START)
+    now = START + GIVEN + 1
+    several = [asking(1, at=START - 1.5, now=now), asking(2, at=START + 0.5, now=now)]
+    assert [one.fd for one in slow.late(several, now).owing] == [1]
 
 
 def test_a_trickle_does_not_pass_for_a_new_request() -> None:
