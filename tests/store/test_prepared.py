@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from datetime import datetime
 from typing import Any
 
@@ -107,3 +108,19 @@ def test_texts_of_many_lengths_do_not_pile_up(
         for count in range(10):
             assert tx.rows(BY_TWO_LISTS, {"names": ["p"] * count, "ids": []}) == []
             assert len(known._texts) <= 3
+
+
+def test_a_connection_that_falls_before_its_first_transaction_is_told_as_lost(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an error of SQLAlchemy's, so that callers are told to come back."""
+
+    class Fallen:
+        def autocommit(self, on: bool) -> None:
+            raise sqlite3.OperationalError("lost connection")
+
+    with db.engine.connect() as connection:
+        run = prepared.Runner(connection)
+        monkeypatch.setattr(run, "_driver", Fallen())
+        with pytest.raises(OperationalError, match="lost connection"):
+            run.begin_by_hand()

@@ -88,12 +88,12 @@ class MysqlDialect:
 
     def for_reading(self, connection: Connection) -> Connection:
         """See `Dialect`."""
-        _begun_by_hand(connection)
+        Runner(connection).begin_by_hand()
         return connection
 
     def for_writing(self, connection: Connection) -> Connection:
         """See `Dialect`."""
-        _begun_by_hand(connection)
+        Runner(connection).begin_by_hand()
         Runner(connection).change("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", ())
         return connection
 
@@ -177,8 +177,3 @@ def _code_of(error: BaseException | None) -> int | None:
     """The engine's number of an error."""
     first = error.args[0] if error is not None and error.args else None
     return first if isinstance(first, int) else None
-
-
-def _begun_by_hand(connection: Connection) -> None:
-    driver: Any = connection.connection.dbapi_connection
-    driver.autocommit(True)

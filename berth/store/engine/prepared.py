@@ -244,6 +244,17 @@ class Runner:
             raise self._wrapped(error, text, ()) from error
         return value
 
+    def begin_by_hand(self) -> None:
+        """Let the driver begin no transaction by itself, where it has a say in that.
+
+        Raises:
+            DBAPIError: the database failed.
+        """
+        try:
+            self._driver.autocommit(True)
+        except self._error as error:
+            raise self._wrapped(error, "SET AUTOCOMMIT = 1", ()) from error
+
     def begin(self, text: str) -> None:
         """Begin a transaction at the driver, as a text of the engine's says."""
         self.change(text, ())
