@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The door to berth. `make help` lists what there is; each target works on a fresh machine,
-# or says in one line what is missing.
+# `make help` lists the targets. Each works on a fresh machine, or says in one line what is missing.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -8,37 +7,55 @@ BIN := $(VENV)/bin
 BIND ?= 127.0.0.1:8778
 #: More options for the program behind a target: make serve ARGS="--workers 4", make test ARGS="-k trees".
 ARGS ?=
-#: Processes that share the tests.
-JOBS ?= 2
+#: Processes that share the tests: more than processors, because many tests wait for servers.
+JOBS ?= 3
+#: How much `make proof` tries (tests/effort.py).
+EFFORT ?= 4
+#: The tests that try more with more effort.
+PROOFS := tests/proof tests/faults tests/candidates tests/index tests/openapi tests/store/test_histories.py \
+	tests/api/test_bad_input.py tests/hosts/test_bad_drivers.py tests/hosts/test_host_models.py \
+	tests/hosts/test_linux_moving.py tests/hosts/test_linux_shapes.py \
+	tests/hosts/test_provider_tree_model.py tests/hosts/test_under_fire.py
 
 # In the environment, so that what builds berth is bound by it too.
 INSTALL := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" bash tools/install.sh $(BIN)/python
 BUILT_FROM := pyproject.toml constraints.txt
 
-.DEFAULT_GOAL := help
-.PHONY: help serve test coverage golden lint format docs bench compare constraints clean
+# The tests start hundreds of processes: each would compile berth again in an environment that keeps
+# no bytecode, as those of many containers.
+unexport PYTHONDONTWRITEBYTECODE
 
-help: ## Say what there is
+.DEFAULT_GOAL := help
+.PHONY: help serve test proof coverage golden lint figures format docs bench compare constraints clean
+
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-serve: $(VENV)/.runtime ## Start a service on an embedded database, on loopback
+serve: $(VENV)/.runtime ## Start a service on loopback, with an SQLite database
 	@$(BIN)/berth serve --bind $(BIND) $(ARGS)
 
-test: $(VENV)/.development ## Run every test that this machine can run, and say which engines were tested
+test: $(VENV)/.development ## Run every test that this machine can run, and print which database engines were tested
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --max-worker-restart 0 $(ARGS)
 
-coverage: $(VENV)/.development ## Run the tests, and write docs/api-coverage.md from what they have seen
+proof: $(VENV)/.development ## Run the proofs and the random tests at full effort
+	@BERTH_EFFORT=$(EFFORT) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --max-worker-restart 0 $(PROOFS) $(ARGS)
+
+coverage: $(VENV)/.development ## Run the tests, and update docs/api-coverage.md
 	@$(BIN)/python -m pytest --write-api-coverage $(ARGS)
 
-golden: $(VENV)/.development ## Write the files of tests/golden anew
+golden: $(VENV)/.development ## Update the files of tests/golden
 	@$(BIN)/python -m pytest -n 0 tests/golden --write-golden
 
-lint: $(VENV)/.development ## Check style, format and types
+lint: $(VENV)/.development ## Check style, format, types and the limits of tools/figures.py
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy --strict berth tests bench compare
+	@$(BIN)/mypy --strict berth tests bench compare tools
+	@$(BIN)/python tools/figures.py
 
-format: $(VENV)/.development ## Put every file into the house format
+figures: $(VENV)/.development ## Print the size of the code, circles and caches; ARGS="--before REV" for two columns
+	@$(BIN)/python tools/figures.py $(ARGS)
+
+format: $(VENV)/.development ## Format every file
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
@@ -46,22 +63,22 @@ docs: $(VENV)/.development ## Build the documentation into docs/_build/html; a w
 	@$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-bench: $(VENV)/.development ## Measure; ARGS="--peer" puts the original beside it
+bench: $(VENV)/.development ## Measure speed; ARGS="--peer" measures OpenStack Placement too
 	@$(BIN)/python -m bench $(ARGS)
 
-compare: $(VENV)/.development ## Send the same requests to berth and to the original; ARGS="--requests 100000 --seed 7"
+compare: $(VENV)/.development ## Send the same requests to berth and OpenStack Placement, and compare; ARGS="--requests 100000 --seed 7"
 	@$(BIN)/python -m compare $(ARGS)
 
-constraints: ## Write constraints.txt anew from the newest releases that pyproject.toml admits
+constraints: ## Update constraints.txt to the newest releases that pyproject.toml allows
 	@PYTHON="$(PYTHON)" bash tools/constraints.sh
 
-clean: ## Remove everything that make has made
+clean: ## Remove everything that make created
 	rm -rf $(VENV) build dist *.egg-info docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find berth tests bench compare -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The virtual environment, in two sizes: what the service needs, and what those need who work on it.
+# The virtual environment, in two sizes: for the service, and for development.
 $(VENV)/.runtime: $(BUILT_FROM) | $(BIN)/python
-	@$(INSTALL) -e .
+	@$(INSTALL) -e '.[service]'
 	@touch $@
 
 $(VENV)/.development: $(BUILT_FROM) | $(BIN)/python

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long `berth db upgrade` takes to take over a full database of the original.
+"""How long `berth db upgrade` takes to take over a full database of Placement.
 
-The original makes the tables, and a fleet in use is written into them in bulk: what is counted is
+Placement makes the tables, and a fleet in use is written into them in bulk: what is counted is
 the whole command, from its start until it ends.
 """
 
@@ -25,7 +25,7 @@ _WORDS_CHARACTERS: Final = 2000
 
 #: What is run, in this order, and what it is to the reader.
 _COMMANDS: Final = {
-    "upgrade": "the original's database taken over",
+    "upgrade": "Placement's database taken over",
     "check": "everything checked afterwards",
 }
 
@@ -41,7 +41,7 @@ def adoption_fleet(hosts_count: int, allocations_count: int) -> Fleet:
 
 
 def adopt(url: str, fleet: Fleet, directory: Path) -> Samples:
-    """Fill a database of the original's in place, and take it over.
+    """Fill a database of Placement in place, and take it over.
 
     Args:
         url: an empty database.
@@ -54,10 +54,10 @@ def adopt(url: str, fleet: Fleet, directory: Path) -> Samples:
     configuration = directory / "berth.conf"
     configuration.write_text(f"[placement_database]\nconnection = {url}\n")
     return {
-        told: Sample(
+        case: Sample(
             [_seconds_of(["db", command, "--config-file", str(configuration)])], unit="seconds"
         )
-        for command, told in _COMMANDS.items()
+        for command, case in _COMMANDS.items()
     }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What candidates take while another worker of the same database writes, and while nobody does."""
+"""Latency of candidates queries with and without writes by another worker."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from bench.claims import ClaimLoop, clients, together
 from bench.driver import drive_each
 from bench.flat import EVERY_HOST, path_of
 from bench.http1 import Requests
-from bench.sample import Round, Sample, Samples, asking, clock
+from bench.sample import Cost, Round, Sample, Samples, asking, clock
 from bench.server import RunningServer
 
 _WRITERS: Final = (0, 1, 4)
 
 
 def amid_writes_cases(scenario: str) -> list[Case]:
-    """One client asks the first server for ten candidates; others claim through the second."""
+    """One client requests ten candidates from the first server; others claim through the second."""
     return [_case(scenario, count) for count in _WRITERS]
 
 
@@ -39,10 +39,10 @@ def _case(scenario: str, writers_count: int) -> Case:
             ],
             seconds_max=wanted.request_seconds_max,
         )
-        elapsed = clock() - start
+        cost = Cost(clock() - start)
         claims = [loop.claims for loop in loops]
         return {"candidates": candidates} | (
-            {"claim loops elsewhere": together(claims, elapsed)} if claims else {}
+            {"claim loops elsewhere": together(claims, cost)} if claims else {}
         )
 
     whose = f"while {clients(writers_count)} claim elsewhere" if writers_count else "alone"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the requests of a measurement, or of a comparison, have in common."""
+"""What all requests of measurements and comparisons have in common."""
 
 from __future__ import annotations
 

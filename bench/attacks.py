@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m bench.attacks`: what one client can do to a worker, and to everybody else's requests.
+"""`python -m bench.attacks`: what one client can do to a worker, and to the requests of others.
 
 Each attack is made on a service with one worker. Meanwhile another client reads one provider again
 and again: the longest of these reads is what others suffer.
@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.fleet import Fleet, Provider, child_uuid, flat, host_uuid
-from bench.memory import worker_ids
+from bench.processor import worker_ids
 from bench.results import BEFORE, BERTH
 from bench.server import RunningServer
 from bench.services import serve, write_for
@@ -49,7 +49,7 @@ _TRAITS: Final = tuple(name for name in os_traits.get_traits() if name.startswit
 
 
 def shapes(size: int) -> Fleet:
-    """Trees of a host and some children, which have the traits at the ones of the host's number."""
+    """Trees of a host with children; the set bits of the host's number select their traits."""
 
     def providers() -> Iterator[Provider]:
         for number in range(size):
@@ -84,7 +84,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """What some clients send at once; with `gone_after` they go after so many seconds."""
+    """Requests that clients send at once; they disconnect after `gone_after` seconds."""
 
     name: str
     method: str
@@ -95,7 +95,7 @@ class Attack:
 
 
 def search(groups: int) -> str:
-    """Groups without resources that all stand in one subtree, of any of four traits each."""
+    """Groups without resources that are all in one subtree, of any of four traits each."""
     suffixes = [f"_{number}" for number in range(groups)]
     wanted = islice(combinations(_TRAITS[:15], 3), groups)
     required = "".join(
@@ -109,19 +109,19 @@ def search(groups: int) -> str:
 
 
 def empty_lists(mib: int) -> bytes:
-    """`[[],[],...]` of so many MiB."""
+    """`[[],[],...]` of `mib` MiB."""
     return b"[" + b"[]," * (mib * 2**20 // 3) + b"[]]"
 
 
 def one_fault(mib: int) -> bytes:
     """A body of the right shape, with a fault at its end."""
-    one = (
+    entry = (
         b'"%08x-0000-4000-8000-000000000000":{"allocations":{"%s":{"resources":{"VCPU":%d}}},'
         b'"project_id":"p","user_id":"u","consumer_generation":null,"consumer_type":"X"}'
     )
-    count = mib * 2**20 // (len(one) + 37)
+    count = mib * 2**20 // (len(entry) + 37)
     host = host_uuid(0).encode()
-    return b"{" + b",".join(one % (n, host, n < count) for n in range(count + 1)) + b"}"
+    return b"{" + b",".join(entry % (n, host, n < count) for n in range(count + 1)) + b"}"
 
 
 ON_SHAPES: Final = (
@@ -139,7 +139,7 @@ ON_FLAT: Final = (
 
 
 def make(server: RunningServer, attack: Attack) -> Found:
-    """Make an attack, and look on."""
+    """Run an attack, and observe the service."""
     with onlooker(server) as seen, ThreadPoolExecutor(attack.clients) as pool:
         begin = time.monotonic()
         statuses = list(pool.map(lambda _: send(server, attack), range(attack.clients)))
@@ -157,7 +157,7 @@ def make(server: RunningServer, attack: Attack) -> Found:
 
 
 def send(server: RunningServer, attack: Attack) -> int:
-    """Send it once; the status of the answer, which is read to its end."""
+    """Send the request, read the whole response, and return its status."""
     timeout = attack.gone_after or _ANSWER_S_MAX
     connection = HTTPConnection("127.0.0.1", server.port, timeout=timeout)
     try:
@@ -196,14 +196,14 @@ def onlooker(server: RunningServer) -> Iterator[list[tuple[float, int]]]:
 
 
 def peak_mib(process: int) -> float:
-    """The most memory that a process has had, in MiB."""
-    found = re.search(r"^VmHWM:\s+(\d+) kB$", Path(f"/proc/{process}/status").read_text(), re.M)
-    assert found is not None, "Linux tells it of every process"
-    return int(found[1]) / 1024
+    """The peak memory of a process in MiB."""
+    match = re.search(r"^VmHWM:\s+(\d+) kB$", Path(f"/proc/{process}/status").read_text(), re.M)
+    assert match is not None, "Linux tells it of every process"
+    return int(match[1]) / 1024
 
 
 def measure(fleet: Fleet, attack: Attack, service: str, before: Path | None, home: Path) -> Found:
-    """Make an attack on a service that has just started."""
+    """Attack a service that has just started."""
     url = f"sqlite:///{home}/{service}-{fleet.kind}.sqlite"
     with serve(service, [url], home / service, workers=1, before=before) as server:
         send(server, Attack("", "GET", _HOST))
@@ -217,7 +217,7 @@ def measure(fleet: Fleet, attack: Attack, service: str, before: Path | None, hom
     help="Attack the berth of this checkout too, which has a .venv of its own.",
 )
 def main(before: Path | None) -> None:
-    """Attack berth, and print what it and others suffered."""
+    """Attack berth, and print the effect on it and on other clients."""
     services = [BERTH] if before is None else [BEFORE, BERTH]
     table = Table(
         "attack", "service", "status", "s", "others wait, s", "others refused", "peak, MiB"
@@ -236,17 +236,17 @@ def main(before: Path | None) -> None:
                 write_for(service, url, fleet, home / service, before=before)
             for attack in attacks:
                 for service in services:
-                    found = measure(fleet, attack, service, before, home)
+                    effect = measure(fleet, attack, service, before, home)
                     table.add_row(
                         attack.name,
                         service,
-                        str(found.status or "none"),
-                        f"{found.seconds:.2f}",
-                        f"{found.other_seconds:.3f}",
-                        str(found.refused),
-                        f"{found.peak_mib:.0f}",
+                        str(effect.status or "none"),
+                        f"{effect.seconds:.2f}",
+                        f"{effect.other_seconds:.3f}",
+                        str(effect.refused),
+                        f"{effect.peak_mib:.0f}",
                     )
-                    Console().print(f"{attack.name}, {service}: {found}")
+                    Console().print(f"{attack.name}, {service}: {effect}")
     Console(width=120).print(table)
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fleet written straight into a database, in seconds where the API would take hours.
+"""Writes a fleet directly into a database, in seconds where the API would take hours.
 
-The rows are those that `loading` leaves behind, generations included: tests/bench/test_bulk.py
-compares all answers. The tables are berth's own definitions, and the schema is made as always; the
-original's tables are the same but for those of berth's own, and are filled in the same way.
+The rows are those that `loading` creates through the API, including generations:
+tests/bench/test_bulk.py compares all responses. The tables are berth's definitions, and the schema
+is created as usual. OpenStack Placement's tables are the same without berth's own, and are filled
+in the same way.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from datetime import UTC, datetime
 from itertools import count, islice
 from typing import Final, TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import inspect, select
 
 from bench.fleet import Fleet, Holding, Provider
 from bench.rows import Row, Rows, engine_of, rows_into
 from berth.store.engine.opening import open_database
 from berth.store.engine.tables import (
     allocations,
+    berth_project_usages,
     berth_usages,
     consumer_types,
     consumers,
@@ -35,20 +37,21 @@ from berth.store.engine.tables import (
     traits,
     users,
 )
+from berth.store.project_counts import fill_project_usages
 from berth.upkeep import schema
 
 _USER: Final = "bench"
 _CONSUMER_TYPE: Final = "INSTANCE"
 _BATCH_SIZE: Final = 20_000
 
-#: What the API fills in where an inventory does not say.
+#: The API's default for max_unit.
 _UNITS_MAX: Final = 2_147_483_647
 
 T = TypeVar("T")
 
 
 def write_fleet(url: str, fleet: Fleet) -> None:
-    """Give an empty database berth's schema, and fill it with a fleet.
+    """Create berth's schema in an empty database, and fill it with a fleet.
 
     Cost: as `fill`.
     """
@@ -62,7 +65,7 @@ def write_fleet(url: str, fleet: Fleet) -> None:
 
 
 def fill(url: str, fleet: Fleet) -> None:
-    """Put a fleet into a database that has the schema and the standard names, and nothing else.
+    """Write a fleet into a database that has only the schema and the standard names.
 
     Cost: some 10 microseconds a row, 30 on MariaDB; on SQLite about 30 s for a million hosts, 3 s
     for a million allocations.
@@ -75,11 +78,16 @@ def fill(url: str, fleet: Fleet) -> None:
         ]
     with rows_into(engine) as rows:
         _Writer(rows, *ids).write(fleet)
+    counts_projects = inspect(engine).has_table(berth_project_usages.name)
     engine.dispose()
+    if counts_projects:
+        db = open_database(url)
+        fill_project_usages(db)
+        db.dispose()
 
 
 class _Writer:
-    """Numbers the rows of one fleet and writes them."""
+    """Assigns ids to the rows of a fleet and writes them."""
 
     def __init__(self, rows: Rows, class_ids: dict[str, int], trait_ids: dict[str, int]) -> None:
         self._rows = rows
@@ -90,7 +98,7 @@ class _Writer:
         self._root_ids: dict[str, int] = {}
         self._aggregate_ids: dict[str, int] = {}
         self._project_ids: dict[str, int] = {}
-        #: (provider uuid, class) -> the sum of what is held.
+        #: (provider uuid, class) -> the sum of its allocations.
         self._used: Counter[tuple[str, str]] = Counter()
         #: provider uuid -> claims that named it.
         self._claims: Counter[str] = Counter()
@@ -137,60 +145,60 @@ class _Writer:
             self._aggregate_ids.setdefault(aggregate, len(self._aggregate_ids) + 1)
 
     def _provider_rows(self, providers: Iterable[Provider]) -> Iterator[Row]:
-        for one in providers:
-            generation = self._generation_of(one)
-            parent = None if one.parent is None else self._provider_ids[one.parent]
-            ids = self._provider_ids[one.uuid], self._root_ids[one.uuid]
-            yield self._now, None, ids[0], one.uuid, one.name, generation, ids[1], parent
+        for provider in providers:
+            generation = self._generation_of(provider)
+            parent = None if provider.parent is None else self._provider_ids[provider.parent]
+            ids = self._provider_ids[provider.uuid], self._root_ids[provider.uuid]
+            yield self._now, None, ids[0], provider.uuid, provider.name, generation, ids[1], parent
 
-    def _generation_of(self, one: Provider) -> int:
-        """Each part that is put counts up, and so does each claim."""
-        parts = bool(one.inventories) + bool(one.aggregates) + bool(one.traits)
-        return parts + self._claims[one.uuid]
+    def _generation_of(self, provider: Provider) -> int:
+        """Each part that a client writes increments the generation, and so does each claim."""
+        parts = bool(provider.inventories) + bool(provider.aggregates) + bool(provider.traits)
+        return parts + self._claims[provider.uuid]
 
     def _inventory_rows(self, providers: Iterable[Provider]) -> Iterator[Row]:
-        for one in providers:
-            for name, fields in one.inventories.items():
+        for provider in providers:
+            for name, fields in provider.inventories.items():
                 yield (
                     *(self._now, None, next(self._inventory_ids)),
-                    *(self._provider_ids[one.uuid], self._class_ids[name]),
+                    *(self._provider_ids[provider.uuid], self._class_ids[name]),
                     *(fields["total"], fields.get("reserved", 0), fields.get("min_unit", 1)),
                     *(fields.get("max_unit", _UNITS_MAX), fields.get("step_size", 1)),
                     fields.get("allocation_ratio", 1.0),
                 )
 
     def _usage_rows(self, providers: Iterable[Provider]) -> Iterator[Row]:
-        for one in providers:
-            for name in one.inventories:
-                used = self._used[one.uuid, name]
-                ids = self._provider_ids[one.uuid], self._class_ids[name]
-                yield *ids, used, self._generation_of(one)
+        for provider in providers:
+            for name in provider.inventories:
+                used = self._used[provider.uuid, name]
+                ids = self._provider_ids[provider.uuid], self._class_ids[name]
+                yield *ids, used, self._generation_of(provider)
 
     def _membership_rows(self, providers: Iterable[Provider]) -> Iterator[Row]:
-        for one in providers:
-            for aggregate in one.aggregates:
-                ids = self._provider_ids[one.uuid], self._aggregate_ids[aggregate]
+        for provider in providers:
+            for aggregate in provider.aggregates:
+                ids = self._provider_ids[provider.uuid], self._aggregate_ids[aggregate]
                 yield self._now, None, *ids
 
     def _trait_rows(self, providers: Iterable[Provider]) -> Iterator[Row]:
-        for one in providers:
-            for trait in one.traits:
-                yield self._now, None, self._trait_ids[trait], self._provider_ids[one.uuid]
+        for provider in providers:
+            for trait in provider.traits:
+                yield self._now, None, self._trait_ids[trait], self._provider_ids[provider.uuid]
 
     def _named_rows(self, ids: dict[str, int]) -> Iterator[Row]:
         return ((self._now, None, number, name) for name, number in ids.items())
 
     def _consumer_rows(self, holdings: Iterable[Holding]) -> Iterator[Row]:
-        for one in holdings:
-            ids = next(self._consumer_ids), one.consumer, self._project_ids[one.project]
+        for holding in holdings:
+            ids = next(self._consumer_ids), holding.consumer, self._project_ids[holding.project]
             # At generation 1, as after one claim, and of the only user and consumer type.
             yield self._now, None, *ids, 1, 1, 1
 
     def _allocation_rows(self, holdings: Iterable[Holding]) -> Iterator[Row]:
-        for one in holdings:
-            for provider, amounts in one.allocations.items():
+        for holding in holdings:
+            for provider, amounts in holding.allocations.items():
                 for name, used in amounts.items():
-                    ids = self._provider_ids[provider], one.consumer, self._class_ids[name]
+                    ids = self._provider_ids[provider], holding.consumer, self._class_ids[name]
                     yield self._now, None, next(self._allocation_ids), *ids, used
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases: one thing to measure on a fleet that is there; and stages: a fleet with all its cases."""
+"""Cases measure one thing on a loaded fleet; stages are fleets with their cases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.server import RunningServer
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Something to measure on a running server, repeatable on the same server."""
+    """A measurement on a running server, repeatable on the same server."""
 
     #: The scenario that it belongs to, as `--scenario` names it.
     scenario: str
@@ -23,13 +23,15 @@ class Case:
     #: Cases of one ladder, in order, ask ever more: where one took too long, the later ones are
     #: not asked.
     ladder: str = ""
-    #: False for what would wear out the original, or what it does not have.
+    #: False for what would wear out Placement, or what it does not have.
     for_peer: bool = True
+    #: Whether the floor can answer it: for a GET.
+    has_floor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AloneCase:
-    """Something to measure on berth's database while nothing serves it."""
+    """A measurement on berth's database while no service uses it."""
 
     scenario: str
     name: str
@@ -40,12 +42,12 @@ class AloneCase:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A fleet, and what is measured on it."""
+    """A fleet, and the cases to measure on it."""
 
     fleet: Fleet
     cases: Sequence[Case]
     alone: Sequence[AloneCase] = ()
-    #: Loaded by `bulk` into berth alone; otherwise through the API, and into the original too.
-    in_bulk: bool = False
+    #: False for a fleet that is too large for Placement.
+    for_peer: bool = True
     #: Worker processes; None for as many as were asked for.
     workers_count: int | None = None

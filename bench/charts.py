@@ -52,7 +52,7 @@ class Line(NamedTuple):
 
 
 class Bars(NamedTuple):
-    """The bars of one thing: a positive value for each series, None where there is none."""
+    """The bars of one case: a positive value for each series, or None."""
 
     name: str
     values: Sequence[float | None]
@@ -93,7 +93,7 @@ def line_chart(title: str, lines: Sequence[Line], *, x_name: str, y_name: str) -
 
 
 def bar_chart(title: str, series: Sequence[str], bars: Sequence[Bars], *, unit: str) -> str:
-    """Bars over one logarithmic axis, those of one thing below each other."""
+    """Bars over a logarithmic axis, with the bars of one case below each other."""
     low, high = _decades([value for each in bars for value in each.values if value is not None])
     left = _LABELS_WIDTH
     across = _scale(low, high, left, _WIDTH - _RIGHT - 60)
@@ -156,7 +156,7 @@ def _powers(low: float, high: float) -> list[float]:
 
 
 def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
-    """Where a value stands between two places, on a logarithmic axis."""
+    """Map values on a logarithmic axis to coordinates."""
     span = math.log10(high / low)
     return lambda value: start + (end - start) * math.log10(value / low) / span
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenario churn: what compute hosts write all day, with generations; and releases."""
+"""Scenario churn: the writes of compute hosts, with generations, and releases."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HOSTS_EACH: Final = 4
 
 
 class _Generation(msgspec.Struct):
-    """Of an answer, the provider's generation."""
+    """The provider's generation in a response."""
 
     resource_provider_generation: int
 
@@ -35,7 +35,7 @@ _INVENTORIES: Final = next(flat(1).providers()).inventories
 
 
 def _inventories(turn: int) -> Json:
-    """A host's inventories, a little different at each turn."""
+    """A host's inventories, slightly different each time."""
     disk = {**_INVENTORIES["DISK_GB"], "reserved": turn % 100}
     return {**_INVENTORIES, "DISK_GB": disk}
 
@@ -56,7 +56,7 @@ _PARTS: Final[dict[str, Callable[[int], Json]]] = {
 
 
 def churn_cases() -> list[Case]:
-    """Each sort of write by one client, inventories by many too; and releases."""
+    """Each kind of write by one client, inventories also by many; and releases."""
     return [
         *(_put_case(part, 1) for part in _PARTS),
         _put_case("inventories", 16),
@@ -90,7 +90,7 @@ def _putting(
     sample: Sample,
     wanted: Round,
 ) -> Script:
-    """A client that puts one part of its hosts in turn, with the generation that it saw last."""
+    """A client that writes one part of each host in turn, with the last generation."""
     requests = Requests(server.port)
     end = clock() + wanted.seconds
     turn = 0
@@ -112,7 +112,7 @@ def _putting(
 
 
 def generation_of(server: RunningServer, provider: str) -> int:
-    """Where a provider is."""
+    """The path of a provider."""
     with Client(server) as client:
         answer = client.demand("GET", f"/resource_providers/{provider}/inventories")
     return _decoder.decode(answer).resource_provider_generation
@@ -126,7 +126,7 @@ def _measure_releases(server: RunningServer, wanted: Round) -> Samples:
 
 
 def _releasing(server: RunningServer, wanted: Round, sample: Sample) -> Script:
-    """A client that releases what it has just claimed; only the release is timed."""
+    """A client that claims and releases; only the release is timed."""
     requests = Requests(server.port)
     rng = random.Random(f"releases-{wanted.number}")
     end = clock() + wanted.seconds

@@ -23,7 +23,7 @@ from bench.driver import Script
 from bench.flat import EVERY_HOST, path_of
 from bench.fleet import CLAIM, CROWDED, CROWDED_CLASS, Amounts, host_uuid
 from bench.http1 import Requests
-from bench.sample import Round, Sample, Samples, clock, timed
+from bench.sample import Cost, Round, Sample, Samples, clock, timed
 from bench.server import RunningServer
 
 CLIENTS: Final = (1, 4, 16, 64)
@@ -34,7 +34,7 @@ _USER: Final = b'"user_id":"bench","consumer_generation":null,"consumer_type":"I
 
 
 class _Candidates(msgspec.Struct):
-    """Of an answer, the candidates as they stand in it."""
+    """The candidates in a response, as text."""
 
     allocation_requests: list[msgspec.Raw]
 
@@ -51,8 +51,8 @@ class ClaimLoop:
     rng: random.Random
     claims: Sample = field(default_factory=Sample)
     releases: Sample = field(default_factory=Sample)
-    #: What this client holds, oldest first, as far as it was told.
-    held: deque[str] = field(default_factory=deque)
+    #: Consumers whose claims were acknowledged and that are not released, the oldest first.
+    claimed: deque[str] = field(default_factory=deque)
 
     def run(self, query: str, seconds: float) -> Script:
         """Claim and release for some seconds, and at least once."""
@@ -62,29 +62,29 @@ class ClaimLoop:
             start = clock()
             answer = yield candidates
             if answer.status == 200:
-                found = _decoder.decode(answer.body).allocation_requests
+                choices = _decoder.decode(answer.body).allocation_requests
                 consumer = new_consumer(self.rng)
                 answer = yield claim_of(
-                    self.requests, bytes(self.rng.choice(found)), consumer, self.project
+                    self.requests, bytes(self.rng.choice(choices)), consumer, self.project
                 )
                 if answer.status == 204:
-                    self.held.append(consumer)
+                    self.claimed.append(consumer)
             now = clock()
             self.claims.take(answer, now - start)
             if now >= end:
                 return
-            if len(self.held) > _HELD_MAX:
+            if len(self.claimed) > _HELD_MAX:
                 yield from self._release()
 
     def _release(self) -> Script:
         start = clock()
-        answer = yield self.requests.delete(f"/allocations/{self.held[0]}")
+        answer = yield self.requests.delete(f"/allocations/{self.claimed[0]}")
         if self.releases.take(answer, clock() - start):
-            self.held.popleft()
+            self.claimed.popleft()
 
 
 def new_consumer(rng: random.Random) -> str:
-    """A uuid that nobody has used."""
+    """A new uuid."""
     return str(UUID(int=rng.getrandbits(128), version=4))
 
 
@@ -97,18 +97,18 @@ def claim_of(requests: Requests, candidate: bytes, consumer: str, project: str) 
 def claim_on(
     requests: Requests, provider: str, amounts: Amounts, consumer: str, project: str
 ) -> bytes:
-    """The request that claims something of one provider, unseen, for a new consumer."""
+    """The request that claims from a given provider, without a query first, for a new consumer."""
     candidate = json.dumps({"allocations": {provider: {"resources": amounts}}}).encode()
     return claim_of(requests, candidate, consumer, project)
 
 
 def clients(count: int) -> str:
-    """How many clients, for people."""
+    """The number of clients, as text."""
     return "1 client" if count == 1 else f"{count} clients"
 
 
 def claim_cases(hosts_count: int) -> list[Case]:
-    """The loop, spread and on one host; then claims without a question before."""
+    """The claim loop, spread over the fleet and on one host; then claims without a query first."""
     hot = f"{EVERY_HOST}&in_tree={host_uuid(0)}"
     return [
         *(_loop_case(f"spread, {clients(count)}", EVERY_HOST, count) for count in CLIENTS),
@@ -118,7 +118,7 @@ def claim_cases(hosts_count: int) -> list[Case]:
 
 
 def crowded_cases() -> list[Case]:
-    """Claims on a provider that has very many consumers already."""
+    """Claims on a provider that already has very many consumers."""
 
     def measure(server: RunningServer, wanted: Round) -> Samples:
         return {"": _put(server, wanted, [CROWDED], {CROWDED_CLASS: 1}, clients_count=1)}
@@ -135,12 +135,12 @@ def _loop_case(name: str, query: str, clients_count: int) -> Case:
             for number in range(clients_count)
         ]
         scripts = [loop.run(query, wanted.seconds) for loop in loops]
-        elapsed = timed(server, scripts, wanted)
-        claims = together([loop.claims for loop in loops], elapsed)
-        releases = together([loop.releases for loop in loops], elapsed)
-        held = [consumer for loop in loops for consumer in loop.held]
+        cost = timed(server, scripts, wanted)
+        claims = together([loop.claims for loop in loops], cost)
+        releases = together([loop.releases for loop in loops], Cost(cost.elapsed))
+        consumers = [consumer for loop in loops for consumer in loop.claimed]
         unknown = claims.failures.total() + releases.failures.total()
-        claims.lost_count = lost_claims(server, held, project, unknown_max=unknown)
+        claims.lost_count = lost_claims(server, consumers, project, unknown_max=unknown)
         return {"claim loop": claims, "DELETE in the loop": releases}
 
     return Case("claims", name, measure)
@@ -163,10 +163,10 @@ def _put(
     *,
     clients_count: int,
 ) -> Sample:
-    """Claim from providers at random for new consumers, and see that the last ones are there."""
+    """Claim from random providers for new consumers, and check the last claims."""
     project = f"bench-put-{clients_count}-{wanted.number}"
     samples = [Sample() for _ in range(clients_count)]
-    held: deque[str] = deque(maxlen=_LOOKED_AT_MAX)
+    written: deque[str] = deque(maxlen=_LOOKED_AT_MAX)
     scripts = [
         _putting(
             server,
@@ -175,13 +175,13 @@ def _put(
             project,
             random.Random(f"{project}-{number}"),
             sample,
-            held,
+            written,
             wanted.seconds,
         )
         for number, sample in enumerate(samples)
     ]
     sample = together(samples, timed(server, scripts, wanted))
-    sample.lost_count = absent(server, held)
+    sample.lost_count = absent(server, written)
     return sample
 
 
@@ -192,7 +192,7 @@ def _putting(
     project: str,
     rng: random.Random,
     sample: Sample,
-    held: deque[str],
+    written: deque[str],
     seconds: float,
 ) -> Script:
     requests = Requests(server.port)
@@ -204,16 +204,17 @@ def _putting(
         answer = yield request
         now = clock()
         if sample.take(answer, now - start):
-            held.append(consumer)
+            written.append(consumer)
         if now >= end:
             return
 
 
-def together(samples: Sequence[Sample], elapsed: float) -> Sample:
-    """What several clients did side by side, as one."""
+def together(samples: Sequence[Sample], cost: Cost) -> Sample:
+    """Merge the counts of several clients."""
     return Sample(
         values=[value for sample in samples for value in sample.values],
-        elapsed=elapsed,
+        elapsed=cost.elapsed,
+        processor=cost.processor,
         answer_bytes=max(sample.answer_bytes for sample in samples),
         conflicts_count=sum(sample.conflicts_count for sample in samples),
         failures=sum((sample.failures for sample in samples), Counter()),
@@ -221,24 +222,24 @@ def together(samples: Sequence[Sample], elapsed: float) -> Sample:
 
 
 def lost_claims(
-    server: RunningServer, held: Sequence[str], project: str, *, unknown_max: int
+    server: RunningServer, consumers: Sequence[str], project: str, *, unknown_max: int
 ) -> int:
     """How many of the claims that should be on record are not, and how many are that should not.
 
     Args:
-        held: every consumer of the project that holds one claim, as far as the clients were told.
-        unknown_max: operations that failed, of which nobody knows whether they were done.
+        consumers: the consumers of the project whose claims were acknowledged.
+        unknown_max: failed operations, which may have been done or not.
     """
     with Client(server) as client:
         path = f"/usages?project_id={project}&consumer_type=all"
         usages = json.loads(client.demand("GET", path))["usages"]
     on_record = int(usages["all"]["VCPU"]) if usages else 0
-    unaccounted = abs(on_record - len(held)) - unknown_max
-    return max(absent(server, held), unaccounted, 0)
+    unaccounted = abs(on_record - len(consumers)) - unknown_max
+    return max(absent(server, consumers), unaccounted, 0)
 
 
 def absent(server: RunningServer, consumers: Iterable[str]) -> int:
-    """How many of these consumers hold nothing."""
+    """How many of these consumers have no allocations."""
     with Client(server) as client:
         return sum(
             not json.loads(client.demand("GET", f"/allocations/{consumer}"))["allocations"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One client that waits for each answer: for loading, for looking, and for what is not measured."""
+"""A client that waits for each response, for everything that is not measured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.server import RunningServer
 
 
 class UnexpectedStatus(RuntimeError):
-    """A server answered a request of the measurement with another status than it must."""
+    """A server answered with an unexpected status."""
 
     def __init__(self, method: str, path: str, status: int, body: bytes) -> None:
         super().__init__(f"{method} {path} was answered {status}: {body[:500].decode()}")

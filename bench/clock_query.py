@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs a read to ask how far the writers have come, measured where it is asked."""
+"""The cost of the query for the writers' progress at the start of each read."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _WARM_UP_COUNT: Final = 20
 
 
 def clock_cost(url: str, seconds: float) -> Samples:
-    """Ten candidates in this process, with and without the question, while nobody writes.
+    """Ten candidates in this process, with and without the question, while no one writes.
 
     The three take turns, so that whatever else the machine does falls on all of them.
     """
     db = open_database(url)
     index = Index(db)
-    known = index.snapshot()
+    snapshot = index.snapshot()
     wanted = decode(f"{EVERY_HOST}&limit=10", _MICROVERSION)
     rng = random.Random(0)
 
     def find(is_asked: bool) -> None:
         find_candidates(
-            index.snapshot() if is_asked else known,
+            index.snapshot() if is_asked else snapshot,
             wanted,
             settings=SearchSettings(),
             form=FORMS.at(_MICROVERSION),

@@ -43,12 +43,12 @@ _decoder = msgspec.json.Decoder(_Candidates)
 
 
 def coherence_case() -> AloneCase:
-    """Claims on hosts at random, each read back at once through the other service."""
+    """Claims on random hosts, each read back at once through the other service."""
     return AloneCase("coherence", "read after a write through another worker", _measure)
 
 
 def pair_case(scenario: str) -> Case:
-    """The same on a server and the first of its others, of either service."""
+    """The same on a server and the first of its peers."""
 
     def measure(server: RunningServer, wanted: Round) -> Samples:
         return _claim_and_read(server, server.others[0], wanted)
@@ -92,6 +92,6 @@ def _claim_and_read(writing: RunningServer, reading: RunningServer, wanted: Roun
 
 
 def _used(answer: Answer, host: str) -> int:
-    """What the answer says is used of a host's VCPU."""
+    """A host's VCPU usage in a response."""
     summaries = _decoder.decode(answer.body).provider_summaries
     return summaries[host].resources["VCPU"].used

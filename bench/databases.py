@@ -3,7 +3,7 @@
 
 The engine's servers are started here, durable, and both services stand on them and take turns in
 each case. Then berth's own costs are measured: the question to the writers' clock, taking over a
-database of the original's, the loss of a node.
+database of Placement, the loss of a node.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _SECONDS: Final = 5.0
 _QUICK_SECONDS: Final = 0.5
 _ROUNDS_COUNT: Final = 2
 _WORKERS: Final = 2
-#: The original with 64 clients takes half a minute for an answer on a machine of two cores.
+#: With 64 clients and two cores, Placement takes half a minute for a response.
 _REQUEST_SECONDS_MAX: Final = 60.0
 
-#: What is not on the page Performance already; and a cluster takes a database over as MariaDB does.
+#: Parts that the page Performance does not have; adoption on a cluster is that of MariaDB.
 _PARTS_OF: Final = {
     "sqlite": ("clock", "adoption"),
     "galera": ("claims", "pairs", "clock", "loss"),
 }
 
-#: Hosts and allocations of the database that is taken over.
+#: Hosts and allocations of the adopted database.
 _ADOPTED: Final = (100_000, 1_000_000)
 _QUICK_ADOPTED: Final = (1_000, 10_000)
 
@@ -55,33 +55,35 @@ _QUICK_ADOPTED: Final = (1_000, 10_000)
     "engines",
     multiple=True,
     type=click.Choice(ENGINES),
-    help="Measure this one only; may be repeated.",
+    help="Measure only this engine; may be repeated.",
 )
 @click.option(
     "--part",
     "parts",
     multiple=True,
     type=click.Choice(list(PARTS)),
-    help="Measure this part only; may be repeated.",
+    help="Measure only this part; may be repeated.",
 )
-@click.option("--peer", is_flag=True, help="Measure the original too, side by side.")
+@click.option("--peer", is_flag=True, help="Also measure OpenStack Placement, side by side.")
 @click.option(
     "--before",
     type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
-    help="Measure the berth of this checkout, which has a .venv of its own, side by side.",
+    help="Also measure the berth of this checkout, which needs its own .venv, side by side.",
 )
-@click.option("--quick", is_flag=True, help="Short rounds and a small database, to see it run.")
-@click.option("--seconds", type=float, help="Length of a round.  [default: 5; 0.5 with --quick]")
+@click.option("--quick", is_flag=True, help="Short rounds and a small database, for a first try.")
+@click.option(
+    "--seconds", type=float, help="Seconds for each round.  [default: 5; 0.5 with --quick]"
+)
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write JSON and tables into this directory.  [default: docs/performance/engines for a "
+    help="Directory for JSON and tables.  [default: docs/performance/engines for a "
     "whole run with --peer, build/bench/engines for any other]",
 )
 @click.option(
     "--render",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Measure nothing: write the tables of this JSON anew.",
+    help="Do not measure; render the tables of this JSON file again.",
 )
 def main(
     engines: Sequence[str],
@@ -93,10 +95,10 @@ def main(
     output: Path | None,
     render: Path | None,
 ) -> None:
-    """Measure berth on each engine, alone or beside the original; tables, and JSON."""
-    # So that the servers are ended too when somebody ends this.
+    """Measure berth on each engine, alone or next to OpenStack Placement."""
+    # So that the servers are stopped too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    console = Console(width=None if Console().is_terminal else 160, highlight=False)
+    console = Console(width=None if Console().is_terminal else 200, highlight=False)
     if render is not None:
         write_engine_pages(read_run(render), output or render.parent)
         return
@@ -109,22 +111,25 @@ def main(
         rounds_count=1 if quick else _ROUNDS_COUNT,
         workers=_WORKERS,
         request_seconds_max=_REQUEST_SECONDS_MAX,
-        cache=_BUILD,
     )
     run = new_run(
-        {"seconds a round": settings.seconds, "rounds": settings.rounds_count, "peer": peer}
+        {
+            "seconds per round": settings.seconds,
+            "rounds": settings.rounds_count,
+            "with Placement": peer,
+        }
     )
     run.versions.update(versions())
     adopted = adoption_fleet(*(_QUICK_ADOPTED if quick else _ADOPTED))
     for engine in engines or ENGINES:
-        wanted = parts or _PARTS_OF.get(engine, list(PARTS))
-        _measure(run, engine, wanted, adopted, settings, console)
+        engine_parts = parts or _PARTS_OF.get(engine, list(PARTS))
+        _measure(run, engine, engine_parts, adopted, settings, console)
         write_run(run, _BUILD / RESULTS)
     write_engine_pages(run, directory)
     for table in tables(run.results):
         console.print(table)
-    if found := engine_verdicts(run.results):
-        console.print(verdict_table(found))
+    if verdicts := engine_verdicts(run.results):
+        console.print(verdict_table(verdicts))
     console.print(f"Written to {directory}")
 
 
@@ -136,22 +141,27 @@ def _measure(
     settings: Settings,
     console: Console,
 ) -> None:
-    """Measure the parts on one engine, adding to the run's results and saying each as it comes."""
-    begun_at = time.monotonic()
+    """Measure the parts on one engine, add the results to the run, and print each."""
+    started_at = time.monotonic()
 
     def say(text: str) -> None:
-        console.print(f"{time.monotonic() - begun_at:6.0f} s  {text}", markup=False, soft_wrap=True)
+        console.print(
+            f"{time.monotonic() - started_at:6.0f} s  {text}", markup=False, soft_wrap=True
+        )
 
     say(name)
     try:
         with run_engine(name) as engine, tempfile.TemporaryDirectory(prefix="bench-") as home:
             on = prepared(engine, settings, adopted, Path(home))
-            say(f"{name}: runs, and is filled")
+            say(f"{name}: running, with data")
             for part in parts:
                 for of_case in PARTS[part](on):
                     run.results.extend(of_case)
-                    for one in of_case:
-                        say(line(one, run.results) + (f"  {one.error}" if one.error else ""))
+                    for result in of_case:
+                        say(
+                            line(result, run.results)
+                            + (f"  {result.error}" if result.error else "")
+                        )
     # An engine that fails must not lose what the others have measured.
     except Exception as error:  # noqa: BLE001
         say(f"{name} failed: {error}")
@@ -159,7 +169,7 @@ def _measure(
 
 
 def _failed(engine: str, error: Exception) -> Result:
-    """A result that says that an engine could not be measured to the end."""
+    """The result of an engine whose measurement failed."""
     text = f"{type(error).__name__}: {error}"
     return Result(scenario=engine, fleet="flat", size=0, case="run", server="both", error=text)
 

@@ -25,7 +25,7 @@ _SECONDS_MAX: Final = 600.0
 
 
 class TimedOut(RuntimeError):
-    """A server has not answered one request in the time it was given."""
+    """A server did not answer a request in time."""
 
     def __init__(self, server: str, seconds: float) -> None:
         super().__init__(f"{server} has not answered in {seconds:g} s")
@@ -34,7 +34,7 @@ class TimedOut(RuntimeError):
 
 
 class Connection:
-    """One client's connection, made anew where the server closes it after each answer."""
+    """A client's connection, reopened if the server closes it after each response."""
 
     def __init__(self, server: RunningServer) -> None:
         self._server = server
@@ -43,14 +43,14 @@ class Connection:
 
     @property
     def descriptor(self) -> int:
-        """What the connection is to epoll; -1 while there is none."""
+        """The connection's file descriptor; -1 if it is closed."""
         return -1 if self._socket is None else self._socket.fileno()
 
     def send(self, request: bytes) -> bool:
         """Send a request; whether it was on a new connection.
 
         Raises:
-            OSError: nobody listens, or the connection is lost.
+            OSError: no server listens, or the connection is lost.
         """
         is_new = self._socket is None
         if self._socket is None:
@@ -140,7 +140,7 @@ def drive_each(
 def _proceed(
     client: _Client, answer: Answer | None, waiting: dict[int, _Client], poll: select.epoll
 ) -> None:
-    """Give a client its answer, and send what it asks next; None for its first request."""
+    """Pass a response to a client, and send its next request; None starts the client."""
     while True:
         try:
             request = next(client.script) if answer is None else client.script.send(answer)

@@ -33,7 +33,7 @@ _WARM_UP_COUNT = 2
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query, and how it is searched."""
+    """A query, and the settings of its search."""
 
     query: str
     limit: int | None
@@ -51,7 +51,7 @@ class _Candidates(msgspec.Struct):
 
 
 def engine_case(name: str, questions: Mapping[str, Question]) -> AloneCase:
-    """All questions in one process, after one load; and what they cost in memory."""
+    """All queries in one process, after one load, and their memory cost."""
 
     def measure(directory: Path, wanted: Round) -> Samples:
         # Not forked: the child must not begin with this process's memory.
@@ -100,17 +100,18 @@ def _ask(index: Index, name: str, question: Question, seconds: float) -> Samples
 
 
 def _find(index: Index, wanted: CandidatesRequest, question: Question, rng: random.Random) -> bytes:
-    return find_candidates(
+    answer = find_candidates(
         index.snapshot(),
         wanted,
         settings=question.settings,
         form=FORMS.at(_MICROVERSION),
         rng=rng,
     )
+    return bytes(answer)
 
 
 def _trees(answer: bytes) -> int:
-    """How many trees the candidates of an answer are of."""
+    """The number of trees in the candidates of a response."""
     summaries = msgspec.json.decode(answer, type=_Candidates).provider_summaries
     return len({summary.root_provider_uuid for summary in summaries.values()})
 
@@ -120,5 +121,5 @@ def _resident_mib() -> float:
 
 
 def _peak_mib() -> float:
-    """The most that this process has ever held; Linux counts it in KiB."""
+    """The peak memory of this process; Linux counts it in KiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -48,6 +48,8 @@ class Engine:
     create: Callable[[str], Sequence[str]]
     #: The cluster, where it is one.
     cluster: Galera | None = None
+    #: The first process of each server.
+    process_ids: Sequence[int] = ()
 
 
 @contextmanager
@@ -58,7 +60,7 @@ def run_engine(name: str) -> Iterator[Engine]:
 
 
 def versions() -> dict[str, str]:
-    """The servers' releases, as they say them themselves."""
+    """The servers' versions, as they report them."""
     programs = {"PostgreSQL": "postgres", "MariaDB": "mariadbd"}
     return {
         name: subprocess.run(
@@ -79,7 +81,11 @@ def _sqlite() -> Iterator[Engine]:
 def _postgresql() -> Iterator[Engine]:
     server = PostgreSQL(durable=True, settings=_POSTGRESQL)
     try:
-        yield Engine("postgresql", lambda name: [server.create_database(name)])
+        yield Engine(
+            "postgresql",
+            lambda name: [server.create_database(name)],
+            process_ids=[server.process_id],
+        )
     finally:
         server.close()
 
@@ -88,7 +94,9 @@ def _postgresql() -> Iterator[Engine]:
 def _mariadb() -> Iterator[Engine]:
     server = MariaDB(durable=True, settings=_MARIADB)
     try:
-        yield Engine("mariadb", lambda name: [server.create_database(name)])
+        yield Engine(
+            "mariadb", lambda name: [server.create_database(name)], process_ids=[server.process_id]
+        )
     finally:
         server.close()
 
@@ -97,7 +105,12 @@ def _mariadb() -> Iterator[Engine]:
 def _galera() -> Iterator[Engine]:
     cluster = Galera(durable=True, settings=_GALERA)
     try:
-        yield Engine("galera", lambda name: cluster.urls(cluster.create_database(name)), cluster)
+        yield Engine(
+            "galera",
+            lambda name: cluster.urls(cluster.create_database(name)),
+            cluster,
+            [node.process_id for node in cluster.nodes],
+        )
     finally:
         cluster.close()
 

@@ -43,7 +43,7 @@ CLAIM: Final[Amounts] = {"VCPU": 1, "MEMORY_MB": 1024, "DISK_GB": 10}
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One provider with all that is put to it; parents come before their children."""
+    """A provider with everything to write to it; parents come before their children."""
 
     uuid: str
     name: str
@@ -55,7 +55,7 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What one consumer holds: provider uuid to class to amount."""
+    """The allocations of a consumer: provider uuid to class to amount."""
 
     consumer: str
     project: str
@@ -64,7 +64,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """A fleet that can be described again and again."""
+    """A fleet whose description can be iterated repeatedly."""
 
     kind: str
     #: Hosts, or trees.
@@ -74,12 +74,12 @@ class Fleet:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """The name for people."""
         return f"{self.kind}, {self.size:,}"
 
 
 def _uuid(kind: int, number: int) -> str:
-    """Scattered like random ones, and distinct for numbers below 2^44 of up to 16 kinds."""
+    """A uuid scattered like a random one, distinct for numbers below 2^44 of up to 16 kinds."""
     digits = f"{(number * 16 + kind) * _SCATTER % 2**128:032x}"
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-8{digits[17:20]}-{digits[20:]}"
 
@@ -101,12 +101,12 @@ def aggregate_uuid(number: int) -> str:
 
 
 def pool_uuid(number: int) -> str:
-    """The uuid of a provider that shares, or that stands apart from the hosts."""
+    """The uuid of a sharing provider, or of one outside the hosts' trees."""
     return _uuid(_POOL, number)
 
 
 def consumer_uuid(number: int) -> str:
-    """The uuid of a consumer that the fleet begins with."""
+    """The uuid of one of the fleet's initial consumers."""
     return _uuid(_CONSUMER, number)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a cost grows: the exponent of the power law that fits it best."""
+"""Growth of a cost: the exponent of the power law that fits best."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def growths(results: Sequence[Result]) -> list[Growth]:
     A query without limit is held against the size of its answer: to write more takes longer.
     """
     kinds: dict[str, list[Result]] = {}
-    for one in results:
-        if one.server == BERTH and one.answer_bytes and one.median and _is_query(one):
-            where = "in the worker" if one.scenario == "engine" else "over HTTP"
-            name = one.what or one.case
-            kinds.setdefault(f"{one.fleet}: {name}, {where}", []).append(one)
+    for result in results:
+        if result.server == BERTH and result.answer_bytes and result.median and _is_query(result):
+            where = "in the worker" if result.scenario == "engine" else "over HTTP"
+            name = result.quantity or result.case
+            kinds.setdefault(f"{result.fleet}: {name}, {where}", []).append(result)
     return [_growth(name, some) for name, some in kinds.items() if len(some) > 1]
 
 
@@ -56,12 +56,14 @@ def _is_query(result: Result) -> bool:
 def _growth(name: str, results: Sequence[Result]) -> Growth:
     by_bytes = "no limit" in name
     points = [
-        (one.answer_bytes if by_bytes else one.size, one.median) for one in results if one.median
+        (result.answer_bytes if by_bytes else result.size, result.median)
+        for result in results
+        if result.median
     ]
     return Growth(
         name,
         "bytes of the answer" if by_bytes else "hosts",
-        [one.size for one in results],
-        [one.median for one in results if one.median],
+        [result.size for result in results],
+        [result.median for result in results if result.median],
         exponent(points),
     )

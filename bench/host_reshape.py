@@ -47,12 +47,12 @@ _TRAIT: Final = "HW_GPU_API_VULKAN"
 
 
 def host_reshape_case() -> Case:
-    """A reshape there is one operation."""
+    """Each reshape is one operation."""
     return Case("hosts", f"reshape of a host with {CONSUMERS} consumers", _measure)
 
 
 class _Closing:
-    """A transport with a connection for each request: the original closes them without a word."""
+    """A transport with one connection per request, because Placement closes idle ones."""
 
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
@@ -64,7 +64,7 @@ class _Closing:
 
 
 def transport_to(server: RunningServer) -> Transport:
-    """What an agent has; nobody authenticates."""
+    """The agent's headers, without authentication."""
     adapter = with_token(server.url, "admin", {"X-Roles": "admin,service"})
     return adapter if server.keeps_connections else _Closing(adapter)
 
@@ -103,8 +103,8 @@ def _make_host(client: Client) -> None:
     """The host with everything on its root, and its consumers."""
     load_provider(client, Provider(_ROOT, _NODE.name, None, {**_STAYS, **_ON_ROOT}))
     for number in range(CONSUMERS):
-        held = {"VCPU": 2, "MEMORY_MB": 2048, "VGPU": _VGPUS[number]}
-        load_holding(client, Holding(_consumer(number), "bench-hosts", {_ROOT: held}))
+        amounts = {"VCPU": 2, "MEMORY_MB": 2048, "VGPU": _VGPUS[number]}
+        load_holding(client, Holding(_consumer(number), "bench-hosts", {_ROOT: amounts}))
 
 
 def _consumer(number: int) -> str:
@@ -112,7 +112,7 @@ def _consumer(number: int) -> str:
 
 
 def _report(transport: Transport, driver: _Split | _Merged) -> int:
-    """One start of an agent; the requests that it sent."""
+    """Start an agent once, and return the requests that it sent."""
     client = ReportClient(transport)
     tracker = Tracker(client, driver, attempts_max=1, pause=time.sleep, rng=Random(1))
     plan = tracker.report(_NODE, startup=True)
@@ -121,7 +121,7 @@ def _report(transport: Transport, driver: _Split | _Merged) -> int:
 
 
 class _Watched:
-    """A transport that takes the time of the reshape."""
+    """A transport that measures the time of the reshape."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -163,12 +163,12 @@ class _Merged:
         for gpu in _GPU_UUIDS:
             provider_tree.remove(gpu)
         for number in range(CONSUMERS):
-            held = allocations[_consumer(number)]["allocations"]
-            held[_ROOT]["resources"] |= held.pop(_gpu_of(number))["resources"]
+            allocation = allocations[_consumer(number)]["allocations"]
+            allocation[_ROOT]["resources"] |= allocation.pop(_gpu_of(number))["resources"]
 
 
 def _gpu_of(number: int) -> str:
-    """Where a consumer is."""
+    """The path of a consumer."""
     return _GPU_UUIDS[number % _GPUS]
 
 
@@ -178,21 +178,25 @@ def _gpu_name(number: int) -> str:
 
 def _move_to_gpus(allocations: Allocations) -> None:
     for number in range(CONSUMERS):
-        held = allocations[_consumer(number)]["allocations"]
-        held[_gpu_of(number)] = {"resources": {"VGPU": held[_ROOT]["resources"].pop("VGPU")}}
+        allocation = allocations[_consumer(number)]["allocations"]
+        allocation[_gpu_of(number)] = {
+            "resources": {"VGPU": allocation[_ROOT]["resources"].pop("VGPU")}
+        }
 
 
 def _as_nova(service: Service) -> None:
     """The split in the requests that nova's client sends, in its order."""
     listed = service.get("/resource_providers", in_tree=_ROOT)["resource_providers"]
     for provider in listed:
-        for what in ("inventories", "aggregates", "traits"):
-            service.get(provider_path(provider["uuid"], what))
+        for part in ("inventories", "aggregates", "traits"):
+            service.get(provider_path(provider["uuid"], part))
     generations = {provider["uuid"]: provider["generation"] for provider in listed}
     allocations: Allocations = {}
     for provider in listed:
-        held = service.get(provider_path(provider["uuid"], "allocations"))["allocations"]
-        allocations |= {one: service.get(named_path("/allocations", one)) for one in held}
+        consumers = service.get(provider_path(provider["uuid"], "allocations"))["allocations"]
+        allocations |= {
+            consumer: service.get(named_path("/allocations", consumer)) for consumer in consumers
+        }
     _move_to_gpus(allocations)
     for number, gpu in enumerate(_GPU_UUIDS):
         service.get("/resource_providers", in_tree=gpu)

@@ -1,45 +1,101 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenario hosts: simulated agents at one service, when all start at once and when all is quiet."""
+"""Scenario hosts: simulated agents at one service, all starting at once, and all idle."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import replace
-from pathlib import Path
+import random
+from collections.abc import Sequence
+from itertools import cycle
 from typing import Final
 
 from bench.case import Case
-from bench.fleet import host_uuid
+from bench.fleet import SHARES, aggregate_uuid, host_uuid
 from bench.host_reshape import host_reshape_case, transport_to
 from bench.http1 import Requests
-from bench.memory import worker_ids
-from bench.sample import Round, Sample, Samples, ask
+from bench.sample import Round, Sample, Samples, asking, timed
 from bench.server import RunningServer
 from bench.simulated_hosts import Reports, Shape, SimulatedFleet
 
 HOSTS: Final = 1000
 
-#: The first of the hosts of a round; nobody else has such numbers.
+#: The first of the hosts of a round; no other part uses such numbers.
 _FIRST: Final = 7_000_000
 
 #: Seconds between two reports of an agent.
 _INTERVAL_S: Final = 60
 
-#: How large a fleet is whose idle load is reckoned.
-_LARGE: Final = 100_000
+#: How large a fleet is whose polls are calculated.
+POLLING_HOSTS: Final = 100_000
+_POLL_CLIENTS: Final = 4
+#: Hosts that poll in turn.
+_TURNS: Final = 500
 
 
 def hosts_cases() -> list[Case]:
-    """One that is reshaped, and a fleet; the original on SQLite answers many writers with 500."""
+    """One that is reshaped, and a fleet; Placement on SQLite answers many writers with 500."""
     return [
         host_reshape_case(),
         Case("hosts", f"{HOSTS:,} hosts in one process", _measure_fleet, for_peer=False),
-        Case("hosts", "a host with nothing to say", _measure_idle, for_peer=False),
+        poll_case("a host of five providers", 0, first=_FIRST),
     ]
 
 
+def poll_cases(size: int) -> list[Case]:
+    """Polls of a flat fleet: by hosts without aggregates, and by those that have one."""
+    return [poll_case("a host", size), poll_case("a host in an aggregate", size, shares=True)]
+
+
+def poll_case(name: str, size: int, *, first: int = 0, shares: bool = False) -> Case:
+    """What the agent of a host without changes asks, and what that takes of the service.
+
+    An agent lists its tree, on a new connection: the interval is longer than a service keeps an
+    idle one. If the tree is in aggregates, it also lists the providers that share with them.
+
+    Args:
+        size: hosts that poll in turn, from `first` on; 0: one alone.
+    """
+    rng = random.Random("polls")
+    hosts = [host_uuid(first + (rng.randrange(size) if size else 0)) for _ in range(_TURNS)]
+    requests_count = 2 if shares else 1
+
+    def measure(server: RunningServer, wanted: Round) -> Samples:
+        keeping = Requests(server.port, answer_bytes=wanted.answer_bytes)
+        closing = Requests(server.port, answer_bytes=wanted.answer_bytes, closes=True)
+        made = [each for host in hosts for each in _poll(host, keeping, closing, shares=shares)]
+        polled = _polled(server, made, wanted)
+        assert polled.processor is not None, "`timed` has measured it"
+        each_s = requests_count * polled.processor / polled.operations_count
+        share = 100 * each_s * POLLING_HOSTS / _INTERVAL_S
+        return {
+            "a request": polled,
+            "processor time of a poll": Sample([each_s]),
+            f"processor, {POLLING_HOSTS:,} hosts a minute": Sample([share], unit="%"),
+        }
+
+    return Case("hosts", f"poll of {name}", measure, has_floor=True)
+
+
+def _poll(host: str, keeping: Requests, closing: Requests, *, shares: bool) -> Sequence[bytes]:
+    """The requests of a poll; the last one closes the connection."""
+    tree = f"/resource_providers?in_tree={host}"
+    if not shares:
+        return [closing.get(tree)]
+    sharing = f"/resource_providers?member_of=in:{aggregate_uuid(0)}&required={SHARES}"
+    return [keeping.get(tree), closing.get(sharing)]
+
+
+def _polled(server: RunningServer, requests: Sequence[bytes], wanted: Round) -> Sample:
+    """Some clients send the requests, each from its first to its last and again."""
+    sample = Sample()
+    scripts = [
+        asking(cycle(requests).__next__, sample, wanted.seconds) for _ in range(_POLL_CLIENTS)
+    ]
+    sample.elapsed, sample.processor = timed(server, scripts, wanted)
+    return sample
+
+
 def _measure_fleet(server: RunningServer, wanted: Round) -> Samples:
-    """They start at once, and report again; another fleet in each round."""
+    """All agents start at once and report again; a new fleet in each round."""
     fleet = SimulatedFleet(
         HOSTS, lambda: transport_to(server), first=_FIRST + HOSTS * wanted.number
     )
@@ -62,36 +118,5 @@ def _done(reports: Reports) -> Reports:
 
 
 def _requests(reports: Reports) -> Sample:
-    """Those that the service has served."""
+    """The number of requests that the service served."""
     return Sample([(reports.requests.total() - reports.put_off) / HOSTS], unit="requests")
-
-
-def _measure_idle(server: RunningServer, wanted: Round) -> Samples:
-    """What a pass of a host at rest costs the service: a connection, and one request.
-
-    The share of one processor is reckoned from it, for fleets that report once a minute.
-    """
-    look = Requests(server.port).get(f"/resource_providers?in_tree={host_uuid(_FIRST)}")
-    before = _processor_s(server)
-    asked = ask(replace(server, keeps_connections=False), look, wanted, clients_count=4)
-    # The first one was not counted.
-    each = (_processor_s(server) - before) / (len(asked.values) + 1)
-    return {
-        "time of a pass": asked,
-        "processor time of a pass": Sample([each]),
-        **{
-            f"share of a processor, {hosts:,} hosts": Sample(
-                [100 * each * hosts / _INTERVAL_S], unit="%"
-            )
-            for hosts in (HOSTS, _LARGE)
-        },
-    }
-
-
-def _processor_s(server: RunningServer) -> float:
-    """The time that the server's workers have spent so far."""
-    ticks = 0
-    for worker in worker_ids(server.process_id):
-        fields = Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")

@@ -25,7 +25,6 @@ _HEADERS: Final = (
     f"CPython/{platform.python_version()}\r\n"
     "Accept-Encoding: gzip, deflate\r\n"
     "Accept: application/json\r\n"
-    "Connection: keep-alive\r\n"
     f"OpenStack-API-Version: placement {LATEST}\r\n"
     "X-Auth-Token: admin\r\n"
     # Where nobody authenticates, this stands for what Keystone knows of the token.
@@ -35,7 +34,7 @@ _HEADERS: Final = (
 
 
 class Answer(NamedTuple):
-    """What of an answer is looked at. Status 0: there was none, the connection was lost."""
+    """The relevant parts of a response. Status 0: no response, the connection was lost."""
 
     status: int
     body: bytes
@@ -47,14 +46,23 @@ NO_ANSWER: Final = Answer(0, b"", True)
 
 
 class BadAnswer(RuntimeError):
-    """A server sent something that is not one whole HTTP/1.1 answer."""
+    """A server sent something other than a complete HTTP/1.1 response."""
 
 
 class Requests:
-    """Makes the bytes of requests to one server on loopback."""
+    """Encodes requests to a server on loopback.
 
-    def __init__(self, port: int) -> None:
-        self._headers = f" HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{_HEADERS}".encode()
+    Args:
+        answer_bytes: how long an answer the floor is to give; 0 for every other server.
+        closes: whether the server is to close the connection after each response.
+    """
+
+    def __init__(self, port: int, *, answer_bytes: int = 0, closes: bool = False) -> None:
+        wanted = f"X-Answer-Bytes: {answer_bytes}\r\n" if answer_bytes else ""
+        connection = f"Connection: {'close' if closes else 'keep-alive'}\r\n"
+        self._headers = (
+            f" HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{connection}{_HEADERS}{wanted}".encode()
+        )
 
     def get(self, path: str) -> bytes:
         """A GET of a path, with its query string."""
@@ -65,11 +73,11 @@ class Requests:
         return b"DELETE " + path.encode() + self._headers + b"Content-Length: 0\r\n\r\n"
 
     def put(self, path: str, body: bytes) -> bytes:
-        """A PUT of JSON that is bytes already."""
+        """A PUT of encoded JSON."""
         return self._with_body(b"PUT ", path, body)
 
     def post(self, path: str, body: bytes) -> bytes:
-        """A POST of JSON that is bytes already."""
+        """A POST of encoded JSON."""
         return self._with_body(b"POST ", path, body)
 
     def of(self, method: str, path: str, body: Json = None) -> bytes:
@@ -84,7 +92,7 @@ class Requests:
 
 
 class AnswerReader:
-    """Puts one answer together from what a socket gives; then it is ready for the next."""
+    """Assembles a response from the data of a socket, then starts with the next."""
 
     __slots__ = ("_closes", "_is_chunked", "_missing", "_parts", "_status")
 
@@ -93,7 +101,7 @@ class AnswerReader:
 
     @property
     def is_amid_answer(self) -> bool:
-        """Whether a part of an answer has come."""
+        """Whether a part of a response has arrived."""
         return bool(self._parts) or self._status != 0
 
     def feed(self, data: bytes) -> Answer | None:
@@ -148,7 +156,7 @@ class AnswerReader:
             self._closes = True
 
     def _whole_if_last_chunk(self) -> Answer | None:
-        """The answer if all chunks are there. Costs a pass over them each time: such are rare."""
+        """The response if all chunks are there. Scans all each time; they are rare."""
         raw = b"".join(self._parts)
         self._parts = [raw]
         chunks: list[bytes] = []

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fleet put into a server through its API, by one client."""
+"""Loads a fleet into a server through its API, with one client."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 
 from bench.api import Json
@@ -20,7 +19,7 @@ def load(
 ) -> None:
     """Put in every provider and every holding of a fleet.
 
-    One client does it all: to several at once the original on SQLite answers 500 ("locked").
+    One client does it all: to several at once Placement on SQLite answers 500 ("locked").
 
     Raises:
         UnexpectedStatus: the server refused something.
@@ -55,12 +54,12 @@ def load_provider(client: Client, provider: Provider) -> None:
 
 
 def load_holding(client: Client, holding: Holding) -> None:
-    """Claim what one consumer holds."""
+    """Claim the allocations of a consumer."""
     client.demand("PUT", f"/allocations/{holding.consumer}", claim_body(holding))
 
 
 def claim_body(holding: Holding) -> dict[str, Json]:
-    """The body of the `PUT /allocations` that makes a new consumer hold that."""
+    """The body of `PUT /allocations` for a new consumer."""
     return {
         "allocations": {
             provider: {"resources": amounts} for provider, amounts in holding.allocations.items()
@@ -70,13 +69,3 @@ def claim_body(holding: Holding) -> dict[str, Json]:
         "consumer_generation": None,
         "consumer_type": "INSTANCE",
     }
-
-
-def digest(fleet: Fleet) -> str:
-    """A short text that differs between fleets that differ in anything."""
-    seen = hashlib.sha256()
-    for provider in fleet.providers():
-        seen.update(repr(provider).encode())
-    for holding in fleet.holdings():
-        seen.update(repr(holding).encode())
-    return seen.hexdigest()[:16]

@@ -13,6 +13,7 @@ from pathlib import Path
 from bench.case import Case
 from bench.flat import EVERY_HOST, FILTERED, path_of
 from bench.http1 import Requests
+from bench.processor import worker_ids
 from bench.sample import Round, Sample, Samples, ask
 from bench.server import RunningServer
 
@@ -20,48 +21,35 @@ _REQUESTS_ROUNDS = 20
 
 
 def memory_case(name: str) -> Case:
-    """Look at the workers as they are; the later case of a stage sees what requests have left."""
+    """Measure the workers as they are; later cases of a stage include the effect of requests."""
 
     def measure(server: RunningServer, wanted: Round) -> Samples:
         workers = worker_ids(server.process_id)
         return {
-            what: Sample([memory_mib(worker, field) for worker in workers], unit="MiB")
-            for what, field in (("PSS of a worker", "Pss"), ("RSS of a worker", "Rss"))
+            quantity: Sample([memory_mib(worker, field) for worker in workers], unit="MiB")
+            for quantity, field in (("PSS of a worker", "Pss"), ("RSS of a worker", "Rss"))
         }
 
     return Case("memory", name, measure)
 
 
 def warm_case() -> Case:
-    """Let every worker render much, as after some hours of service."""
+    """Let every worker render many responses, as after hours of service."""
 
     def measure(server: RunningServer, wanted: Round) -> Samples:
         requests = Requests(server.port)
         short = Round(0.2, wanted.number, wanted.request_seconds_max)
         for query in (FILTERED, EVERY_HOST):
-            ask(server, requests.get(path_of(query, 1000)), short, clients_count=_REQUESTS_ROUNDS)
+            request = requests.get(path_of(query, 1000))
+            ask(server, [request], short, clients_count=_REQUESTS_ROUNDS)
         return memory_case("").measure(server, wanted)
 
     return Case("memory", "after requests", measure)
 
 
-def worker_ids(process: int) -> list[int]:
-    """The processes below a server's outermost one that have no children themselves."""
-    children = _children(process)
-    return [leaf for child in children for leaf in worker_ids(child)] if children else [process]
-
-
 def memory_mib(process: int, field: str) -> float:
     """One field of a process's `smaps_rollup`, in MiB."""
     text = Path(f"/proc/{process}/smaps_rollup").read_text()
-    found = re.search(rf"^{field}:\s+(\d+) kB$", text, re.MULTILINE)
-    assert found is not None, "Linux has it since 4.14"
-    return int(found[1]) / 1024
-
-
-def _children(process: int) -> list[int]:
-    """Direct children, of whichever thread."""
-    found: list[int] = []
-    for task in Path(f"/proc/{process}/task").iterdir():
-        found += map(int, (task / "children").read_text().split())
-    return found
+    match = re.search(rf"^{field}:\s+(\d+) kB$", text, re.MULTILINE)
+    assert match is not None, "Linux has it since 4.14"
+    return int(match[1]) / 1024

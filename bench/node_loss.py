@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients see when a node of a cluster is killed while they write through all of them."""
+"""What clients see when a cluster node is killed while they write through all nodes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DEFAULTS: Final = "evs.suspect_timeout=PT5S;evs.inactive_timeout=PT15S;evs.keep
 
 @dataclass(slots=True)
 class Story:
-    """What happened, by the one clock of the clients."""
+    """The events, by the clock of the clients."""
 
     begun_at: float = field(default_factory=clock)
     killed_at: float | None = None
@@ -46,7 +46,7 @@ class Story:
     #: Acknowledgements by the lost node of writes that were sent after the kill.
     acknowledged_at_lost: int = 0
     #: The consumers of all that was acknowledged, by whichever node.
-    held: list[str] = field(default_factory=list)
+    acknowledged: list[str] = field(default_factory=list)
 
     def take(
         self, status: int, consumer: str, *, sent_at: float, now: float, is_lost: bool
@@ -58,7 +58,7 @@ class Story:
         """
         is_after = self.killed_at is not None and sent_at >= self.killed_at
         if status == 204:
-            self.held.append(consumer)
+            self.acknowledged.append(consumer)
         if status != 204:
             (self.refused_at_lost if is_lost else self.refused)[status] += 1
         elif is_lost:
@@ -69,7 +69,7 @@ class Story:
                 self.recovered_at = now
 
     def is_over(self, now: float) -> bool:
-        """Whether writes have gone on for a while, or do not."""
+        """Whether writes have resumed for a while, or have not."""
         if self.recovered_at is not None:
             return now > self.recovered_at + _AFTER_S
         return self.killed_at is not None and now > self.killed_at + _RECOVERY_S_MAX
@@ -90,23 +90,23 @@ def lose_a_node(cluster: Galera, server: RunningServer, round_number: int) -> Sa
     story = Story()
     scripts = [
         (
-            one,
+            node,
             _writing(
-                one, story, random.Random(f"loss-{round_number}-{place}"), is_lost=one is lost
+                node, story, random.Random(f"loss-{round_number}-{place}"), is_lost=node is lost
             ),
         )
-        for place, one in enumerate([*left, lost] * _CLIENTS_EACH)
+        for place, node in enumerate([*left, lost] * _CLIENTS_EACH)
     ]
     drive_each([*scripts, (left[0], _killing(cluster, left[0], story))])
     start = clock()
     cluster.start()
     back = Sample([clock() - start], unit=_SECONDS)
-    back.lost_count = absent(lost, story.held)
-    return {**told(story), "from its start until the lost node is synced": back}
+    back.lost_count = absent(lost, story.acknowledged)
+    return {**samples_of(story), "from its start until the lost node is synced": back}
 
 
 def _writing(server: RunningServer, story: Story, rng: random.Random, *, is_lost: bool) -> Script:
-    """A client that claims on hosts at random until the story is over."""
+    """A client that claims on random hosts until the end."""
     requests = Requests(server.port)
     now = clock()
     while not story.is_over(now):
@@ -118,7 +118,7 @@ def _writing(server: RunningServer, story: Story, rng: random.Random, *, is_lost
 
 
 def _killing(cluster: Galera, server: RunningServer, story: Story) -> Script:
-    """A client that looks at the root until it is time to kill a node."""
+    """A client that requests the root until it is time to kill a node."""
     requests = Requests(server.port)
     while clock() < story.begun_at + _BEFORE_S:
         yield requests.get("/")
@@ -127,7 +127,7 @@ def _killing(cluster: Galera, server: RunningServer, story: Story) -> Script:
     cluster.nodes[-1].kill()
 
 
-def told(story: Story) -> Samples:
+def samples_of(story: Story) -> Samples:
     """The story as samples; what has not happened has no values.
 
     What was not acknowledged is with the writes, by the status of the answer.

@@ -38,7 +38,7 @@ _REFUSED: Final = ("wsrep_local_cert_failures", "wsrep_local_bf_aborts")
 
 @dataclass(frozen=True, slots=True)
 class OnEngine:
-    """An engine that runs, with a database for each service."""
+    """A running engine with a database for each service."""
 
     engine: Engine
     settings: Settings
@@ -51,12 +51,12 @@ class OnEngine:
 
     @property
     def stage(self) -> Stage:
-        """What the results are said to be about."""
+        """The subject of the results."""
         return Stage(flat(_HOSTS), ())
 
 
 def prepared(engine: Engine, settings: Settings, adopted: Fleet, directory: Path) -> OnEngine:
-    """Make a database for each service that is measured, and fill it."""
+    """Create and fill a database for each measured service."""
     urls = {}
     wanted = {BERTH: True, ORIGINAL: settings.peer, BEFORE: settings.before is not None}
     for service in (name for name, is_wanted in wanted.items() if is_wanted):
@@ -75,14 +75,14 @@ def _claims(on: OnEngine) -> Iterator[list[Result]]:
 
 
 def _pairs(on: OnEngine) -> Iterator[list[Result]]:
-    """What one worker sees of what another writes: through another node, where there is one."""
+    """How soon a worker sees another's writes, through another node if there is one."""
     urls = {service: (of_it[0], of_it[-1]) for service, of_it in on.urls.items()}
     cases = [*amid_writes_cases(on.engine.name), pair_case(on.engine.name)]
     yield from _run(on, "pairs", cases, urls, workers=1)
 
 
 def _clock(on: OnEngine) -> Iterator[list[Result]]:
-    """The question that each read of berth begins with."""
+    """The query at the start of each of berth's reads."""
 
     def measure(directory: Path, wanted: Round) -> Samples:
         return clock_cost(on.urls[BERTH][0], wanted.seconds)
@@ -91,7 +91,7 @@ def _clock(on: OnEngine) -> Iterator[list[Result]]:
 
 
 def _adoption(on: OnEngine) -> Iterator[list[Result]]:
-    """A database of the original's becomes berth's."""
+    """Adopt a database of Placement."""
 
     def measure(directory: Path, wanted: Round) -> Samples:
         return adopt(on.engine.create("adopted")[0], on.adopted, directory)
@@ -152,7 +152,7 @@ def _serving(
 
 
 def _run_alone(on: OnEngine, case: AloneCase, *, fleet: Fleet | None = None) -> list[Result]:
-    """Measure berth while nothing serves its database."""
+    """Measure berth while no service uses its database."""
     stage = on.stage if fleet is None else Stage(fleet, ())
     home = on.directory / case.name.replace(" ", "-")
     home.mkdir()
@@ -160,7 +160,7 @@ def _run_alone(on: OnEngine, case: AloneCase, *, fleet: Fleet | None = None) -> 
 
 
 def _counted(case: Case, cluster: Galera | None) -> Case:
-    """The case, and in a cluster the transactions that its nodes refused meanwhile, if any."""
+    """Run the case; in a cluster, also count the transactions that its nodes rejected."""
     if cluster is None:
         return case
 
@@ -168,8 +168,8 @@ def _counted(case: Case, cluster: Galera | None) -> Case:
         before = _refused(cluster)
         samples = case.measure(server, wanted)
         refused = _refused(cluster) - before
-        told = {"refused by a node": Sample([refused], unit="transactions")} if refused else {}
-        return {**samples, **told}
+        extra = {"refused by a node": Sample([refused], unit="transactions")} if refused else {}
+        return {**samples, **extra}
 
     return replace(case, measure=measure)
 

@@ -59,7 +59,7 @@ _KINDS: dict[str, Ask] = {
 
 @dataclass(frozen=True, slots=True)
 class _Rate:
-    """One round: done and refused a second, and how long what was done took (median, p99)."""
+    """One round: requests done and rejected per second; latency (median, p99)."""
 
     done: float
     refused: float
@@ -100,7 +100,7 @@ def _measure(server: RunningServer, ask: Ask, clients: int, seconds: float) -> _
     samples = [Sample() for _ in range(clients)]
     start = clock() + _WARM_UP_SECONDS
     requests = Requests(server.port)
-    drive(server, [_client(requests, ask, one, start, start + seconds) for one in samples])
+    drive(server, [_client(requests, ask, sample, start, start + seconds) for sample in samples])
     times = sorted(value for sample in samples for value in sample.values)
     statuses = {status for sample in samples for status in sample.failures}
     assert statuses <= {503}, f"neither done nor refused, but {sorted(statuses - {503})}"
@@ -113,7 +113,7 @@ def _measure(server: RunningServer, ask: Ask, clients: int, seconds: float) -> _
 
 
 def _client(requests: Requests, ask: Ask, sample: Sample, start: float, end: float) -> Script:
-    """Ask again and again; what is answered between start and end counts."""
+    """Repeat a request; count the responses between start and end."""
     rng = random.Random()
     while (sent := clock()) < end:
         answer = yield ask(requests, rng)

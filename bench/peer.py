@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The original service, run as a black box beside berth.
+"""OpenStack Placement, run as a black box beside berth.
 
 It is installed with pip into a virtual environment of its own (`$BERTH_PEER_VENV`, by default
 `build/peer/venv`) and served by uWSGI, as its operators do, on a SQLite file in a temporary
@@ -21,11 +21,11 @@ from pathlib import Path
 
 from bench.server import RunningServer, ServerNotStarted, free_port, run_server
 
-#: What is compared with: the release that the specification was taken from, and what serves it.
+#: OpenStack Placement in the release that the specification describes, and its server.
 PEER_RELEASE = "16.0.0"
 PEER_PACKAGES = (f"openstack-placement=={PEER_RELEASE}", "pyuwsgi", "psycopg2-binary", "pymysql")
 
-#: What there is of each of them once all are installed.
+#: Files that exist once all of them are installed.
 _INSTALLED = (
     *("bin/placement-manage", "bin/uwsgi"),
     *("lib/python*/site-packages/psycopg2", "lib/python*/site-packages/pymysql"),
@@ -50,15 +50,15 @@ policy_file = {directory}/policy.yaml
 
 
 def peer_venv() -> Path:
-    """Where the original's virtual environment is, or will be."""
+    """The path of OpenStack Placement's virtual environment."""
     return Path(os.environ.get("BERTH_PEER_VENV") or _ROOT / "build" / "peer" / "venv")
 
 
 def install_peer() -> Path:
-    """Install the original where it is not yet, and return its virtual environment.
+    """Install OpenStack Placement if it is not there, and return its virtual environment.
 
     Raises:
-        subprocess.CalledProcessError: pip or venv failed; their own words are on stderr.
+        subprocess.CalledProcessError: pip or venv failed; their messages are on stderr.
     """
     venv = peer_venv()
     python = venv / "bin" / "python"
@@ -71,7 +71,7 @@ def install_peer() -> Path:
 
 @contextmanager
 def run_peer(*, processes: int = 2, extra_configuration: str = "") -> Iterator[RunningServer]:
-    """Serve the original from an empty database for the length of the block.
+    """Serve OpenStack Placement on an empty database within the block.
 
     Args:
         processes: uWSGI worker processes, each with one thread.
@@ -99,15 +99,15 @@ def serve_peer(
     extra_configuration: str = "",
     database_url: str | None = None,
 ) -> Iterator[RunningServer]:
-    """Serve the original from a database, whose tables are made if they are not there.
+    """Serve OpenStack Placement on a database, and create its tables if they are missing.
 
     Args:
-        directory: where its configuration and its log are to be.
+        directory: for its configuration and its log.
         processes: uWSGI worker processes, each with one thread.
         extra_configuration: more text for placement.conf, sections included.
-        database_url: the database; none: an SQLite file in the directory.
+        database_url: the database; None: an SQLite file in the directory.
     """
-    # Once before the workers start: two that do so at the same time collide, and one gives up.
+    # Before the workers start: two that do this at the same time collide, and one fails.
     environment = make_tables(
         directory,
         database_url or f"sqlite:///{peer_database(directory)}",
@@ -129,8 +129,8 @@ def serve_peer(
         port=port,
         environment=environment,
         directory=directory,
-        # A worker without threads would wait on an idle connection and serve nobody else; to
-        # connect anew on loopback costs a tenth of a millisecond.
+        # A worker without threads would wait on an idle connection and serve no other client; a
+        # new connection on loopback costs a tenth of a millisecond.
         keeps_connections=False,
     ) as server:
         yield server
@@ -139,10 +139,10 @@ def serve_peer(
 def make_tables(
     directory: Path, database_url: str, *, extra_configuration: str = ""
 ) -> dict[str, str]:
-    """Make the tables and write the standard names, as the service does when it starts.
+    """Create the tables and the standard names, as the service does at startup.
 
     Returns:
-        The environment in which the service finds its configuration, which is in `directory`.
+        The environment in which the service finds its configuration in `directory`.
 
     Raises:
         ServerNotStarted: with the end of its log.
@@ -162,6 +162,6 @@ def make_tables(
     )
     if made.returncode != 0:
         log = directory / "placement.log"
-        told = log.read_text() if log.exists() else made.stderr
-        raise ServerNotStarted("original", log=told[-_LOG_TAIL_CHARACTERS:])
+        text = log.read_text() if log.exists() else made.stderr
+        raise ServerNotStarted("original", log=text[-_LOG_TAIL_CHARACTERS:])
     return environment

@@ -31,7 +31,7 @@ _HELD: Final = {"VCPU": 2, "MEMORY_MB": 2048}
 
 
 def reshape_cases() -> list[Case]:
-    """The move there and the move back are one operation each."""
+    """Each move is one operation."""
     return [Case("reshape", f"a host with {CONSUMERS} consumers", _measure)]
 
 
@@ -61,7 +61,7 @@ def _make_host(client: Client) -> None:
 
 
 def _body(server: RunningServer) -> bytes:
-    """What moves everything to the other of the two providers."""
+    """The request that moves everything to the other provider."""
     with Client(server) as client:
         first = json.loads(client.demand("GET", f"/allocations/{consumer_uuid(_FIRST_CONSUMER)}"))
     to_numa = _ROOT in first["allocations"]

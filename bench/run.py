@@ -6,12 +6,10 @@ Whatever fails, a case or a whole stage, is a result too, and what comes after i
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -19,23 +17,21 @@ from typing import Final
 from bench.bulk import write_fleet
 from bench.case import AloneCase, Case, Stage
 from bench.driver import TimedOut
-from bench.fleet import Fleet
-from bench.loading import digest, load
-from bench.peer import PEER_RELEASE, peer_database, serve_peer
-from bench.results import BEFORE, BERTH, ORIGINAL, Result, summarise
+from bench.floor import serve_floor
+from bench.peer import peer_database, serve_peer
+from bench.results import BEFORE, BERTH, FLOOR, ORIGINAL, Result, summarise
 from bench.sample import Round, Sample, Samples, clock
 from bench.server import RunningServer, berth_url, serve_berth
 from bench.services import serve, write_for
 
 _START_SECONDS_MAX: Final = 600.0
-_LOADED_AT_ONCE: Final = 2
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How everything is measured."""
+    """The settings of a run."""
 
     peer: bool
     #: A checkout of another berth, with a `.venv` of its own, that takes part in everything.
@@ -44,12 +40,12 @@ class Settings:
     rounds_count: int
     workers: int
     request_seconds_max: float
-    #: Where loaded databases of the original are kept for the next run.
-    cache: Path
+    #: The number of the first round: other new consumers than in other runs on the same database.
+    first_round: int = 0
 
 
 class Served:
-    """A server that can be started again on its own database."""
+    """A server that can be restarted on its own database."""
 
     def __init__(self, serve: Callable[[], AbstractContextManager[RunningServer]]) -> None:
         self._serve = serve
@@ -59,12 +55,12 @@ class Served:
         self.given_up: set[str] = set()
 
     def restart(self) -> None:
-        """End it whatever it is doing, and start it again."""
+        """Stop the server whatever it is doing, and start it again."""
         self.stop()
         self.server = self._running.enter_context(self._serve())
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the server."""
         self._running.close()
 
 
@@ -76,11 +72,17 @@ class Measured:
     gave_up_after_s: float | None = None
     error: str | None = None
 
+    @property
+    def answer_bytes(self) -> int:
+        """The length of an answer, as far as there was one."""
+        samples = (sample for of_what in self.samples.values() for sample in of_what)
+        return max((sample.answer_bytes for sample in samples), default=0)
+
     def take(self, measure: Callable[[], Samples]) -> bool:
-        """Run a round; whether another makes sense."""
+        """Run a round, and return whether to run another."""
         try:
-            for what, sample in measure().items():
-                self.samples.setdefault(what, []).append(sample)
+            for quantity, sample in measure().items():
+                self.samples.setdefault(quantity, []).append(sample)
         except TimedOut as given_up:
             self.gave_up_after_s = given_up.seconds
         # Whatever a server or a case does, the other results must not be lost.
@@ -89,7 +91,7 @@ class Measured:
         return self.gave_up_after_s is None and self.error is None
 
     def results(self, stage: Stage, case: Case | AloneCase, server: str) -> Iterator[Result]:
-        """A result for each thing measured, or one that says why there is none."""
+        """A result for each quantity, or one that says why there are none."""
         about = Result(
             scenario=case.scenario,
             fleet=stage.fleet.kind,
@@ -102,38 +104,26 @@ class Measured:
         if self.gave_up_after_s is not None or self.error is not None:
             yield about
             return
-        for what, samples in self.samples.items():
+        for quantity, samples in self.samples.items():
             if any(
                 sample.values or sample.conflicts_count or sample.failures for sample in samples
             ):
-                yield summarise(about, what, samples)
-
-
-def load_peers(planned: Sequence[Stage], settings: Settings, say: Say) -> None:
-    """Load the original with every fleet that it will need and that no earlier run has left.
-
-    It takes 10 milliseconds or more for a write and is loaded by one client, so two fleets are
-    loaded at a time. What fails is tried again, and told of, in its stage.
-    """
-    fleets = [stage.fleet for stage in planned if not stage.in_bulk]
-    with ThreadPoolExecutor(_LOADED_AT_ONCE) as pool:
-        wait([pool.submit(_loaded_peer, fleet, settings, say) for fleet in fleets])
+                yield summarise(about, quantity, samples)
 
 
 def run_stage(stage: Stage, settings: Settings, say: Say) -> Iterator[list[Result]]:
-    """Measure everything of a stage; the results of each case as it is done."""
+    """Measure a stage, and yield the results of each case."""
     with tempfile.TemporaryDirectory(prefix="berth-bench-") as name:
         directory = Path(name)
         yield from _run_in(directory, stage, settings, say)
 
 
 def _run_in(directory: Path, stage: Stage, settings: Settings, say: Say) -> Iterator[list[Result]]:
-    if stage.in_bulk:
-        start = clock()
-        write_fleet(berth_url(directory), stage.fleet)
-        say(f"{stage.fleet.name}: written in {clock() - start:.0f} s")
-    if stage.cases or not stage.in_bulk:
-        with _serving(directory, stage, settings, say) as servers:
+    start = clock()
+    write_fleet(berth_url(directory), stage.fleet)
+    say(f"{stage.fleet.name}: written in {clock() - start:.0f} s")
+    if stage.cases:
+        with _serving(directory, stage, settings) as servers:
             for case in stage.cases:
                 yield run_case(case, stage, servers, settings)
     for alone in stage.alone:
@@ -141,8 +131,8 @@ def _run_in(directory: Path, stage: Stage, settings: Settings, say: Say) -> Iter
 
 
 @contextmanager
-def _serving(directory: Path, stage: Stage, settings: Settings, say: Say) -> Iterator[list[Served]]:
-    """Servers with the fleet in them, berth first."""
+def _serving(directory: Path, stage: Stage, settings: Settings) -> Iterator[list[Served]]:
+    """Servers with the fleet loaded, berth first."""
     workers = stage.workers_count or settings.workers
     with ExitStack() as stack:
 
@@ -158,11 +148,9 @@ def _serving(directory: Path, stage: Stage, settings: Settings, say: Say) -> Ite
                 )
             )
         ]
-        if not stage.in_bulk:
-            load(servers[0].server, stage.fleet, say)
-        if settings.peer and not stage.in_bulk:
+        if settings.peer and stage.for_peer:
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-peer-")))
-            shutil.copy(_loaded_peer(stage.fleet, settings, say), peer_database(home))
+            write_for(ORIGINAL, f"sqlite:///{peer_database(home)}", stage.fleet, home)
             servers.append(started(lambda: serve_peer(home, processes=workers)))
         if settings.before is not None:
             earlier = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-before-")))
@@ -172,54 +160,44 @@ def _serving(directory: Path, stage: Stage, settings: Settings, say: Say) -> Ite
                 serve, BEFORE, [url], earlier, workers=workers, before=settings.before
             )
             servers.append(started(serve_it))
+        if any(case.has_floor for case in stage.cases):
+            floor = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-floor-")))
+            servers.append(started(lambda: serve_floor(floor, workers=workers)))
         yield servers
-
-
-def _loaded_peer(fleet: Fleet, settings: Settings, say: Say) -> Path:
-    """A database of the original with a fleet, loaded through its API, now or the last time."""
-    kept = settings.cache / f"original-{PEER_RELEASE}-{digest(fleet)}.sqlite"
-    if kept.exists():
-        say(f"original: {fleet.name} as it was loaded through its API, from {kept.name}")
-        return kept
-    with tempfile.TemporaryDirectory(prefix="berth-peer-") as name:
-        home = Path(name)
-        with serve_peer(home) as server:
-            load(server, fleet, say)
-        settings.cache.mkdir(parents=True, exist_ok=True)
-        unfinished = kept.with_suffix(".unfinished")
-        shutil.copy(peer_database(home), unfinished)
-        unfinished.rename(kept)
-    return kept
 
 
 def run_case(
     case: Case, stage: Stage, servers: Sequence[Served], settings: Settings
 ) -> list[Result]:
-    """Let the servers take turns: berth, the original, the original, berth.
+    """Let the servers take turns: berth, Placement, the floor, the floor, Placement, berth.
 
     So what the machine does meanwhile, such as slowing down, favours none of them.
     """
-    measured = {one.server.name: Measured() for one in servers if _is_asked(case, one)}
-    going_on = [one for one in servers if one.server.name in measured]
-    for number in range(settings.rounds_count):
+    measured = {served.server.name: Measured() for served in servers if _is_asked(case, served)}
+    going_on = [served for served in servers if served.server.name in measured]
+    for number in range(settings.first_round, settings.first_round + settings.rounds_count):
         wanted = Round(settings.seconds, number, settings.request_seconds_max)
         for served in list(going_on if number % 2 == 0 else reversed(going_on)):
             of_server = measured[served.server.name]
+            if served.server.name == FLOOR:
+                wanted = replace(wanted, answer_bytes=measured[BERTH].answer_bytes)
             if not of_server.take(partial(case.measure, served.server, wanted)):
                 going_on.remove(served)
             if of_server.gave_up_after_s is not None:
                 served.given_up.add(case.ladder)
-                # It may work on what nobody waits for any more, for minutes.
+                # It may work for minutes on requests whose clients have gone.
                 served.restart()
     for served in servers:
         if case.ladder in served.given_up and served.server.name not in measured:
             seconds = settings.request_seconds_max
             measured[served.server.name] = Measured(gave_up_after_s=seconds)
-    return [one for name, each in measured.items() for one in each.results(stage, case, name)]
+    return [result for name, each in measured.items() for result in each.results(stage, case, name)]
 
 
 def _is_asked(case: Case, served: Served) -> bool:
     if served.server.name == ORIGINAL and not case.for_peer:
+        return False
+    if served.server.name == FLOOR and not case.has_floor:
         return False
     return not case.ladder or case.ladder not in served.given_up
 

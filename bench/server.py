@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers as subprocesses: started on a free loopback port, waited for, and always stopped."""
+"""Servers as subprocesses on free loopback ports, always stopped at the end."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RunningServer:
 
 
 class ServerNotStarted(RuntimeError):
-    """A server ended, or did not answer in time."""
+    """A server exited, or did not answer in time."""
 
     def __init__(self, name: str, *, log: str) -> None:
         super().__init__(f"{name} did not start; the end of its output:\n{log}")
@@ -53,7 +53,7 @@ class ServerNotStarted(RuntimeError):
 
 
 def free_port() -> int:
-    """A TCP port on loopback that nobody listens to at the moment."""
+    """A free TCP port on loopback."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -118,7 +118,7 @@ def berth_database(directory: Path) -> Path:
 
 
 def berth_url(directory: Path) -> str:
-    """The same as a URL."""
+    """The URL of that file."""
     return f"sqlite:///{berth_database(directory)}"
 
 
@@ -190,7 +190,7 @@ def _wait_until_it_answers(
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End the server's whole session: workers must not outlive a supervisor that was killed."""
+    """End the server's whole session, so that workers do not outlive a killed supervisor."""
     process.terminate()
     with suppress(subprocess.TimeoutExpired):
         process.wait(_STOP_SECONDS_MAX)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each service on a database of any engine: a server at each node's URL, seen as one."""
+"""Each service on a database of any engine: a server for each node's URL."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Shape(Enum):
 
 
 def vgpus(count: int) -> Inventory:
-    """The inventory of so many vGPUs."""
+    """The inventory for a number of vGPUs."""
     return {"VGPU": {"total": count}}
 
 
@@ -69,24 +69,24 @@ def gpu_name(host: str, cell: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedHost:
-    """A host with a number; the driver of itself."""
+    """A numbered host, which is its own driver."""
 
     number: int
     shape: Shape
 
     @property
     def node(self) -> Node:
-        """Its root."""
+        """The root provider."""
         return Node(host_uuid(self.number), f"host-{self.number}")
 
     def guests(self) -> dict[str, int]:
-        """Its guests' uuids, and on which NUMA node each is with a vGPU."""
+        """The uuids of guests with a vGPU, and their NUMA nodes."""
         return {consumer_uuid(self.number * CELLS + cell): cell for cell in range(CELLS)}
 
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
     ) -> None:
-        """Say what the host offers."""
+        """Report the host's resources."""
         root = provider_tree.data(nodename)
         must_move = self.shape is Shape.BY_GPU and "VGPU" in root.inventory
         if must_move and allocations is None:
@@ -107,8 +107,10 @@ class SimulatedHost:
     def _move(self, allocations: Allocations, root: str, gpus: Mapping[int, str]) -> None:
         for consumer, cell in self.guests().items():
             if consumer in allocations:
-                held = allocations[consumer]["allocations"]
-                held[gpus[cell]] = {"resources": {"VGPU": held[root]["resources"].pop("VGPU")}}
+                allocation = allocations[consumer]["allocations"]
+                allocation[gpus[cell]] = {
+                    "resources": {"VGPU": allocation[root]["resources"].pop("VGPU")}
+                }
 
 
 def _ensure(tree: ProviderTree, name: str, parent: str) -> str:
@@ -124,7 +126,7 @@ def _offer(tree: ProviderTree, name: str, inventory: Inventory, trait: str) -> N
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """How all hosts' reports of one moment went."""
+    """The outcome of one report of all hosts."""
 
     #: From the first one's start to the last one's end.
     elapsed_s: float
@@ -138,7 +140,7 @@ class Reports:
 
     @property
     def writes_count(self) -> int:
-        """Requests that were to change something."""
+        """The number of write requests."""
         return self.requests.total() - self.requests["GET"]
 
 
@@ -157,7 +159,7 @@ class SimulatedFleet:
         self._clients = {number: ReportClient(make_transport()) for number in self.numbers}
 
     def report(self, shape: Shape, *, startup: bool) -> Reports:
-        """Let every host report once, in a thread of its own."""
+        """Let every host report once, each in its own thread."""
         before, put_off_before = self._requests(), self._put_off()
         all_are_there = threading.Barrier(len(self.numbers) + 1)
 
@@ -171,10 +173,10 @@ class SimulatedFleet:
             made = [pool.submit(report_one, number) for number in self.numbers]
             all_are_there.wait()
             started_at = time.perf_counter()
-            errors = [error for one in made if (error := one.exception()) is not None]
+            errors = [error for report in made if (error := report.exception()) is not None]
         return Reports(
             elapsed_s=time.perf_counter() - started_at,
-            seconds=[one.result() for one in made if one.exception() is None],
+            seconds=[report.result() for report in made if report.exception() is None],
             requests=self._requests() - before,
             put_off=self._put_off() - put_off_before,
             errors=errors,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenario start: from the command to the first candidates that are answered."""
+"""Scenario start: from the command to the first answered candidates query."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenario wide: many equal devices below a host, and as many groups that want one each."""
+"""Scenario wide: many equal devices below a host, and many groups that request one each."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ LIMIT: Final = 1000
 
 
 def wide_query(groups_count: int, policy: str) -> str:
-    """One device for each of so many groups."""
+    """One device for each of several groups."""
     groups = "&".join(f"resources{number}=PGPU:1" for number in range(1, groups_count + 1))
     return f"{groups}&group_policy={policy}"
 
 
 def wide_cases() -> list[Case]:
-    """Ever more groups, of different devices or of any."""
+    """A growing number of groups, for different devices or any."""
     return [
         candidates_case(
             "wide", f"{groups} groups, {policy}", wide_query(groups, policy), LIMIT, ladder="wide"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a configuration to a running application: the one place that puts the parts together.
+"""Builds the application from a configuration: the one place that puts the parts together.
 
-The steps and their order are those of spec/operations.md section 4: read the options, open the
-database, bring its schema up to date where that is allowed, write the standard names, build the
-index, build the application.
+The steps and their order follow spec/operations.md section 4: read the options, open the database,
+upgrade its schema if that is allowed, write the standard names, build the index, build the
+application.
 """
 
 import contextlib
@@ -19,13 +19,6 @@ from wsgiref.types import WSGIApplication
 
 from oslo_config import cfg
 
-from berth.api import operations
-from berth.api.app import create_app
-from berth.api.auth.htpasswd import parse_users
-from berth.api.auth.keystone import ask_keystone
-from berth.api.auth.token_file import parse_tokens
-from berth.api.auth.watched_file import read_credentials
-from berth.api.log_setup import set_up_logging as set_up_logging
 from berth.api.policy import check_policy as check_policy
 from berth.config import (
     ConfigurationError,
@@ -34,6 +27,13 @@ from berth.config import (
     embedded_database_path,
     read_settings,
 )
+from berth.edge import probes
+from berth.edge.app import create_app
+from berth.edge.auth.htpasswd import parse_users
+from berth.edge.auth.keystone import ask_keystone
+from berth.edge.auth.token_file import parse_tokens
+from berth.edge.auth.watched_file import read_credentials
+from berth.edge.log_setup import set_up_logging as set_up_logging
 from berth.index import Index
 from berth.model.errors import BerthError, DatabaseUnavailable, SchemaError, Unavailable
 from berth.store.engine.database import Database
@@ -45,11 +45,12 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: Requests do not wait longer for one answer of a server; an upgrade of a large database does.
+#: Seconds that a request waits for one answer of a database server. An upgrade of a large database
+#: waits longer.
 _ANSWER_S_MAX: Final = 20
 
-#: Connections that a process keeps for reading, unless the configuration says: as many as are used
-#: at a time in a busy one. Each that is opened and closed again costs a server more than a query.
+#: Default of max_pool_size: as many connections as a busy process uses at once. To open and close a
+#: connection costs a server more than a query.
 _POOL_SIZE: Final = 10
 
 Authentication = Callable[[WSGIApplication], WSGIApplication]
@@ -57,30 +58,32 @@ Authentication = Callable[[WSGIApplication], WSGIApplication]
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A file of users or of tokens."""
+    """A file of users or tokens."""
 
     path: Path
-    #: What puts the first one into it.
+    #: The command that adds the first one.
     command: str
     parse: Callable[[str], Sized]
 
     def count(self) -> int:
-        """How many there are.
+        """The number of users or tokens in the file.
 
         Raises:
-            ConfigurationError: it cannot be read or understood.
+            ConfigurationError: the file cannot be read or parsed.
         """
         if not self.path.exists():
-            raise ConfigurationError(f"there is no file {self.path} yet: `{self.command}` makes it")
+            raise ConfigurationError(
+                f"there is no file {self.path} yet: create it with `{self.command}`"
+            )
         return len(read_credentials(self.path, self.parse))
 
 
 class NotInThisRelease(ConfigurationError):
-    """The configuration asks for something that this release of berth does not have."""
+    """The configuration uses something that this installation of berth does not support."""
 
 
 class SchemaNotReady(SchemaError):
-    """The database has to be upgraded by its operator before it can be served."""
+    """The operator must upgrade the database before berth can serve it."""
 
 
 def load_application(
@@ -90,14 +93,14 @@ def load_application(
 
     Args:
         conf: parsed, with berth's options registered (`berth.config.options.register_opts`).
-        authentication: the middleware that says who calls; none: the configured strategy's.
+        authentication: middleware that identifies the caller; None: the configured strategy's.
         recount: see `open_prepared`.
 
     Raises:
         ConfigurationError: an option is missing or wrong.
         NotInThisRelease: the authentication is not supported yet.
-        SchemaNotReady: `berth db upgrade` has to run first.
-        DatabaseUnavailable, IndexUnavailable: the database cannot be opened, or not be read.
+        SchemaNotReady: `berth db upgrade` must run first.
+        DatabaseUnavailable, IndexUnavailable: the database cannot be opened or read.
     """
     settings = read_settings(conf)
     if settings.log_options:
@@ -106,13 +109,13 @@ def load_application(
     db = open_prepared(settings, recount=recount)
     index = Index(db)
     application = create_app(settings, db, index, authentication=authentication)
-    # Loaded before anybody asks: the first caller should not wait for it.
+    # Loaded now, so that the first client does not wait for it.
     _patiently(db, settings.database, index.snapshot)
     return application
 
 
 def check_supported(settings: Settings, *, authentication: Authentication | None = None) -> None:
-    """Refuse to serve with what this release does not have, before anything is opened.
+    """Refuse a configuration that this installation does not support, before opening anything.
 
     Raises:
         NotInThisRelease: Keystone without its middleware.
@@ -129,27 +132,27 @@ def check_supported(settings: Settings, *, authentication: Authentication | None
 
 
 def check_keystone(settings: Settings) -> None:
-    """Ask Keystone whether it would validate tokens, where it is to.
+    """Check that Keystone validates tokens, if the configuration uses Keystone.
 
     Raises:
-        ConfigurationError: it cannot even be asked.
-        KeystoneUnavailable: it would not.
+        ConfigurationError: the configuration is wrong, so berth cannot try.
+        KeystoneUnavailable: it does not.
     """
     if settings.auth_strategy == "keystone":
         ask_keystone(settings.conf)
 
 
 def check_health(settings: Settings) -> None:
-    """Set the health check up once, so that what cannot be is told of before anything is served.
+    """Set up the health check once, to find mistakes in its options before berth serves.
 
     Raises:
-        ConfigurationError: the `[healthcheck]` group asks for it.
+        ConfigurationError: an option of `[healthcheck]` is wrong.
     """
-    operations.healthcheck(settings.conf)
+    probes.healthcheck(settings.conf)
 
 
 def credentials_of(settings: Settings) -> Credentials | None:
-    """The file by which callers are known; None where the authentication has none."""
+    """The file of users or tokens; None if the authentication has none."""
     match settings.auth_strategy:
         case "http_basic":
             return Credentials(settings.user_file, "berth user add", parse_users)
@@ -160,17 +163,17 @@ def credentials_of(settings: Settings) -> Credentials | None:
 
 
 def check_credentials(settings: Settings) -> None:
-    """Read the file of users or of tokens, if the authentication has one.
+    """Read the file of users or tokens, if the authentication has one.
 
     Raises:
-        ConfigurationError: it cannot be read or understood.
+        ConfigurationError: it cannot be read or parsed.
     """
     if credentials := credentials_of(settings):
         credentials.count()
 
 
 def is_absent(settings: Settings) -> bool:
-    """Whether the database is an SQLite file that opening would make, in a place where it may."""
+    """Whether the database is an SQLite file that does not exist and that berth would create."""
     path = _sqlite_path(settings.database)
     return (
         path is not None
@@ -179,14 +182,14 @@ def is_absent(settings: Settings) -> bool:
     )
 
 
-def settle(settings: Settings) -> None:
-    """Leave an SQLite database as a single file, if nobody else has it open.
+def checkpoint_sqlite(settings: Settings) -> None:
+    """Leave an SQLite database as a single file, if no other process has it open.
 
-    Workers end without closing their connections. Who closes the last one writes the write-ahead
-    log back into the file, so that a stopped service's database can be copied as it lies there.
+    Workers exit without closing their connections. Closing the last connection writes the
+    write-ahead log back into the file, so that the file of a stopped service can be copied.
     """
     if _sqlite_path(settings.database) is None:
-        return  # nor does a server that is silent keep the service from ending
+        return  # an unresponsive database server must not keep the service from exiting
     with contextlib.suppress(BerthError, ConfigurationError):
         db = open_store(settings)
         try:
@@ -196,44 +199,44 @@ def settle(settings: Settings) -> None:
 
 
 def open_store(
-    settings: Settings, *, answer_s_max: int | None = None, to_look_only: bool = False
+    settings: Settings, *, answer_s_max: int | None = None, read_only: bool = False
 ) -> Database:
-    """Open the configured database as it is, creating the file's folder if it is berth's own.
+    """Open the configured database, and create the directory of berth's default SQLite file.
 
     Args:
-        answer_s_max, to_look_only: see `DatabaseOptions`.
+        answer_s_max, read_only: see `DatabaseOptions`.
 
     Raises:
-        ConfigurationError: the folder of an SQLite file does not exist.
-        DatabaseUnavailable: it cannot be opened.
+        ConfigurationError: the directory of an SQLite file does not exist.
+        DatabaseUnavailable: the database cannot be opened.
     """
     path = _sqlite_path(settings.database)
     if path is not None:
         _ensure_folder(path)
-    options = _options(settings.database, answer_s_max, to_look_only=to_look_only)
+    options = _options(settings.database, answer_s_max, read_only=read_only)
     return open_database(settings.database.url, options=options)
 
 
 def open_prepared(settings: Settings, *, recount: bool = True) -> Database:
-    """Open the configured database with a schema fit to serve from.
+    """Open the configured database with this release's schema.
 
-    An empty SQLite database is prepared on the spot; any database is when sync_on_startup says so.
+    Creates the schema in an empty SQLite database; with sync_on_startup, upgrades any database.
 
     Args:
-        recount: compare the sums of usage with all allocations, in case something else wrote some,
-            and make an SQLite file where there is none. One process has to, before any serves: half
-            a second for a million allocations.
+        recount: compare the sums of usage with all allocations, in case another program wrote some,
+            and create a missing SQLite file. One process must do this before any serves; it takes
+            half a second for a million allocations.
 
     Raises:
-        SchemaNotReady: `berth db upgrade` has to run first.
-        DatabaseUnavailable: it cannot be reached, or not be written.
+        SchemaNotReady: `berth db upgrade` must run first.
+        DatabaseUnavailable: the database cannot be reached or written.
     """
     path = _sqlite_path(settings.database)
     if not recount and path is not None and not path.exists():
-        # The others have one open that was removed: this one would serve an empty fleet.
-        raise DatabaseUnavailable(f"The database {path} is not there any more")
+        # The other workers have the removed file open; this one would serve an empty fleet.
+        raise DatabaseUnavailable(f"The database file {path} no longer exists")
     db = open_store(settings, answer_s_max=_ANSWER_S_MAX)
-    _warn_of_replica(settings.database)
+    _warn_about_replica(settings.database)
     try:
         _patiently(db, settings.database, lambda: _prepare(db, settings, recount=recount))
     except BaseException:
@@ -243,32 +246,34 @@ def open_prepared(settings: Settings, *, recount: bool = True) -> Database:
 
 
 def _prepare(db: Database, settings: Settings, *, recount: bool) -> None:
-    """All that is done with a database before it is served; it may be done again."""
+    """Prepare a database for serving; repeatable."""
     if settings.database.sync_on_startup or schema.is_empty(db):
         schema.upgrade(db, owner=owner_of(settings))
     else:
         _refuse_other_schema(db, settings.database)
         if recount and (wrong := schema.recount_usages(db)):
             LOG.warning(
-                "%d sums of usage were wrong and have been counted anew: something else than "
-                "berth wrote to %s, which must not happen while berth serves",
+                "Recounted %d wrong sums of usage: another program wrote to %s, which must not "
+                "happen while berth serves",
                 wrong,
                 settings.database.masked_url,
             )
+        if recount and schema.is_marked(db):
+            schema.recount_project_usages(db)
     schema.sync_standard_names(db)
     if recount:
         schema.ensure_writable(db)
 
 
-def open_to_look(settings: Settings) -> Database:
-    """Open the configured database with a schema fit to serve from, and leave it as it is.
+def open_read_only(settings: Settings) -> Database:
+    """Open the configured database read-only.
 
     Raises:
-        SchemaNotReady: it has no such schema; not even an empty one is prepared.
+        SchemaNotReady: it does not have this release's schema, or has none.
         DatabaseUnavailable: it cannot be reached.
     """
-    db = open_store(settings, answer_s_max=_ANSWER_S_MAX, to_look_only=True)
-    _warn_of_replica(settings.database)
+    db = open_store(settings, answer_s_max=_ANSWER_S_MAX, read_only=True)
+    _warn_about_replica(settings.database)
     try:
         _patiently(db, settings.database, lambda: _refuse_other_schema(db, settings.database))
     except BaseException:
@@ -280,26 +285,26 @@ def open_to_look(settings: Settings) -> Database:
 def _refuse_other_schema(db: Database, database: DatabaseSettings) -> None:
     if not schema.is_current(db):
         raise SchemaNotReady(
-            f"the database {database.masked_url} cannot be served: "
+            f"cannot serve the database {database.masked_url}: "
             f"{schema.why_not_current(schema.versions_of(db))}"
         )
 
 
-def _warn_of_replica(database: DatabaseSettings) -> None:
+def _warn_about_replica(database: DatabaseSettings) -> None:
     if database.slave_connection is not None:
         LOG.warning(
-            "[placement_database]slave_connection is not used: every answer of berth holds all "
-            "that was acknowledged before, which a replica that lags behind cannot promise"
+            "[placement_database]slave_connection is ignored: a replica that lags would return "
+            "data older than what berth has confirmed"
         )
 
 
 def _patiently(db: Database, database: DatabaseSettings, step: Callable[[], T]) -> T:
-    """Do something with a database that may be starting, or falls meanwhile and comes back.
+    """Run a step with a database that may still be starting, or that fails and comes back.
 
-    The whole step is tried again, as often as [placement_database]max_retries says.
+    Retries the whole step up to [placement_database]max_retries times.
 
     Raises:
-        DatabaseUnavailable, IndexUnavailable: the database cannot be reached, or refuses us.
+        DatabaseUnavailable, IndexUnavailable: the database cannot be reached, or rejects berth.
     """
     attempts = 0
     while True:
@@ -325,20 +330,20 @@ def _patiently(db: Database, database: DatabaseSettings, step: Callable[[], T]) 
 
 
 def owner_of(settings: Settings) -> schema.Owner:
-    """Whose the consumers are that were written without saying so."""
+    """The owner of consumers that clients create without a project or user."""
     return schema.Owner(
         settings.incomplete_consumer_project_id, settings.incomplete_consumer_user_id
     )
 
 
 def build_application(settings: Settings, db: Database) -> WSGIApplication:
-    """Build the application over a prepared database; its index is loaded when it is needed."""
+    """Build the application over a prepared database; loads its index on first use."""
     return create_app(settings, db, Index(db))
 
 
 def _sqlite_path(database: DatabaseSettings) -> Path | None:
     """The file of an SQLite database; None for another engine, or a database in memory."""
-    if database.engine != "sqlite":
+    if not database.is_sqlite:
         return None
     path = urllib.parse.unquote(database.url.partition("?")[0].partition(":///")[2])
     return Path(path) if path and path != ":memory:" else None
@@ -349,19 +354,19 @@ def _ensure_folder(path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     elif not path.parent.is_dir():
         raise ConfigurationError(
-            f"the database is to be {path}, and there is no folder {path.parent}: create it, or "
-            f"correct [placement_database]connection"
+            f"cannot create the database {path}: there is no directory {path.parent}; create it, "
+            f"or correct [placement_database]connection"
         )
 
 
 def _options(
-    database: DatabaseSettings, answer_s_max: int | None, *, to_look_only: bool
+    database: DatabaseSettings, answer_s_max: int | None, *, read_only: bool
 ) -> DatabaseOptions:
     return DatabaseOptions(
         synchronous=database.sqlite_synchronous,
         mysql_sql_mode=database.mysql_sql_mode,
         answer_s_max=answer_s_max,
-        to_look_only=to_look_only,
+        read_only=read_only,
         pool=PoolOptions(
             size=database.max_pool_size or _POOL_SIZE,
             max_overflow=database.max_overflow,

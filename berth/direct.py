@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The placement API in this process, with no socket and no service, for scripts and upgrades.
+"""The placement API inside a Python process, without a server or a socket.
 
     from berth import config, direct
 
@@ -7,14 +7,14 @@
     with direct.PlacementDirect(conf, latest_microversion=True) as placement:
         providers = placement.get("/resource_providers").json()["resource_providers"]
 
-What comes back is a keystoneauth1 Adapter, so code that was written against the service (nova's
-report client, say) runs against it as it is. Requests pass through the whole application: schemas,
+`PlacementDirect` returns a keystoneauth1 Adapter, so code written for the service, such as nova's
+report client, works with it unchanged. Requests pass through the whole application: schemas,
 microversions, policy and generations are those of the service. Only the transport differs: a
-requests adapter, mounted on a session of its own, calls the WSGI application. Nothing is patched,
-and the caller's configuration keeps its values, so several databases can be open at once.
+requests adapter calls the WSGI application. Nothing is patched, and the caller's configuration
+keeps its values, so you can open several databases at once.
 
-The caller has the roles `admin` and `service`: an offline upgrade may do everything, reshape
-included (spec/operations.md section 6).
+The caller has the roles `admin` and `service`, so an offline upgrade may do everything, including
+reshapes (spec/operations.md section 6).
 """
 
 import dataclasses
@@ -31,12 +31,17 @@ from wsgiref.types import WSGIApplication, WSGIEnvironment
 import requests
 import requests.adapters
 from keystoneauth1 import adapter, session, token_endpoint
-from oslo_config import cfg
 from requests.structures import CaseInsensitiveDict
 
-from berth import deploy
-from berth.config import read_settings
-from berth.config.options import register_opts
+from berth.extras import needs_service
+
+with needs_service():
+    from oslo_config import cfg
+
+    from berth import deploy
+    from berth.api.paths import is_read
+    from berth.config import read_settings
+    from berth.config.options import register_opts
 
 TOKEN = "admin"
 ROLES = "admin,service"
@@ -46,18 +51,17 @@ PREFIX = "/placement"
 
 
 class PlacementDirect:
-    """A context manager: inside, a keystoneauth1 Adapter for the API on the configured database.
+    """Opens the configured database and returns a keystoneauth1 Adapter for the API.
 
-    The database is opened and the application built once, on entry; both go on exit. An empty
-    SQLite database is prepared, as the service would.
+    Use it in a `with` statement. It opens the database and builds the application on entry, and
+    closes both on exit. It initialises an empty SQLite database, as the service does.
 
     Args:
-        conf: a configuration that has been parsed; berth's options are registered on it if they
-            are not yet, and no value of it is changed. `[api]auth_strategy` does not matter here.
-        latest_microversion: ask for the newest microversion where a call names none, instead of
-            1.0.
-        to_look_only: leave the database as it is: nothing is prepared on entry, and whatever is
-            not a GET is a RuntimeError.
+        conf: a parsed configuration. `PlacementDirect` registers berth's options on it if they
+            are missing, and changes no value. `[api]auth_strategy` has no effect here.
+        latest_microversion: use the newest microversion instead of 1.0 for calls that name none.
+        read_only: leave the database unchanged. An empty database is not initialised, and every
+            request that may change something raises RuntimeError.
     """
 
     def __init__(
@@ -65,10 +69,10 @@ class PlacementDirect:
         conf: cfg.ConfigOpts,
         latest_microversion: bool = False,
         *,
-        to_look_only: bool = False,
+        read_only: bool = False,
     ) -> None:
         self._conf = conf
-        self._to_look_only = to_look_only
+        self._read_only = read_only
         self._microversion = "latest" if latest_microversion else None
         self._open = ExitStack()
 
@@ -76,20 +80,20 @@ class PlacementDirect:
         """Open the database and build the application.
 
         Returns:
-            An Adapter that returns error statuses instead of raising them, unless a call asks for
-            `raise_exc=True`.
+            An Adapter that returns responses with an error status instead of raising them, unless
+            a call passes `raise_exc=True`.
 
         Raises:
             ConfigurationError: no database is configured, or an option is wrong.
-            NotInThisRelease: the engine is not supported yet.
-            SchemaNotReady: `berth db upgrade` has to run first.
+            NotInThisRelease: this release does not support the engine.
+            SchemaNotReady: the schema is not current; run `berth db upgrade`.
             DatabaseUnavailable: the database cannot be opened.
         """
         if "placement_database" not in self._conf:
             register_opts(self._conf)
         settings = dataclasses.replace(read_settings(self._conf), auth_strategy="noauth2")
         deploy.check_supported(settings)
-        db = (deploy.open_to_look if self._to_look_only else deploy.open_prepared)(settings)
+        db = (deploy.open_read_only if self._read_only else deploy.open_prepared)(settings)
         self._open.callback(db.dispose)
         try:
             return self._adapter(deploy.build_application(settings, db))
@@ -112,7 +116,7 @@ class PlacementDirect:
         # Nothing of this session may ever reach the network: not a proxy, not another host.
         transport.trust_env = False
         transport.adapters.clear()
-        wsgi = WSGITransport(application, PREFIX, to_look_only=self._to_look_only)
+        wsgi = WSGITransport(application, PREFIX, read_only=self._read_only)
         transport.mount(url, wsgi)
         self._open.callback(transport.close)
         return adapter.Adapter(
@@ -129,11 +133,11 @@ class WSGITransport(requests.adapters.BaseAdapter):
     """A transport adapter of requests that calls a WSGI application instead of a socket."""
 
     def __init__(
-        self, application: WSGIApplication, prefix: str = "", *, to_look_only: bool = False
+        self, application: WSGIApplication, prefix: str = "", *, read_only: bool = False
     ) -> None:
         super().__init__()
         self._application = application
-        self._to_look_only = to_look_only
+        self._read_only = read_only
         self._prefix = prefix
         self._closed = False
 
@@ -149,10 +153,9 @@ class WSGITransport(requests.adapters.BaseAdapter):
         """Call the application and wait for its whole answer; a socket's options mean nothing."""
         if self._closed:
             raise RuntimeError("the PlacementDirect that this client belongs to is closed")
-        if self._to_look_only and request.method != "GET":
-            raise RuntimeError(
-                f"{request.method} {request.url}: this PlacementDirect was opened to look only"
-            )
+        environ = self._environ(request)
+        if self._read_only and not is_read(environ["REQUEST_METHOD"], environ["PATH_INFO"]):
+            raise RuntimeError(f"{request.method} {request.url}: this PlacementDirect is read-only")
         head: dict[str, Any] = {}
         body = io.BytesIO()
 
@@ -162,7 +165,7 @@ class WSGITransport(requests.adapters.BaseAdapter):
             head.update(status=status, headers=headers)
             return body.write
 
-        chunks = self._application(self._environ(request), start_response)
+        chunks = self._application(environ, start_response)
         try:
             for chunk in chunks:
                 body.write(chunk)
@@ -173,7 +176,7 @@ class WSGITransport(requests.adapters.BaseAdapter):
         return _response(request, head["status"], head["headers"], body)
 
     def close(self) -> None:
-        """Refuse further calls: they would open the database anew, and nobody would close it."""
+        """Refuse further calls: they would reopen the database, and nothing would close it."""
         self._closed = True
 
     def _environ(self, request: requests.PreparedRequest) -> WSGIEnvironment:

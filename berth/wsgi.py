@@ -5,17 +5,20 @@
 
 It is built when this module is imported, as those servers expect, and what is wrong with the
 configuration or the database stops the server there, before it answers anything. Connections are
-opened anew in each process, so the module may be loaded before a server forks or after.
+opened in each process, so the module may be loaded before a server forks or after.
 
 The configuration is that of the service (OS_PLACEMENT_CONFIG_DIR, else the usual places; see
 `berth.config.load_for_wsgi`), and it must name a database: the embedded defaults are for `berth
-serve`, which knows what address it binds to and so can refuse to be open to everybody.
+serve`, which knows what address it binds to and so can refuse to be open to everyone.
 """
 
 import functools
 from wsgiref.types import WSGIApplication
 
-from berth import config, deploy
+from berth.extras import needs_service
+
+with needs_service():
+    from berth import config, deploy
 
 
 @functools.cache

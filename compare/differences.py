@@ -3,7 +3,7 @@
 
 Compared: the status, the error's code and title, JSON whatever the order of its lists but that of
 the traits in summaries, and the headers that mean something. What berth says in an error must begin
-with all that the original says there, but for dumps of schemas, of instances and of SQL, and the
+with all that Placement says there, but for dumps of schemas, of instances and of SQL, and the
 order of what has none. Dates, request ids and generated uuids are compared by presence only.
 """
 
@@ -24,7 +24,7 @@ from compare.wire import Answer
 
 
 class Kind(IntEnum):
-    """What differs, the gravest first."""
+    """The kinds of differences, most severe first."""
 
     STATUS = 1
     CODE = 2
@@ -36,7 +36,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference between berth's answer and the original's."""
+    """One difference between berth's answer and Placement's."""
 
     kind: Kind
     #: What of the answer: a header's name, `body`, `detail`.
@@ -87,12 +87,12 @@ _BASE_URL = re.compile(r"^http://[^/]+")
 def find_differences(
     step: Step, ours: Answer, theirs: Answer, *, known_uuids: Set[str]
 ) -> Iterator[Difference]:
-    """Say how berth's answer differs from the original's; the gravest kind alone where it explains.
+    """Say how berth's answer differs from Placement's; the gravest kind alone where it explains.
 
     Args:
         step: the request that both answered.
         ours: berth's answer.
-        theirs: the original's answer.
+        theirs: Placement's answer.
         known_uuids: the uuids that the script names; others were generated and are not compared.
     """
     if ours.status != theirs.status:
@@ -103,7 +103,7 @@ def find_differences(
         yield from _compare_errors(our_errors, their_errors)
         our_words, their_words = (str(each.get("detail")) for each in (our_errors, their_errors))
     else:
-        # In another form than the original's they are no match, which the headers tell.
+        # In another form than Placement's they are no match, which the headers tell.
         alike = ours.headers.get("content-type") == theirs.headers.get("content-type")
         our_words, their_words = (_words(each) if alike else "" for each in (ours, theirs))
         our_body = _canonical_body(step, ours, known_uuids)
@@ -191,15 +191,15 @@ def _words(answer: Answer) -> str:
 
 
 def _begins_alike(step: Step, ours: str, theirs: str, known_uuids: Set[str]) -> bool:
-    """Whether berth's words begin with the original's, whose order may be that of a set."""
+    """Whether berth's words begin with Placement's, whose order may be that of a set."""
     ours, theirs = (_comparable(text, known_uuids) for text in (ours, theirs))
     if ours.startswith(theirs):
         return True
     if len(theirs) > 2 * _DETAIL_BEGIN:
         return ours.startswith(theirs[:_DETAIL_BEGIN])
-    if one := _NAMES_ONE.match(theirs):
+    if match := _NAMES_ONE.match(theirs):
         asked = ours + unquote_plus(step.path)
-        return ours.startswith(one["before"]) and one["name"].strip() in asked
+        return ours.startswith(match["before"]) and match["name"].strip() in asked
     ordered = (sorted(re.findall(r"[\w.-]+", text)) for text in (ours[: len(theirs)], theirs))
     return bool(_UNORDERED.search(theirs)) and next(ordered) == next(ordered)
 
@@ -227,7 +227,7 @@ def _compare_headers(ours: Answer, theirs: Answer, known_uuids: Set[str]) -> Ite
 def _around_the_difference(ours: str, theirs: str) -> tuple[str, str]:
     """Two texts without most of what they begin with alike."""
     pairs = enumerate(zip(ours, theirs, strict=False))
-    alike = next((place for place, (one, other) in pairs if one != other), 0)
+    alike = next((place for place, (text, other) in pairs if text != other), 0)
     start = max(0, alike - _CONTEXT_CHARACTERS)
     dots = "..." if start else ""
     return dots + ours[start:], dots + theirs[start:]
@@ -244,7 +244,7 @@ def _header(answer: Answer, name: str, known_uuids: Set[str]) -> str:
 
 
 def _without_generated(text: str, known_uuids: Set[str]) -> str:
-    return _UUID.sub(lambda found: found[0] if found[0] in known_uuids else "<generated>", text)
+    return _UUID.sub(lambda match: match[0] if match[0] in known_uuids else "<generated>", text)
 
 
 def _canonical_body(step: Step, answer: Answer, known_uuids: Set[str]) -> str:
@@ -269,7 +269,7 @@ def _canonical_body(step: Step, answer: Answer, known_uuids: Set[str]) -> str:
 def _in_order(traits: list[str]) -> dict[str, Json]:
     """Traits with their order, which is that of their ids.
 
-    The original gives the standard ones their ids in an order that differs each time that it makes
+    Placement gives the standard ones their ids in an order that differs each time that it makes
     a database: where they stand counts, and not which of them stands where.
     """
     custom = [name if name.startswith("CUSTOM_") else "(standard)" for name in traits]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request to both servers: what differs, and whether their worlds stay alike."""
+"""Sends a request to both servers and compares the responses."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _GROUP_POLICY = re.compile(r"&?\bgroup_policy=[^&]*")
 
 @dataclass(slots=True)
 class Judgement:
-    """What one request has shown."""
+    """The result of comparing one request."""
 
     #: berth's answer to the request itself.
     answer: Answer
     requests_count: int = 0
     #: Unexplained differences, each with the request that showed it.
-    found: list[tuple[Step, Difference]] = field(default_factory=list)
+    unexplained: list[tuple[Step, Difference]] = field(default_factory=list)
     #: Deliberate differences by name.
     explained: Counter[str] = field(default_factory=Counter)
     #: One server has taken a write that the other has refused: what follows cannot be compared.
@@ -37,7 +37,7 @@ class Judgement:
 def judge(berth: RunningServer, peer: RunningServer, step: Step, named: Set[str]) -> Judgement:
     """Send a request to both servers and compare their answers.
 
-    Where the original leaves open which candidates it gives, or gives wrong ones, further requests
+    Where Placement leaves open which candidates it gives, or gives wrong ones, further requests
     settle whether berth's are right.
 
     Args:
@@ -49,11 +49,11 @@ def judge(berth: RunningServer, peer: RunningServer, step: Step, named: Set[str]
     ours, theirs = send_to([berth, peer], step)
     judgement = Judgement(ours, requests_count=1)
     for difference in find_differences(step, ours, theirs, known_uuids=named):
-        known = explain(step, ours, theirs, difference)
-        if known is None:
-            judgement.found.append((step, difference))
+        reason = explain(step, ours, theirs, difference)
+        if reason is None:
+            judgement.unexplained.append((step, difference))
         else:
-            judgement.explained[known.name] += 1
+            judgement.explained[reason.name] += 1
     judgement.is_parted = step.method != "GET" and (ours.status < 300) != (theirs.status < 300)
     if step.candidates and ours.status == theirs.status == 200:
         for further in _further_questions(step):
@@ -62,7 +62,7 @@ def judge(berth: RunningServer, peer: RunningServer, step: Step, named: Set[str]
 
 
 def _further_questions(step: Step) -> Iterator[Step]:
-    """Queries whose answers say what the answer to `step` may be."""
+    """Queries whose responses bound the valid responses to `step`."""
     if _LIMIT.search(step.path):
         yield replace(step, path=_without(_LIMIT, step.path))
     elif has_grown_amounts(step):
@@ -82,10 +82,10 @@ def _judge_further(
     further: Step,
     named: Set[str],
 ) -> None:
-    """Compare the answers to a further question, and berth's first answer with them."""
+    """Compare the responses to a further query, and check berth's first response against them."""
     asked = judge(berth, peer, further, named)
     judgement.requests_count += asked.requests_count
-    judgement.found += asked.found
+    judgement.unexplained += asked.unexplained
     judgement.explained += asked.explained
     if asked.answer.status != 200:
         return
@@ -96,10 +96,10 @@ def _judge_further(
         is_right = given <= possible and ("isolate" in step.path or given == possible)
     if not is_right:
         wrong = Difference(Kind.BODY, "candidates", str(given - possible), f"{further}: {possible}")
-        judgement.found.append((step, wrong))
+        judgement.unexplained.append((step, wrong))
 
 
 def _summaries(answer: Answer) -> Set[str]:
-    """Every provider summary of an answer, as text."""
+    """Every provider summary in a response, as text."""
     summaries = json.loads(answer.body)["provider_summaries"]
     return {json.dumps([uuid, each], sort_keys=True) for uuid, each in summaries.items()}

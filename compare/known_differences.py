@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where berth answers differently on purpose, each with its reason: the only list of them."""
+"""The list of intended differences, each with its reason."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from compare.differences import Difference, Kind, candidates_in, last_line
 from compare.script.step import Step, uid
 from compare.wire import Answer
 
-#: Decides about one difference between berth's answer and the original's.
+#: Decides about one difference between berth's answer and Placement's.
 Applies = Callable[[Step, Answer, Answer, Difference], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A deliberate difference."""
+    """An intended difference."""
 
     name: str
     reason: str
@@ -28,9 +28,9 @@ class Known:
 
 
 def explain(step: Step, ours: Answer, theirs: Answer, difference: Difference) -> Known | None:
-    """The deliberate difference that this one is a case of, if any."""
+    """The intended difference that explains this one, if any."""
     return next(
-        (known for known in KNOWN if known.applies(step, ours, theirs, difference)),
+        (listed for listed in KNOWN if listed.applies(step, ours, theirs, difference)),
         None,
     )
 
@@ -58,7 +58,7 @@ _CLASS_NAME = re.compile(r"^[A-Z0-9_]+$")
 _WHOLE_FRACTION = re.compile(r"(?<=\d)\.0+\b")
 
 
-def _is_original_crash(step: Step, ours: Answer, theirs: Answer, _: Difference) -> bool:
+def _is_placement_crash(step: Step, ours: Answer, theirs: Answer, _: Difference) -> bool:
     return theirs.status == 500 and ours.status < 500
 
 
@@ -112,7 +112,7 @@ def _is_lost_anchor(step: Step, ours: Answer, theirs: Answer, difference: Differ
 
 
 def has_grown_amounts(step: Step) -> bool:
-    """Say whether the original adds up amounts from one candidate to the next (its defect D2).
+    """Say whether Placement adds up amounts from one candidate to the next (its defect D2).
 
     So it does where the unsuffixed group and another ask for one class, and `group_policy` is not
     `none`.
@@ -136,11 +136,15 @@ def _is_grown_amount(step: Step, ours: Answer, theirs: Answer, difference: Diffe
 def _is_unchecked_repetition(
     step: Step, ours: Answer, theirs: Answer, difference: Difference
 ) -> bool:
+    # Placement goes on, and may find another fault.
     return (
         ours.status == 400
-        and theirs.status == 200
+        and theirs.status in (200, 400)
         and step.candidates
-        and any(step.path.count(f"{name}=") > 1 for name in ("limit", "group_policy"))
+        and any(
+            step.path.count(f"{name}=") > 1 and f"instance['{name}']" in last_line(ours)
+            for name in ("limit", "group_policy")
+        )
     )
 
 
@@ -156,8 +160,8 @@ def _classes_with_inventory(step: Step) -> Iterator[str]:
     """The names under which a body of PUT inventories or of a reshape has records."""
     with suppress(ValueError, LookupError, AttributeError, TypeError):
         inventories = json.loads(step.body or b"")["inventories"]
-        for name, one in inventories.items():
-            yield from one["inventories"] if step.path == "/reshaper" else (name,)
+        for name, record in inventories.items():
+            yield from record["inventories"] if step.path == "/reshaper" else (name,)
 
 
 def _is_final_newline(step: Step, ours: Answer, theirs: Answer, difference: Difference) -> bool:
@@ -191,18 +195,18 @@ def _is_unknown_name(step: Step, ours: Answer, theirs: Answer, difference: Diffe
 
 KNOWN: tuple[Known, ...] = (
     Known(
-        "original answers 500",
-        "A defect of the original; berth answers what the request deserves.",
-        _is_original_crash,
+        "Placement answers 500",
+        "A defect of Placement; berth answers what the request deserves.",
+        _is_placement_crash,
     ),
     Known(
         "uuid spelling",
-        "berth takes every spelling of a uuid for the same thing, the original compares as sent.",
+        "berth takes every spelling of a uuid for the same thing, Placement compares as sent.",
         _is_uuid_spelling,
     ),
     Known(
         "stale consumer",
-        "The original keeps the record of a consumer whose first claim failed (10.6), and wants 0.",
+        "Placement keeps the record of a consumer whose first claim failed (10.6), and wants 0.",
         _is_stale_consumer,
     ),
     Known(
@@ -222,48 +226,48 @@ KNOWN: tuple[Known, ...] = (
     ),
     Known(
         "lost anchors",
-        "The original loses hosts where sharing providers alone serve the unsuffixed group (D3).",
+        "Placement loses hosts where sharing providers alone serve the unsuffixed group (D3).",
         _is_lost_anchor,
     ),
     Known(
         "grown amounts",
-        "The original adds up amounts of a class that two groups ask for, across candidates (D2).",
+        "Placement adds up amounts of a class that two groups ask for, across candidates (D2).",
         _is_grown_amount,
     ),
     Known(
         "unchecked repetition",
-        "The original checks the last limit or group_policy and uses the first; berth checks all.",
+        "Placement checks the last limit or group_policy and uses the first; berth checks all.",
         _is_unchecked_repetition,
     ),
     Known(
         "odd class names",
-        "The original does not look at a record under a malformed class name; berth's schema does.",
+        "Placement does not look at a record under a malformed class name; berth's schema does.",
         _is_odd_class_name,
     ),
     Known("vary everywhere", "berth sends Vary on every answer.", _is_vary),
     Known(
         "JSON on a tie",
-        "Where Accept ranks JSON and HTML alike the original's errors are HTML; berth's are JSON.",
+        "Where Accept ranks JSON and HTML alike Placement's errors are HTML; berth's are JSON.",
         _is_json_for_html,
     ),
     Known(
         "newline at the end of a name",
-        "The original's patterns let a final newline pass; berth takes it as a mismatch.",
+        "Placement's patterns let a final newline pass; berth takes it as a mismatch.",
         _is_final_newline,
     ),
     Known(
         "Last-Modified of a renamed provider",
-        "The original leaves it out where the provider had never been updated before.",
+        "Placement leaves it out where the provider had never been updated before.",
         _is_fresh_last_modified,
     ),
     Known(
         "literal trait prefix",
-        "startswith: is an SQL LIKE in the original (wildcards, no case), a literal prefix here.",
+        "startswith: is an SQL LIKE in Placement (wildcards, no case), a literal prefix here.",
         _is_literal_prefix,
     ),
     Known(
         "unknown name in a filter",
-        "The original answers that nothing was found where another filter leaves nothing before "
+        "Placement answers that nothing was found where another filter leaves nothing before "
         "the unknown trait or class is looked at; berth refuses an unknown name always.",
         _is_unknown_name,
     ),

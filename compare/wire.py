@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sending steps to a server exactly as written, and keeping what a client would see."""
+"""Sends steps to a server exactly as written, and keeps the response as a client sees it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TIMEOUT_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back; header names in lower case."""
+    """A response; header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -24,7 +24,7 @@ class Answer:
 
 
 class NoAnswer(RuntimeError):
-    """A server closed the connection, or let the time go by, without an answer."""
+    """A server closed the connection, or timed out, without a response."""
 
     def __init__(self, server: RunningServer, step: Step) -> None:
         super().__init__(f"{server.name} has not answered: {step}")
@@ -32,7 +32,7 @@ class NoAnswer(RuntimeError):
 
 
 def send(server: RunningServer, step: Step) -> Answer:
-    """Send one step on a connection of its own, so that no answer disturbs the next."""
+    """Send a step on its own connection, so that no response affects the next."""
     (answer,) = send_to([server], step)
     return answer
 

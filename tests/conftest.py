@@ -6,10 +6,11 @@ The parts are imported where they are used, so that a test of one part needs no 
 
 from __future__ import annotations
 
+import gc
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -28,6 +29,33 @@ pytest_plugins = [
     "tests.coverage_page",
     "tests.golden.files",
 ]
+
+
+#: Where tests take many seconds, or wait in a group for one process, the longest first.
+LONG: Final = (
+    *("tests/adoption/", "tests/docs/test_how_to.py", "tests/packaging/test_distributions.py"),
+    *("tests/proof/test_killed.py", "tests/proof/test_workers.py", "tests/proof/test_lived.py"),
+    *("tests/hosts/test_under_fire.py", "tests/candidates/test_against_brute_force.py"),
+    *("tests/contrib/test_wsgi_servers.py", "tests/e2e/test_real_clients.py", "tests/proof/model/"),
+    *("tests/index/test_histories.py", "tests/copying/test_interrupted.py"),
+)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the longest tests first, so that in the end no process is left alone with one of them."""
+    items.sort(key=lambda item: _place(item.nodeid))
+
+
+def _place(nodeid: str) -> int:
+    starts = (number for number, start in enumerate(LONG) if nodeid.startswith(start))
+    return next(starts, len(LONG))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Exempt modules and tests from garbage collection: they stay, and are a million objects."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +107,7 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 def app(settings: Settings, database: Database, index: Index) -> WSGIApplication:
     """The whole application over the test's database and index."""
-    from berth.api.app import create_app
+    from berth.edge.app import create_app
 
     return create_app(settings, database, index)
 

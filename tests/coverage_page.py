@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pytest plugin: `--write-api-coverage` writes which answers of the API the tests have seen.
+"""A pytest plugin: `--write-api-coverage` writes which responses of the API the tests cover.
 
 Every exchange of every `tests.client.Client` counts, by route, method, status and microversion.
 The page is `docs/api-coverage.md`.
@@ -72,12 +72,11 @@ def render(answers: Mapping[tuple[str, str], Mapping[int, Iterable[str]]]) -> st
     ]
     return "\n".join(
         [
-            "# What the tests have seen",
+            "# API test coverage",
             "",
-            "This page tells which answers of each route the test suite provokes, and at which "
-            "microversions.",
-            "It is written by the tests themselves: `pytest --write-api-coverage`.",
-            "A dash stands for answers given before a microversion is agreed, such as 401 and 406.",
+            "Which responses of each route the tests cover, and at which microversions.",
+            "The tests write this page: `pytest --write-api-coverage`.",
+            "A dash means a response without a microversion, such as 401 and 406.",
             "",
             "| Route | Method | Since | Status | Microversions |",
             "|---|---|---|---|---|",

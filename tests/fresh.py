@@ -61,8 +61,10 @@ def prepare(url: str) -> None:
 
 
 def wipe(db: Database) -> None:
-    """Take everything out but the names, the standard ones of which stay, and the clock."""
+    """Take everything out but the names, the standard ones of which stay, the clock, and the
+    identity."""
     from berth.store.engine.tables import (
+        berth_meta,
         berth_writer,
         metadata,
         resource_classes,
@@ -76,27 +78,28 @@ def wipe(db: Database) -> None:
         alone = resource_providers.update().values(parent_provider_id=None, root_provider_id=None)
         connection.execute(alone)
         for table in reversed(metadata.sorted_tables):
-            if table not in (*names, berth_writer):
+            if table not in (*names, berth_writer, berth_meta):
                 connection.execute(table.delete())
         for table in names:
             connection.execute(table.delete().where(table.c.name.startswith("CUSTOM_")))
 
 
 def empty(url: str) -> None:
-    """Take everything out of a server's database but the standard names; ids begin anew."""
+    """Take everything out of a server's database but the standard names and its identity; ids begin
+    anew."""
     from sqlalchemy import text
 
-    from berth.store.engine.tables import berth_writer, metadata, resource_providers
+    from berth.store.engine.tables import berth_meta, berth_writer, metadata, resource_providers
     from berth.upkeep import schema
 
     db = opened_at(url)
     with db.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
         if connection.dialect.name == "postgresql":
-            tables = ", ".join(metadata.tables)
+            tables = ", ".join(name for name in metadata.tables if name != berth_meta.name)
             connection.execute(text(f"TRUNCATE {tables} RESTART IDENTITY"))
         else:
             connection.execute(text("SET SESSION foreign_key_checks = 0"))
-            for table in metadata.sorted_tables:
+            for table in set(metadata.sorted_tables) - {berth_meta}:
                 is_numbered = table in (resource_providers, berth_writer)
                 how = "TRUNCATE" if is_numbered else "DELETE FROM"
                 connection.execute(text(f"{how} {table.name}"))

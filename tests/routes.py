@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The routes of the API as the specification lists them (rest-api.md 1.3), and berth's own."""
+"""The routes of OpenStack Placement's API as berth serves them, and berth's own beside them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+from berth.api.namespaces import BERTH, PLACEMENT
+from berth.api.operation import Namespace
+from berth.api.routes import routes_of
 
 #: Every microversion, oldest first.
 VERSIONS = [f"1.{minor}" for minor in range(40)]
@@ -12,16 +18,22 @@ VERSIONS = [f"1.{minor}" for minor in range(40)]
 
 @dataclass(frozen=True)
 class Route:
-    """A path template, its methods in the order of the `Allow` header, and its microversions."""
+    """A path template, and its methods in the order of the `Allow` header."""
 
     template: str
     methods: tuple[str, ...]
-    since: str = "1.0"
+    #: For each method the microversion in which it began.
+    begins: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def pattern(self) -> re.Pattern[str]:
         """Matches the paths of this route: a parameter is one segment that is not empty."""
         return re.compile(re.sub(r"\{\w+\}", "[^/]+", self.template) + r"\Z")
+
+    @property
+    def since(self) -> str:
+        """The microversion in which the route began."""
+        return min(self.begins, key=minor)
 
     def path(self, **parameters: str) -> str:
         """The path with its parameters filled in, `x` for each that is not given."""
@@ -29,32 +41,27 @@ class Route:
 
     def since_for(self, method: str) -> str:
         """The microversion in which a method of this route began."""
-        return "1.5" if (self.template, method) == (INVENTORIES, "DELETE") else self.since
+        return self.begins[self.methods.index(method)]
 
 
 INVENTORIES = "/resource_providers/{uuid}/inventories"
 
-ROUTES = [
-    Route("/", ("GET",)),
-    Route("/openapi.json", ("GET",)),
-    Route("/resource_providers", ("GET", "POST")),
-    Route("/resource_providers/{uuid}", ("GET", "DELETE", "PUT")),
-    Route(INVENTORIES, ("GET", "POST", "PUT", "DELETE")),
-    Route("/resource_providers/{uuid}/inventories/{resource_class}", ("GET", "PUT", "DELETE")),
-    Route("/resource_providers/{uuid}/usages", ("GET",)),
-    Route("/resource_providers/{uuid}/allocations", ("GET",)),
-    Route("/resource_providers/{uuid}/aggregates", ("GET", "PUT"), "1.1"),
-    Route("/resource_providers/{uuid}/traits", ("GET", "PUT", "DELETE"), "1.6"),
-    Route("/traits", ("GET",), "1.6"),
-    Route("/traits/{name}", ("GET", "PUT", "DELETE"), "1.6"),
-    Route("/resource_classes", ("GET", "POST"), "1.2"),
-    Route("/resource_classes/{name}", ("GET", "PUT", "DELETE"), "1.2"),
-    Route("/allocations", ("POST",), "1.13"),
-    Route("/allocations/{consumer_uuid}", ("GET", "PUT", "DELETE")),
-    Route("/allocation_candidates", ("GET",), "1.10"),
-    Route("/usages", ("GET",), "1.9"),
-    Route("/reshaper", ("POST",), "1.30"),
-]
+
+def _routes_of(namespace: Namespace) -> list[Route]:
+    return [
+        Route(
+            route.path,
+            tuple(route.methods),
+            tuple(f"1.{operations[0].since}" for operations in route.methods.values()),
+        )
+        for route in routes_of([namespace])
+    ]
+
+
+#: `tests/api/unit/test_routes.py` compares them with the specification.
+ROUTES = _routes_of(PLACEMENT)
+#: Those below `/berth/v1`.
+BERTH_ROUTES = _routes_of(BERTH)
 
 #: Those that tell of the API alone: open to everybody, and the same whatever the fleet is.
 PUBLIC = {"/", "/openapi.json"}
@@ -70,7 +77,7 @@ def minor(version: str) -> int:
     return int(version.partition(".")[2])
 
 
-def route_of(path: str) -> Route | None:
-    """The route that a request path belongs to, or None."""
+def route_of(path: str, routes: Sequence[Route] = ROUTES) -> Route | None:
+    """The one of some routes that a request path belongs to, or None."""
     path = path or "/"
-    return next((route for route in ROUTES if route.pattern.match(path)), None)
+    return next((route for route in routes if route.pattern.match(path)), None)

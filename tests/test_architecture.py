@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shape of the house, read from its imports (docs/architecture.md).
+"""The architecture, read from the syntax of the package (docs/architecture.md).
 
 Imports run downwards; SQL stays in `store/`, HTTP in `api/`; and `model/`, `index/` and
-`candidates/` never look at the clock or throw dice, so that every result can be repeated.
+`candidates/` never read the clock or a random source, so that every result can be repeated.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.figures import caches, kept_by_modules, read_package
+
 PACKAGE = Path(__file__).parent.parent / "berth"
 
 #: For each part of the package, the parts that it may import besides itself.
@@ -27,9 +29,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "index": {"model", "store"},
     "candidates": {"model", "index"},
     "api": {"model", "store", "index", "candidates", "config"},
-    "deploy": {"model", "store", "upkeep", "index", "candidates", "api", "config"},
-    "wsgi": {"config", "deploy"},
-    "direct": {"config", "deploy"},
+    "edge": {"model", "store", "index", "candidates", "api", "config"},
+    "deploy": {"model", "store", "upkeep", "index", "candidates", "api", "edge", "config"},
+    "wsgi": {"config", "deploy", "extras"},
+    "direct": {"api", "config", "deploy", "extras"},
     # By way of the API only, over HTTP or handed a client of `direct`.
     "hosts": {"model"},
     # Its former name.
@@ -41,12 +44,16 @@ MAY_IMPORT: dict[str, set[str]] = {
         "index",
         "candidates",
         "api",
+        "edge",
         "config",
         "deploy",
         "wsgi",
         "direct",
         "hosts",
+        "extras",
     },
+    # Which libraries are installed.
+    "extras": set(),
 }
 
 #: Libraries that belong to some parts only.
@@ -54,39 +61,33 @@ BELONGS_TO: dict[str, set[str]] = {
     "sqlalchemy": {"store", "upkeep"},
     "alembic": {"upkeep"},
     "sqlite3": {"store"},
-    "falcon": {"api"},
     "jsonschema": {"api"},
     "fastjsonschema": {"api"},
-    "msgspec": {"api", "candidates", "index"},
+    "msgspec": {"api", "edge", "candidates", "hosts", "index"},
     "numpy": {"candidates", "index", "upkeep"},
     "pynvml": {"hosts"},
-    "bcrypt": {"api"},
+    "bcrypt": {"edge"},
     "cryptography": {"cli"},
     "click": {"cli"},
     "rich": {"cli"},
-    "granian": {"cli"},
+    "granian": {"edge"},
     "yaml": {"hosts"},
     "libvirt": {"hosts"},
-    "oslo_config": {"api", "cli", "config", "deploy", "direct", "wsgi"},
+    "oslo_config": {"api", "edge", "cli", "config", "deploy", "direct", "wsgi"},
     "oslo_policy": {"api", "config"},
-    "oslo_middleware": {"api", "config"},
-    "prometheus_client": {"api", "hosts"},
+    "oslo_middleware": {"edge", "config"},
+    "prometheus_client": {"edge", "hosts"},
     # Its options stand in [keystone_authtoken].
-    "keystoneauth1": {"api", "config", "direct", "hosts"},
-    "keystonemiddleware": {"api", "config"},
+    "keystoneauth1": {"edge", "config", "direct", "hosts"},
+    "keystonemiddleware": {"edge", "config"},
 }
 
-#: What a module may keep for the whole process: what follows from the arguments alone, or from the
-#: life of a connection. Whatever depends on a database belongs to an object that depends on it too.
-KEPT_BY_MODULES = {
-    "api/allocation_candidates.py: _decode_kept": "a query and a microversion decide it",
-    "api/caching.py: _date_of_second": "the second decides it",
-    "api/media_types.py: admits_json": "the header decides it",
-    "api/media_types.py: error_media_type": "the header decides it",
-    "api/microversion.py: negotiate": "the header decides it",
-    "api/openapi/handler.py: _rendered": "the release and the arguments decide it",
-    "store/engine/libpq.py: _OF": "by connection of the driver, with which an entry ends",
-    "store/engine/transaction.py: _insert_missing": "the engine and the table decide it",
+#: Names of engines, as SQLAlchemy and URLs spell them.
+ENGINE_NAMES = {"sqlite", "postgresql", "postgres", "mysql", "mariadb"}
+
+#: Who besides `store/engine` may compare such a name.
+ASKS_FOR_ENGINES = {
+    "berth.config": "the kind of a URL, before a database is open",
 }
 
 #: The parts whose results can be repeated: the time and chance come in as arguments.
@@ -107,6 +108,9 @@ SQL_TEXT = re.compile(
     r"\s*(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s.+\sSET|DELETE\s+FROM|CREATE\s+(TABLE|INDEX)|PRAGMA)\b",
     re.DOTALL,
 )
+
+#: Names that say nothing of their value: "what was found", of which kind?
+EMPTY_NAMES = {"one", "found", "known", "held", "told", "what", "there"}
 
 #: Numbers that can hardly mean anything but an HTTP status.
 STATUS_CODES = {400, 401, 403, 404, 405, 406, 409, 415, 503}
@@ -169,9 +173,28 @@ class Module:
             if isinstance(node, ast.Constant) and id(node) not in docstrings:
                 yield node.lineno, node.value
 
+    def bindings(self) -> Iterator[tuple[int, str]]:
+        """The line and the name of every variable, parameter, attribute and function it binds."""
+        yield from bindings(self.tree)
+
     def at(self, line: int) -> str:
         """A line of it, as a reader finds it."""
         return f"{self.path.relative_to(PACKAGE.parent)}:{line}"
+
+
+def bindings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """The line and the name of every variable, parameter, attribute and function of a syntax."""
+    for node in ast.walk(tree):
+        match node:
+            case (
+                ast.Name(id=name, ctx=ast.Store())
+                | ast.Attribute(attr=name, ctx=ast.Store())
+                | ast.arg(arg=name)
+                | ast.FunctionDef(name=name)
+                | ast.MatchAs(name=str(name))
+                | ast.ExceptHandler(name=str(name))
+            ):
+                yield node.lineno, name
 
 
 MODULES = [Module(path) for path in sorted(PACKAGE.rglob("*.py"))]
@@ -217,6 +240,48 @@ def test_an_engine_knows_nothing_of_what_is_stored() -> None:
     assert not upwards, "\n".join(upwards)
 
 
+def test_only_the_store_s_engines_ask_for_an_engine() -> None:
+    """Elsewhere an engine's `Dialect` says what is different about it."""
+    strays = [
+        place
+        for module in MODULES
+        if not module.dotted.startswith("berth.store.engine")
+        and module.dotted not in ASKS_FOR_ENGINES
+        for place in engine_names_in(module)
+    ]
+    assert not strays, "\n".join(strays)
+
+
+def engine_names_in(module: Module) -> Iterator[str]:
+    """Where a module has an engine's name as a whole text, or reads the name of a dialect."""
+    for line, value in module.constants():
+        if isinstance(value, str) and value.casefold() in ENGINE_NAMES:
+            yield f"{module.at(line)} has the name {value}"
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Attribute) and re.search(r"\bdialect\.name$", ast.unparse(node)):
+            yield f"{module.at(node.lineno)} reads {ast.unparse(node)}"
+
+
+@pytest.mark.parametrize(
+    ("source", "is_stray"),
+    [
+        ('if engine == "sqlite": ...', True),
+        ('ENGINES = ("mysql", "mariadb")', True),
+        ("connection.dialect.name", True),
+        ("op.get_bind().dialect.name in NAMES", True),
+        ('"""The kind of database, such as sqlite."""', False),
+        ('raise Failed("berth needs an SQLite file")', False),
+        ("db.dialect.is_embedded", False),
+        ("table.name", False),
+    ],
+)
+def test_an_engine_s_name_is_recognised(source: str, is_stray: bool) -> None:
+    """The search that `test_only_the_store_s_engines_ask_for_an_engine` relies on."""
+    module = Module(PACKAGE / "made_up.py")
+    module.tree = ast.parse(source)
+    assert bool(list(engine_names_in(module))) is is_stray
+
+
 def test_imports_run_in_no_circle() -> None:
     """Inside a part neither."""
     names = {module.dotted for module in MODULES}
@@ -236,7 +301,7 @@ def test_imports_run_in_no_circle() -> None:
 
 @pytest.mark.parametrize(("library", "parts"), BELONGS_TO.items())
 def test_a_library_stays_where_it_belongs(library: str, parts: set[str]) -> None:
-    """SQLAlchemy is of the store, Falcon of the API, and so on (`BELONGS_TO`)."""
+    """SQLAlchemy is of the store, jsonschema of the API, and so on (`BELONGS_TO`)."""
     strays = [
         f"{module.at(line)} imports {name}"
         for module in modules_outside(parts)
@@ -253,6 +318,23 @@ def test_sql_stays_in_the_store() -> None:
         for module in modules_outside({"store", "upkeep"})
         for line, value in module.constants()
         if isinstance(value, str) and SQL_TEXT.match(value)
+    ]
+    assert not strays, "\n".join(strays)
+
+
+#: Who else may use the connection of a transaction: what looks at tables.
+USES_CONNECTIONS = {"berth.store.versions"}
+
+
+def test_the_store_sends_its_statements_through_tx() -> None:
+    """`tx.connection` is for `upkeep`, which changes tables; nothing else goes past `tx`."""
+    strays = [
+        module.at(node.lineno)
+        for module in modules_outside({"upkeep"})
+        if not module.dotted.startswith("berth.store.engine")
+        and module.dotted not in USES_CONNECTIONS
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "tx.connection"
     ]
     assert not strays, "\n".join(strays)
 
@@ -274,43 +356,10 @@ def test_http_statuses_stay_in_the_api() -> None:
     assert not strays, "\n".join(strays)
 
 
-def test_modules_keep_nothing_that_depends_on_a_database() -> None:
+def test_modules_keep_nothing() -> None:
     """What is remembered between requests belongs to one object and dies with it; a process may
     have several databases, and ids mean something else in each."""
-    parts = ("model", "store", "index", "candidates", "api")
-    found = {
-        f"{path.relative_to(PACKAGE)}: {name}"
-        for part in parts
-        for path in sorted((PACKAGE / part).rglob("*.py"))
-        for name in kept_by(ast.parse(path.read_text()))
-    }
-    assert found == KEPT_BY_MODULES.keys()
-
-
-def kept_by(module: ast.Module) -> Iterator[str]:
-    """The names of a module under which something is kept: caches, and what begins empty."""
-    for node in module.body:
-        if isinstance(node, ast.FunctionDef) and any(map(is_cache, node.decorator_list)):
-            yield node.name
-        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
-            if is_cache(node.value) or is_empty(node.value):
-                yield ast.unparse(target)
-        elif isinstance(node, ast.ClassDef) and not node.bases and not node.decorator_list:
-            for inner in node.body:
-                if isinstance(inner, ast.Assign) and is_empty(inner.value):
-                    yield f"{node.name}.{ast.unparse(inner.targets[0])}"
-
-
-def is_cache(node: ast.expr) -> bool:
-    """Whether an expression remembers results of a function."""
-    return bool(re.search(r"\b(lru_cache|functools\.cache|cache)\b", ast.unparse(node)))
-
-
-def is_empty(node: ast.expr) -> bool:
-    """Whether an expression makes something to be filled later."""
-    containers = r"(\{\}|\[\]|(dict|list|set|(Weak\w+|Ordered|default)\w*)\(\w*\))"
-    return bool(re.fullmatch(containers, ast.unparse(node), re.IGNORECASE))
+    assert not kept_by_modules(read_package(PACKAGE))
 
 
 @pytest.mark.parametrize(
@@ -328,7 +377,7 @@ def is_empty(node: ast.expr) -> bool:
 )
 def test_what_a_module_keeps_is_recognised(source: str, found: list[str]) -> None:
     """A check that cannot fail is none."""
-    assert list(kept_by(ast.parse(source))) == found
+    assert list(caches(ast.parse(source))) == found
 
 
 def test_results_can_be_repeated() -> None:
@@ -346,6 +395,40 @@ def test_results_can_be_repeated() -> None:
 def test_modules_are_named_by_what_they_know(name: str) -> None:
     """A module with such a name has not been thought through."""
     assert name not in {module.path.stem for module in MODULES}
+
+
+def test_names_say_what_their_values_are() -> None:
+    """`rows`, `provider` or `allocations`, not `found`, `one` or `held`."""
+    empty = [
+        f"{module.at(line)} binds {name}"
+        for module in MODULES
+        for line, name in module.bindings()
+        if name.lstrip("_") in EMPTY_NAMES
+    ]
+    assert not empty, "\n".join(empty)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "found = 1",
+        "found: int",
+        "a, (found, b) = c",
+        "[found for found in rows]",
+        "lambda found: 1",
+        "def find(*, found): ...",
+        "def found(): ...",
+        "self.found = 1",
+        "if (found := find()): ...",
+        "with find() as found: ...",
+        "match rows:\n    case [found]: ...",
+        "try: ...\nexcept E as found: ...",
+    ],
+)
+def test_a_name_that_is_bound_is_recognised(source: str) -> None:
+    """Every form of syntax that `test_names_say_what_their_values_are` relies on."""
+    assert "found" in {name for _, name in bindings(ast.parse(source))}
+    assert "found" not in {name for _, name in bindings(ast.parse("rows = found.found(found=1)"))}
 
 
 def test_every_module_says_what_it_is_for() -> None:

@@ -51,6 +51,7 @@ DOCUMENTED = {
     ("berth", "client_seconds_max"): 30.0,
     ("berth", "candidates_time_budget"): 5.0,
     ("berth", "candidates_answer_mib_max"): 256,
+    ("berth", "explain_empty_answers"): True,
     ("oslo_policy", "policy_file"): "policy.yaml",
     ("oslo_policy", "policy_dirs"): ["policy.d"],
     ("oslo_policy", "policy_default_rule"): "default",

@@ -21,14 +21,14 @@ from tests.worlds import world
 def test_what_the_original_claimed_is_counted_before_anything_is_served(
     settings: Settings, database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Otherwise berth would give out what is taken; the operator is told."""
+    """Otherwise berth would give out claimed resources; it logs a warning."""
     build_in_store(world("host  VCPU=8(used:3)"), database)
     with database.engine.begin() as connection:
         connection.execute(text("UPDATE allocations SET used = 4"))
     with caplog.at_level(logging.WARNING):
         open_prepared(settings).dispose()
     assert schema.check(database) == []
-    assert "1 sums of usage were wrong" in caplog.text
+    assert "Recounted 1 wrong sums of usage" in caplog.text
     caplog.clear()
     open_prepared(settings).dispose()
     assert not caplog.text
@@ -38,7 +38,7 @@ def test_what_the_original_claimed_is_counted_before_anything_is_served(
 def test_a_database_is_tried_once_and_then_as_often_as_configured(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, max_retries: int
 ) -> None:
-    """`max_retries` counts what comes after the first attempt."""
+    """`max_retries` counts the attempts after the first."""
     attempts = []
     monkeypatch.setattr(Database, "reach", lambda db: attempts.append(db))
     database = replace(settings.database, max_retries=max_retries, retry_interval=0)
@@ -48,7 +48,7 @@ def test_a_database_is_tried_once_and_then_as_often_as_configured(
 
 
 def test_a_schema_of_another_release_is_not_served(settings: Settings, database: Database) -> None:
-    """The message names what is there and what to do."""
+    """The message names the schema and the command to run."""
     with database.engine.begin() as connection:
         connection.execute(text("UPDATE berth_alembic_version SET version_num = '9999'"))
     with pytest.raises(SchemaNotReady, match=r"9999.*newer release"):

@@ -16,6 +16,7 @@ from keystoneauth1 import exceptions
 from oslo_config import cfg
 
 from berth import deploy
+from berth.api.paths import SEARCHES
 from berth.config import ConfigurationError, options
 from berth.direct import PlacementDirect
 
@@ -69,15 +70,19 @@ def test_an_empty_database_is_prepared_and_kept(make_conf: MakeConf) -> None:
         assert names(client) == {"cn1"}
 
 
-def test_it_can_be_opened_to_look_only(make_conf: MakeConf) -> None:
+def test_it_can_be_opened_read_only(make_conf: MakeConf) -> None:
     """Nothing is prepared and nothing is sent that could write."""
     conf = make_conf("a")
     with PlacementDirect(conf) as client:
         create_provider(client, "cn1")
-    with PlacementDirect(conf, to_look_only=True) as client:
+    with PlacementDirect(conf, read_only=True) as client:
         assert names(client) == {"cn1"}
-        with pytest.raises(RuntimeError, match="to look only"):
+        with pytest.raises(RuntimeError, match="read-only"):
             client.post("/resource_providers", json={"name": "cn2"})
+        with pytest.raises(RuntimeError, match="read-only"):
+            client.put(f"/berth/v1/aggregates/{uuid.uuid4()}", json={"labels": {}})
+        for method, path in SEARCHES:
+            assert client.request(path, method, json={}).status_code < 500
         assert names(client) == {"cn1"}
 
 
@@ -86,7 +91,7 @@ def test_an_empty_database_is_not_prepared_to_look(make_conf: MakeConf, tmp_path
     (tmp_path / "a.db").touch()
     with (
         pytest.raises(deploy.SchemaNotReady),
-        PlacementDirect(make_conf("a"), to_look_only=True),
+        PlacementDirect(make_conf("a"), read_only=True),
     ):
         pass
     assert (tmp_path / "a.db").stat().st_size == 0

@@ -18,6 +18,7 @@ from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import replace_allocations
 from berth.store.engine.database import Database
 from berth.store.inventories import replace_inventories
+from berth.store.labels import replace_labels
 from berth.store.providers import create_provider, get_provider
 from berth.store.resource_classes import ensure_resource_class
 from berth.store.traits import create_trait, replace_provider_traits
@@ -38,6 +39,8 @@ def build_in_store(fleet: World, db: Database) -> None:
     define_names(fleet, db)
     for provider in fleet.providers:
         add_provider(provider, db)
+    for aggregate, labels in fleet.labels.items():
+        replace_labels(db, AggregateUUID(aggregate_uuid(aggregate)), labels)
 
 
 def define_names(fleet: World, db: Database) -> None:

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Write constraints.txt: the versions of everything that berth and its extras pull in, and Keystone
 # with what that needs (tests/servers/keystone.py), found by installing them into an empty virtual
-# environment. Group by group, so that a reader sees what a production machine gets (the first
-# group) and what only developers do.
+# environment. Group by group, so that a reader sees what a host gets (the first group), what a
+# service gets (the second), and what only developers do.
 #
 # Run it with the oldest Python that berth is to work on, Debian 12's 3.11.2: some libraries want a
 # later patch release, and are then found in a version that does not.
@@ -32,6 +32,9 @@ list_new() {
     echo "# Written by \`make constraints\`: the versions that this release is tested with."
     install -e .
     printf '\n# berthd\n'
+    list_new
+    install -e '.[service]'
+    printf '\n# berthd[service]\n'
     list_new
     install -e '.[dev]'
     printf '\n# berthd[dev]\n'

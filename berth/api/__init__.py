@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The REST API: HTTP on the outside, one call into the store or the candidates package inside.
+"""The REST API: HTTP outside, one call to the store or the candidates package inside.
 
-A request passes the layers of `app`, is matched by `router` against the table of `routes`, judged
-in the order that `dispatch` keeps, decoded into values of `model`, answered by one call downwards,
-and rendered. What differs between microversions is decided here and nowhere below.
+Requests first pass the layers of `berth.edge`. `router` matches them against the table of `routes`
+and checks them in a fixed order; a handler decodes the request into values of `model`, makes one
+call downwards, and renders the response. Only this package knows microversions, nothing below it.
 """

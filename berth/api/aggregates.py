@@ -10,45 +10,48 @@ from collections.abc import Sequence
 from typing import Any
 
 from berth.api import body, caching
+from berth.api.operations import aggregates as schemas
 from berth.api.paths import provider_uuid
 from berth.api.rendering import answer
 from berth.api.request import Request, Response, Services
-from berth.api.schemas import aggregates as schemas
+from berth.index.providers import get_provider
 from berth.model.ids import Generation
 from berth.model.sentinels import UNSET
 from berth.store import aggregates as store
 
-GENERATION_SINCE = 19
-
 
 def list_aggregates(services: Services, request: Request, response: Response, uuid: str) -> None:
-    """Answer the aggregates that a provider is in, each as it was spelled when it was made."""
-    found = store.get_aggregates(services.database, provider_uuid(uuid))
-    _answer(request, response, found.spellings, found.generation)
+    """List a provider's aggregates, each as spelled when it was created."""
+    provider = get_provider(services.index.snapshot(), provider_uuid(uuid))
+    _answer(services, request, response, provider.aggregates(), provider.generation)
 
 
 def replace_aggregates(services: Services, request: Request, response: Response, uuid: str) -> None:
-    """Replace the aggregates that a provider is in; the answer repeats them as they were sent."""
+    """Replace a provider's aggregates; the response repeats them as sent."""
     provider = provider_uuid(uuid)
-    with body.judged_after(services.database, provider) as judgement:
+    with body.report_missing_provider_first(services.database, provider) as seen_generation:
         wanted = body.read(request, schemas.REPLACE.at(request.microversion))
-        if request.microversion >= GENERATION_SINCE:
+        if request.microversion >= schemas.GENERATION_SINCE:
             sent = wanted["aggregates"]
-            seen = judgement.saw(wanted["resource_provider_generation"])
+            seen = seen_generation.note(wanted["resource_provider_generation"])
         else:
             sent = wanted
             seen = None
     generation = store.replace_aggregates(
         services.database, provider, sent, UNSET if seen is None else seen
     )
-    _answer(request, response, sent, generation)
+    _answer(services, request, response, sent, generation)
 
 
 def _answer(
-    request: Request, response: Response, uuids: Sequence[str], generation: Generation
+    services: Services,
+    request: Request,
+    response: Response,
+    uuids: Sequence[str],
+    generation: Generation,
 ) -> None:
-    caching.stamp_now(request, response)
+    caching.stamp_now(services, request, response)
     shown: dict[str, Any] = {"aggregates": uuids}
-    if request.microversion >= GENERATION_SINCE:
+    if request.microversion >= schemas.GENERATION_SINCE:
         shown["resource_provider_generation"] = generation
     answer(response, shown)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`GET /allocation_candidates` (1.10): from the query to a request of `candidates`, and its answer.
+"""`GET /allocation_candidates` (1.10): decode the query string, search, and respond.
 
-Source: spec/allocation-candidates.md 1 to 4 and 7; the order of the checks here is that of 4.
+Source: spec/allocation-candidates.md 1 to 4 and 7; the checks here are in the order of 4.
 """
 
 from __future__ import annotations
@@ -9,65 +9,78 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from time import monotonic
-from typing import TYPE_CHECKING, Literal, cast
+from typing import cast
 
 from berth.api import caching, filters
+from berth.api.environ import CLIENT_GONE
 from berth.api.errors import (
     QUERY_BAD_VALUE,
-    QUERY_DUPLICATE_KEY,
     QUERY_MISSING_VALUE,
     Refused,
+    overloaded,
 )
-from berth.api.in_front import overloaded
 from berth.api.microversion import ByMicroversion
+from berth.api.operations.allocation_candidates import (
+    BY_PROVIDER_SINCE,
+    GROUP_KEYS,
+    KEYS,
+    MAPPINGS_SINCE,
+    TRAITS_SINCE,
+    TREES_SINCE,
+    conflicting_traits,
+    read_request_parameters,
+    too_many,
+)
 from berth.api.query_string import Pairs, last_values, parse_pairs, values_of
-from berth.api.receiving import CLIENT_GONE
-from berth.api.rendering import answer_bytes
+from berth.api.rendering import answer_bytes, answer_pieces
 from berth.api.request import Request, Response, Services
 from berth.api.schema import QUERY
-from berth.api.schemas.allocation_candidates import GROUP_KEYS, KEYS
 from berth.candidates import Budget, find_candidates
-from berth.candidates.request import CandidatesRequest, RequestGroup, ResponseForm
+from berth.candidates.request import (
+    CandidatesRequest,
+    HostConditions,
+    RequestGroup,
+    ResponseForm,
+)
+from berth.index.memory import Memory
 from berth.model.ids import parse_uuid_lax
-
-if TYPE_CHECKING:
-    from berth.api.instruments import SearchInstruments
 
 LOG = logging.getLogger(__name__)
 
 RESOURCELESS_GROUPS_SINCE = 36
+ALL_CLASSES_SINCE = 27
 
 FORMS = ByMicroversion(
     {
         minor: ResponseForm(
-            allocations_as_list=minor < 12,
-            traits=minor >= 17,
-            all_classes=minor >= 27,
-            trees=minor >= 29,
-            mappings=minor >= 34,
+            allocations_as_list=minor < BY_PROVIDER_SINCE,
+            traits=minor >= TRAITS_SINCE,
+            all_classes=minor >= ALL_CLASSES_SINCE,
+            trees=minor >= TREES_SINCE,
+            mappings=minor >= MAPPINGS_SINCE,
         )
-        for minor in (10, 12, 17, 27, 29, 34)
+        for minor in (
+            *(10, BY_PROVIDER_SINCE, TRAITS_SINCE),
+            *(ALL_CLASSES_SINCE, TREES_SINCE, MAPPINGS_SINCE),
+        )
     }
 )
 
-#: A scheduler asks for a handful of either; thousands were many seconds of work.
+#: Schedulers send a handful; thousands would take many seconds.
 GROUPS_MAX = 64
-SAME_SUBTREE_MAX = 400
 
-#: Callers ask the same again and again; a longer query than this is not worth keeping.
+#: Callers repeat their queries; longer ones are not worth caching.
 _KEPT_QUERY_LENGTH_MAX = 2048
 
 
 def list_candidates(services: Services, request: Request, response: Response) -> None:
-    """Answer the ways in which what is asked for could be given."""
-    query_string, microversion = request.query_string, request.microversion
-    decode_it = _decode_kept if len(query_string) <= _KEPT_QUERY_LENGTH_MAX else decode
-    wanted = decode_it(query_string, microversion)
+    """List the candidates for a request."""
+    microversion = request.microversion
+    wanted = _decoded(services.index.memory, request.query_string, microversion)
     snapshot = services.index.snapshot()
     if not services.searching.enter():
-        services.instruments.searches_line.refused()
+        services.observer.search_refused()
         raise overloaded()
     try:
         budget = Budget(
@@ -86,28 +99,28 @@ def list_candidates(services: Services, request: Request, response: Response) ->
                 budget=budget,
             )
         finally:
-            _count(services.instruments.searches, budget)
+            services.observer.searched(
+                trees=budget.trees, candidates=budget.candidates, ended=budget.ended
+            )
     finally:
         services.searching.leave()
     if budget.ended in ("time", "size"):
         _log_incomplete(wanted, budget, len(rendered))
-    caching.stamp_now(request, response)
-    answer_bytes(response, rendered)
-
-
-def _count(searches: SearchInstruments, budget: Budget) -> None:
-    searches.trees.add(budget.trees)
-    searches.returned.add(budget.candidates)
-    if budget.ended:
-        searches.ended_early(budget.ended).inc()
+    elif not budget.candidates and services.empty_answers is not None:
+        services.empty_answers.note(snapshot, wanted, request)
+    caching.stamp_now(services, request, response)
+    if isinstance(rendered, bytes):
+        answer_bytes(response, rendered)
+    else:
+        answer_pieces(response, iter(rendered), len(rendered))
 
 
 def _log_incomplete(wanted: CandidatesRequest, budget: Budget, size: int) -> None:
-    """Tell the operator that somebody may have got less than there is, and what was asked for."""
+    """Warn the operator that a response may be incomplete, and log its request."""
     LOG.warning(
-        "A search for candidates ended early, for %s: the answer of %d bytes may lack some. "
-        "Asked: %d groups, group_policy %s, %d same_subtree, limit %s.",
-        "its time was over" if budget.ended == "time" else "its answer was large enough",
+        "A search for candidates stopped at its %s limit; the response of %d bytes may be "
+        "incomplete. Request: %d groups, group_policy %s, %d same_subtree, limit %s.",
+        budget.ended,
         size,
         len(wanted.groups),
         wanted.group_policy,
@@ -117,47 +130,45 @@ def _log_incomplete(wanted: CandidatesRequest, budget: Budget, size: int) -> Non
 
 
 def decode(query_string: str, microversion: int) -> CandidatesRequest:
-    """What a raw query string asks for.
+    """Decode a raw query string.
 
     Raises:
-        Refused: 400, by everything that can be judged without looking at the data.
+        Refused: 400 for every error that can be found without the data.
     """
     pairs = parse_pairs(query_string)
     _check_keys(pairs, microversion)
-    root = _decode_root_required(values_of(pairs, "root_required"), microversion)
-    same_subtree = _decode_same_subtree(values_of(pairs, "same_subtree"))
+    of_request = dict(read_request_parameters(pairs, microversion))
+    host = HostConditions(**of_request.pop("host", {}))
     drafts = _decode_groups(pairs, microversion)
     if microversion < RESOURCELESS_GROUPS_SINCE:
         _check_all_have_resources(drafts)
     else:
-        _check_resourceless_are_named(drafts, same_subtree)
+        _check_resourceless_are_named(drafts, of_request.get("same_subtree", ()))
     _check_no_conflicts(drafts)
-    group_policy = values_of(pairs, "group_policy")
-    if not group_policy and sum(1 for draft in drafts if draft.suffix) > 1:
+    if "group_policy" not in of_request and sum(1 for draft in drafts if draft.suffix) > 1:
         raise Refused(
             400,
             'The "group_policy" parameter is required when specifying more than one '
             '"resources{N}" parameter.',
         )
-    limit = values_of(pairs, "limit")
-    return CandidatesRequest(
-        groups=tuple(draft.finished() for draft in drafts),
-        group_policy=cast(Literal["none", "isolate"], group_policy[0]) if group_policy else None,
-        limit=_decode_limit(limit[0]) if limit else None,
-        root_required=frozenset().union(*root.required),
-        root_forbidden=root.forbidden,
-        same_subtree=same_subtree,
-    )
+    groups = tuple(draft.finished() for draft in drafts)
+    return CandidatesRequest(groups=groups, host=host, **of_request)
 
 
-#: `decode`, with the last requests kept: the text and the microversion decide it, and no database
-#: does. It gives the same object again, by which `berth.candidates.plan` knows its plan.
-_decode_kept = lru_cache(maxsize=1024)(decode)
+def _decoded(memory: Memory, query_string: str, microversion: int) -> CandidatesRequest:
+    """`decode`, cached for requests with the same query string."""
+    key = query_string, microversion
+    wanted: CandidatesRequest | None = memory.get(key)
+    if wanted is None:
+        wanted = decode(query_string, microversion)
+        if len(query_string) <= _KEPT_QUERY_LENGTH_MAX:
+            memory.keep(key, wanted, wanted.size, is_lasting=True)
+    return wanted
 
 
 @dataclass(slots=True)
 class _Draft:
-    """A group while its keys are gathered; `keys` are as sent, for messages."""
+    """A group while its keys are read; `keys` are as sent, for messages."""
 
     suffix: str
     keys: list[str] = field(default_factory=list)
@@ -169,76 +180,29 @@ class _Draft:
     def finished(self) -> RequestGroup:
         return RequestGroup(
             suffix=self.suffix,
-            resources=self.resources,
+            resources=tuple(self.resources.items()),
             required=tuple(dict.fromkeys(self.traits.required)),
             forbidden=self.traits.forbidden,
             member_of=cast(tuple[frozenset[str], ...], self.memberships.member_of),
             not_member_of=cast(frozenset[str], self.memberships.not_member_of),
-            in_tree=self.in_tree,
+            in_tree=None if self.in_tree is None else frozenset((self.in_tree,)),
         )
 
 
 def _check_keys(pairs: Pairs, microversion: int) -> None:
-    """The closed key set, and the values that a schema judges, each occurrence of them."""
-    schema = KEYS.at(microversion)
+    """Check that all keys are allowed, and each occurrence of values with a schema."""
+    schema = KEYS.schema.at(microversion)
     last = last_values(pairs)
     schema.check(last)
-    # The rest has passed and is not looked at again: many limits and many groups would take long.
+    # The rest has passed; checking it again would be slow with many limits and many groups.
     mandatory = {key: value for key, value in last.items() if key == "resources"}
     for key in ("limit", "group_policy"):
         for earlier in values_of(pairs, key)[:-1]:
             schema.check({**mandatory, key: earlier})
 
 
-def _decode_root_required(values: list[str], microversion: int) -> filters.TraitCondition:
-    if len(values) > 1:
-        raise Refused(
-            400,
-            "Query parameter 'root_required' may be specified only once.",
-            code=QUERY_DUPLICATE_KEY,
-        )
-    for value in values:
-        if value.startswith("in:"):
-            raise filters.any_traits_refused(value)
-    condition = filters.parse_traits(values, microversion)
-    if conflicts := frozenset().union(*_conflicts(condition)):
-        raise Refused(
-            400,
-            "Conflicting required and forbidden traits found in root_required: "
-            f"{', '.join(sorted(conflicts))}",
-            code=QUERY_BAD_VALUE,
-        )
-    return condition
-
-
-def _decode_same_subtree(values: list[str]) -> tuple[frozenset[str], ...]:
-    subtrees = []
-    for value in values:
-        suffixes = frozenset(item.strip() for item in value.split(","))
-        if "" in suffixes:
-            raise Refused(
-                400,
-                # COMPAT: with the blank at the end.
-                "Empty string (unsuffixed group) can not be specified in `same_subtree` ",
-                code=QUERY_BAD_VALUE,
-            )
-        subtrees.append(suffixes)
-    distinct = tuple(dict.fromkeys(subtrees))
-    if len(distinct) > SAME_SUBTREE_MAX:
-        raise _too_many("different `same_subtree` values", SAME_SUBTREE_MAX, len(distinct))
-    return distinct
-
-
-def _too_many(what: str, most: int, got: int) -> Refused:
-    return Refused(
-        400,
-        f"{QUERY}: A request may have at most {most} {what}. Got: {got}",
-        code=QUERY_BAD_VALUE,
-    )
-
-
 def _decode_groups(pairs: Pairs, microversion: int) -> list[_Draft]:
-    """The groups in order of their first keys, each key's values read together."""
+    """The groups, ordered by first key; all values of a key are read together."""
     values: dict[str, list[str]] = {}
     for key, value in pairs:
         values.setdefault(key, []).append(value)
@@ -251,7 +215,7 @@ def _decode_groups(pairs: Pairs, microversion: int) -> list[_Draft]:
             draft.keys.append(key)
             _decode_into(draft, key, parameter, given, microversion)
     if len(drafts) > GROUPS_MAX:
-        raise _too_many("request groups", GROUPS_MAX, len(drafts))
+        raise too_many("request groups", GROUPS_MAX, len(drafts))
     return list(drafts.values())
 
 
@@ -281,13 +245,13 @@ def _parse_in_tree(value: str) -> str:
 
 
 def _check_all_have_resources(drafts: list[_Draft]) -> None:
-    """Up to 1.35: every group gives something, and there is one."""
+    """Up to 1.35: there is a group, and each requests resources."""
     orphans = [draft for draft in drafts if not draft.resources]
     traits = _keys_of((draft for draft in orphans if draft.traits.required), "required")
     if traits:
         raise Refused(
             400,
-            # COMPAT: with two blanks.
+            # COMPAT: with two spaces.
             "All traits parameters must be associated with resources.  Found the following "
             f"orphaned traits keys: {traits}",
         )
@@ -313,7 +277,7 @@ def _keys_of(drafts: Iterable[_Draft], parameter: str) -> str:
 def _check_resourceless_are_named(
     drafts: list[_Draft], same_subtree: tuple[frozenset[str], ...]
 ) -> None:
-    """From 1.36: a group without resources stands in a `same_subtree`, which names real groups."""
+    """From 1.36: each group without resources is in a `same_subtree`, which names real groups."""
     if not any(draft.resources for draft in drafts):
         raise Refused(
             400,
@@ -341,28 +305,15 @@ def _check_resourceless_are_named(
 
 
 def _check_no_conflicts(drafts: list[_Draft]) -> None:
-    found = [
+    conflicts = [
         f"required{draft.suffix}: ({', '.join(names)})"
         for draft in drafts
-        # COMPAT: in this order, and as often as they were asked for.
-        for names in sorted(map(sorted, _conflicts(draft.traits)))
+        # COMPAT: in this order, and as often as requested.
+        for names in sorted(map(sorted, conflicting_traits(draft.traits)))
     ]
-    if found:
+    if conflicts:
         raise Refused(
             400,
             "Conflicting required and forbidden traits found in the following traits keys: "
-            + ", ".join(found),
+            + ", ".join(conflicts),
         )
-
-
-def _conflicts(condition: filters.TraitCondition) -> list[frozenset[str]]:
-    """The required sets of traits that are forbidden as a whole."""
-    return [wanted for wanted in condition.required if wanted <= condition.forbidden]
-
-
-def _decode_limit(value: str) -> int | None:
-    """A limit of thousands of digits, which Python does not convert, limits nothing."""
-    try:
-        return int(value)
-    except ValueError:
-        return None

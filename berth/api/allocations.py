@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocations: what consumers hold.
+"""Allocations of consumers.
 
 Source: spec/rest-api.md 10.
 """
@@ -12,10 +12,10 @@ from typing import Any, Final, Literal
 
 from berth.api import body, caching
 from berth.api.errors import Refused
+from berth.api.operations import allocations as schemas
 from berth.api.paths import consumer_uuid, provider_uuid
 from berth.api.rendering import LongBody, answer, answer_empty, answer_long, encode
 from berth.api.request import Request, Response, Services
-from berth.api.schemas import allocations as schemas
 from berth.config import Settings
 from berth.model.consumer import UNKNOWN_TYPE, ConsumerWrite
 from berth.model.ids import (
@@ -28,52 +28,48 @@ from berth.model.ids import (
 from berth.model.sentinels import UNSET, Sentinel
 from berth.store import allocations as store
 
-OWNERS_SHOWN_SINCE = 12
-CONSUMER_GENERATION_SINCE = 28
-CONSUMER_TYPE_SINCE = 38
-
-#: Consumers of a provider that are rendered at a time.
+#: How many consumers are rendered at a time.
 PART: Final = 1000
 
 
 def show_allocations(
     services: Services, request: Request, response: Response, consumer: str
 ) -> None:
-    """Answer what a consumer holds; nothing, for a consumer that nobody knows."""
-    found = store.consumer_allocations(services.database, consumer_uuid(consumer))
-    caching.stamp_or_now(request, response, found.last_modified if found else None)
-    if found is None or not found.allocations:
+    """Show a consumer's allocations; empty for an unknown consumer."""
+    record = store.consumer_allocations(services.database, consumer_uuid(consumer))
+    caching.stamp_or_now(services, request, response, record.last_modified if record else None)
+    if record is None or not record.allocations:
         answer(response, {"allocations": {}})
         return
     shown: dict[str, Any] = {
         "allocations": {
             provider: {"generation": generation, "resources": resources}
-            for provider, (generation, resources) in found.allocations.items()
+            for provider, (generation, resources) in record.allocations.items()
         }
     }
-    if request.microversion >= OWNERS_SHOWN_SINCE:
-        shown["project_id"] = found.project_id
-        shown["user_id"] = found.user_id
-    if request.microversion >= CONSUMER_GENERATION_SINCE:
-        shown["consumer_generation"] = found.generation
-    if request.microversion >= CONSUMER_TYPE_SINCE:
-        shown["consumer_type"] = found.consumer_type or UNKNOWN_TYPE
+    if request.microversion >= schemas.OWNERS_SHOWN_SINCE:
+        shown["project_id"] = record.project_id
+        shown["user_id"] = record.user_id
+    if request.microversion >= schemas.CONSUMER_GENERATION_SINCE:
+        shown["consumer_generation"] = record.generation
+    if request.microversion >= schemas.CONSUMER_TYPE_SINCE:
+        shown["consumer_type"] = record.consumer_type or UNKNOWN_TYPE
     answer(response, shown)
 
 
 def list_provider_allocations(
     services: Services, request: Request, response: Response, uuid: str
 ) -> None:
-    """Answer who holds what of a provider."""
-    found = store.provider_allocations(services.database, provider_uuid(uuid))
-    caching.stamp_or_now(request, response, found.last_modified)
-    answer_long(response, LongBody(pieces_of(found, request.microversion)))
+    """List a provider's allocations."""
+    allocations = store.provider_allocations(services.database, provider_uuid(uuid))
+    caching.stamp_or_now(services, request, response, allocations.last_modified)
+    answer_long(response, LongBody(pieces_of(allocations, request.microversion)))
 
 
 def replace_allocations(
     services: Services, request: Request, response: Response, consumer: str
 ) -> None:
-    """Replace all that one consumer holds."""
+    """Replace one consumer's allocations."""
     uuid = parse_uuid_lax(consumer)
     if uuid is None:
         raise Refused(400, f"Malformed consumer_uuid: {consumer}")
@@ -84,7 +80,7 @@ def replace_allocations(
 
 
 def manage_allocations(services: Services, request: Request, response: Response) -> None:
-    """Replace all that several consumers hold, in one transaction."""
+    """Replace several consumers' allocations in one transaction."""
     wanted = body.read(request, schemas.MANAGE.at(request.microversion))
     _write(services, decode_all(wanted, request.microversion, services.settings))
     answer_empty(response)
@@ -93,16 +89,16 @@ def manage_allocations(services: Services, request: Request, response: Response)
 def delete_allocations(
     services: Services, request: Request, response: Response, consumer: str
 ) -> None:
-    """Take away all that a consumer holds, whatever its generation."""
+    """Delete a consumer's allocations, whatever its generation."""
     store.delete_allocations(services.database, consumer_uuid(consumer))
-    services.instruments.releases.inc()
+    services.observer.released(1)
     answer_empty(response)
 
 
 def decode_all(
     wanted: Mapping[str, Mapping[str, Any]], microversion: int, settings: Settings
 ) -> list[ConsumerWrite]:
-    """The writes of a body keyed by consumer; of two spellings of one consumer the last counts."""
+    """Decode a body keyed by consumer; the last of two spellings of one consumer counts."""
     consumers = {parse_uuid_36(key) or key: value for key, value in wanted.items()}
     return [
         decode(ConsumerUUID(consumer), value, microversion, settings)
@@ -113,7 +109,7 @@ def decode_all(
 def decode(
     consumer: ConsumerUUID, wanted: Mapping[str, Any], microversion: int, settings: Settings
 ) -> ConsumerWrite:
-    """The write of one consumer, from a body that the schema of the microversion has let in."""
+    """Decode one consumer's write from a body that passed its microversion's schema."""
     return ConsumerWrite(
         uuid=consumer,
         allocations=_decode_allocations(wanted["allocations"]),
@@ -125,21 +121,21 @@ def decode(
 
 
 def pieces_of(
-    found: store.ProviderAllocations, microversion: int, *, part: int = PART
+    allocations: store.ProviderAllocations, microversion: int, *, part: int = PART
 ) -> Iterator[bytes]:
-    """The JSON of what is held of a provider, so many consumers at a time."""
-    begin = b'{"resource_provider_generation":%d,"allocations":{' % found.generation
-    consumers = iter(found.consumers.items())
+    """The JSON of a provider's allocations, `part` consumers at a time."""
+    begin = b'{"resource_provider_generation":%d,"allocations":{' % allocations.generation
+    consumers = iter(allocations.consumers.items())
     while some := dict(islice(consumers, part)):
         shown: dict[str, dict[str, Any]] = {
             consumer: {"resources": resources} for consumer, (_, resources) in some.items()
         }
-        if microversion >= CONSUMER_GENERATION_SINCE:
+        if microversion >= schemas.CONSUMER_GENERATION_SINCE:
             for consumer, (generation, _) in some.items():
                 shown[consumer]["consumer_generation"] = generation
         yield begin + encode(shown)[1:-1]
         begin = b","
-    yield b"}}" if found.consumers else begin + b"}}"
+    yield b"}}" if allocations.consumers else begin + b"}}"
 
 
 def _write(services: Services, writes: list[ConsumerWrite]) -> None:
@@ -151,9 +147,9 @@ def _write(services: Services, writes: list[ConsumerWrite]) -> None:
 def _count(services: Services, writes: list[ConsumerWrite]) -> None:
     claims = sum(bool(write.allocations) for write in writes)
     if claims:
-        services.instruments.claims.inc(claims)
+        services.observer.claimed(claims)
     if claims < len(writes):
-        services.instruments.releases.inc(len(writes) - claims)
+        services.observer.released(len(writes) - claims)
 
 
 def _decode_generation(
@@ -162,19 +158,19 @@ def _decode_generation(
     if "consumer_generation" not in wanted:
         return UNSET
     generation = wanted["consumer_generation"]
-    # COMPAT: not made a whole number where it is 1.0, since a refusal shows what was sent.
+    # COMPAT: 1.0 is not converted to 1, because a refusal quotes what was sent.
     return None if generation is None else Generation(generation)
 
 
 def _decode_allocations(wanted: Any) -> dict[ProviderUUID, dict[str, int]]:
     """Amounts by class by provider, from the list up to 1.11 or the object since."""
     if isinstance(wanted, list):
-        pairs = [(parse_uuid_lax(one["resource_provider"]["uuid"]), one) for one in wanted]
+        pairs = [(parse_uuid_lax(entry["resource_provider"]["uuid"]), entry) for entry in wanted]
     else:
-        pairs = [(parse_uuid_36(key), one) for key, one in wanted.items()]
+        pairs = [(parse_uuid_36(key), entry) for key, entry in wanted.items()]
     return {
         ProviderUUID(str(uuid)): {
-            resource_class: int(amount) for resource_class, amount in one["resources"].items()
+            resource_class: int(amount) for resource_class, amount in entry["resources"].items()
         }
-        for uuid, one in pairs
+        for uuid, entry in pairs
     }

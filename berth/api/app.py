@@ -1,193 +1,111 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole WSGI application, layer upon layer.
+"""The API as a WSGI application: microversion, content gate, routing, handlers, errors.
 
-The order decides which error wins, and is that of spec/rest-api.md 1.1: 401 is told before
-anything about versions, and versions before anything about paths.
+It reads what the layers of `berth.edge` put into the WSGI environment.
 """
 
 from __future__ import annotations
 
-from functools import partial
-from random import Random
-from typing import Any, NoReturn, cast
-from wsgiref.types import WSGIApplication
+from collections.abc import Iterable
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-import falcon
-from falcon.routing import CompiledRouter
-from oslo_middleware import cors, http_proxy_to_wsgi
-
+# Importing jsonschema takes 0.1 s: do it when a worker starts, not in its first refusal.
+import berth.api.first_fault  # noqa: F401
 from berth.api import errors
-from berth.api.admission import admit, searching
-from berth.api.auth.identity import identify
-from berth.api.auth.layers import Layer, layer_for
 from berth.api.body import check_content_headers
 from berth.api.environ import ROUTE
 from berth.api.errors import Refused
-from berth.api.faults import catch_faults
-from berth.api.microversion import SERVICE_TYPE
-from berth.api.operations import answer_operations, guard_metrics
-from berth.api.outage_log import OutageLog
+from berth.api.microversion import MINOR_MAX, SERVICE_TYPE
 from berth.api.policy import Policy
-from berth.api.readiness import Readiness
-from berth.api.receiving import Receiving, by_size
 from berth.api.rendering import STATUS_LINES
 from berth.api.request import Request, Response, Services
-from berth.api.request_log import log_requests
 from berth.api.router import Router
-from berth.api.routes import ROUTES
+from berth.api.routes import routes_of
 from berth.api.suggestions import did_you_mean
-from berth.api.traffic import count_requests
-from berth.candidates.request import SearchSettings
-from berth.config import Settings
-from berth.index import Index
-from berth.model.errors import BerthError, Conflict, Unavailable
-from berth.store.engine.database import Database
+from berth.model.errors import (
+    BerthError,
+    Conflict,
+    ProviderGenerationConflict,
+    ProviderNotFound,
+    Unavailable,
+)
 
 VERSION_HEADER = "openstack-api-version"
 
 
-def create_app(
-    settings: Settings, db: Database, index: Index, *, authentication: Layer | None = None
-) -> WSGIApplication:
-    """Build the application over an open database and its index.
+def create_api(services: Services, policy: Policy) -> WSGIApplication:
+    """Build the API from its services and the policy that guards it.
 
-    Args:
-        authentication: the layer that says who calls; none: that of the configured strategy.
+    An exception that is neither a refusal nor an error of the layers below is left to the crash
+    guard (`berth.edge.crash_guard`).
 
     Raises:
-        ConfigurationError: the health check cannot be as it is configured, or what processes count
-            cannot be shared where it should.
+        AmbiguousRoutes: a path matches two routes.
     """
-    # Imported here, where a worker begins: prometheus-client finds out when it is imported whether
-    # processes share what they count.
-    from berth.api.exposition import Exposition
-    from berth.api.instruments import Instruments
+    router = Router(routes_of(services.namespaces), services, policy)
+    version_headers = [
+        {VERSION_HEADER: f"{SERVICE_TYPE} 1.{minor}", "vary": VERSION_HEADER}
+        for minor in range(MINOR_MAX + 1)
+    ]
 
-    instruments = Instruments(
-        strategy=settings.auth_strategy, pool_size=db.pool.kept, pool_max=db.pool.most
-    )
-    db.observer, index.observer = instruments.database, instruments.index
-    readiness = Readiness(db, index)
-    exposition = Exposition(instruments, readiness, classes_max=settings.metrics.classes_max)
-    policy = Policy(settings.conf)
-    services = Services(
-        settings=settings,
-        database=db,
-        index=index,
-        instruments=instruments,
-        search=SearchSettings(
-            randomize=settings.randomize_allocation_candidates,
-            candidates_max=settings.max_allocation_candidates,
-            strategy=settings.allocation_candidates_generation_strategy,
-            time_budget_s=settings.candidates_time_budget,
-            answer_bytes_max=settings.candidates_answer_mib_max * 2**20,
-        ),
-        rng=Random(),
-        searching=searching(settings.admission),
-    )
-    authenticate = authentication or layer_for(settings)
-    receiving = Receiving(settings.receiving)
-    admitted = admit(
-        settings.admission,
-        of_reads=instruments.reads,
-        of_writes=instruments.writes,
-        of_searches=instruments.searches_line,
-    )
-    application: WSGIApplication = _core(services, policy)
-    application = guard_metrics(policy, exposition)(application)
-    application = catch_faults(application)
-    # A request with a large body is authenticated, received and admitted, in this order; all
-    # others are received, admitted and authenticated.
-    application = by_size(small=application, large=receiving.rest(admitted(application)))
-    application = identify(application)
-    application = authenticate(application)
-    application = by_size(small=admitted(application), large=application)
-    application = receiving.begin(application)
-    if settings.conf.cors.allowed_origin:
-        application = cors.CORS(application, settings.conf)
-    application = answer_operations(settings, readiness, exposition)(application)
-    application = count_requests(instruments.requests)(application)
-    application = log_requests(application)
-    if settings.enable_proxy_headers_parsing:
-        application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, settings.conf)
+    def answer(request: Request, response: Response) -> None:
+        request.negotiate()
+        response.headers.update(version_headers[request.microversion])
+        check_content_headers(request)
+        match = router.find(request.path)
+        if match is None:
+            raise Refused(404, "", hint=f"Nothing is at {request.path}.")
+        route, parameters = match
+        request.env[ROUTE] = route.path
+        route.responders[request.method](request, response, *parameters)
+
+    def answer_with_reload(request: Request, response: Response) -> None:
+        try:
+            answer(request, response)
+        except (ProviderNotFound, ProviderGenerationConflict) as error:
+            is_reloaded = services.index.reload_foreign(error.provider)
+            if not is_reloaded or request.method not in {"GET", "HEAD"}:
+                raise
+            answer(request, response)
+
+    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        request, response = Request(environ), Response()
+        try:
+            answer_with_reload(request, response)
+        except Refused as refused:
+            _answer_refused(request, response, refused)
+        except BerthError as error:
+            _answer_refused(request, response, _refusal_of(error, request, services))
+        return _send(request, response, start_response)
+
     return application
 
 
-class _Gate:
-    """What is judged before routing, on every path."""
-
-    def process_request(self, request: Request, response: Response) -> None:
-        request.negotiate()
-        response.set_header(VERSION_HEADER, f"{SERVICE_TYPE} 1.{request.microversion}")
-        response.set_header("vary", VERSION_HEADER)
-        check_content_headers(request)
-
-
-class _App(falcon.App[Request, Response]):
-    """Falcon, with no method of which it says something by itself."""
-
-    _META_METHODS = frozenset[str]()
+def _send(request: Request, response: Response, start_response: StartResponse) -> Iterable[bytes]:
+    body: Iterable[bytes] = []
+    if response.data is not None:
+        body = [response.data]
+        response.headers["content-length"] = str(len(response.data))
+    elif response.stream is not None:
+        body = response.stream
+    start_response(response.status, list(response.headers.items()))
+    return [] if request.method == "HEAD" else body
 
 
-def _core(services: Services, policy: Policy) -> falcon.App[Request, Response]:
-    """The falcon application: microversion, content gate, routing, handlers, errors."""
-    app = _App(
-        request_type=Request,
-        middleware=[_Gate()],
-        router=cast(CompiledRouter, Router(ROUTES, services, policy)),
-    )
-    # Falcon takes None, whatever its annotation: no type on an answer without a body.
-    app.resp_options.default_media_type = None  # type: ignore[assignment]
-    app.add_error_handler(Refused, _answer_refused)
-    answer_error = partial(_answer_error, services, OutageLog())
-    app.add_error_handler(BerthError, answer_error)
-    app.add_error_handler(falcon.HTTPError, _answer_falcon_error)
-    app.add_error_handler(Exception, _raise_on)
-    return app
-
-
-def _answer_refused(
-    request: Request, response: Response, refused: Refused, parameters: dict[str, Any]
-) -> None:
+def _answer_refused(request: Request, response: Response, refused: Refused) -> None:
     response.status = STATUS_LINES[refused.status]
-    for name, value in refused.headers.items():
-        response.set_header(name, value)
+    response.headers.update(refused.headers)
     is_head = request.method == "HEAD"
-    response.content_type, response.data = (
+    response.headers["content-type"], response.data = (
         errors.NOTHING_FOR_HEAD if is_head else errors.render(refused, request.env)
     )
 
 
-def _answer_error(
-    services: Services,
-    outages: OutageLog,
-    request: Request,
-    response: Response,
-    error: BerthError,
-    parameters: dict[str, Any],
-) -> None:
+def _refusal_of(error: BerthError, request: Request, services: Services) -> Refused:
     place = f"{request.method} {request.env.get(ROUTE)}"
     refused = errors.refusal_of(error, place, more=did_you_mean(error, services.database))
-    instruments = services.instruments.requests
     if isinstance(error, Conflict):
-        instruments.conflicts(refused.code).inc()
+        services.observer.conflicted(refused.code)
     elif isinstance(error, Unavailable):
-        instruments.database_failures.inc()
-        outages.note(error, request.env.get(errors.REQUEST_ID))
-    _answer_refused(request, response, refused, parameters)
-
-
-def _answer_falcon_error(
-    request: Request, response: Response, error: falcon.HTTPError, parameters: dict[str, Any]
-) -> None:
-    """Falcon itself refuses what no route matches."""
-    hint = "" if error.description else f"Nothing is at {request.path}."
-    refused = Refused(error.status_code, error.description or "", hint=hint)
-    _answer_refused(request, response, refused, parameters)
-
-
-def _raise_on(
-    request: Request, response: Response, fault: Exception, parameters: dict[str, Any]
-) -> NoReturn:
-    """Leave what nobody expected to `catch_faults`."""
-    raise fault
+        services.observer.database_failed(error, request.env.get(errors.REQUEST_ID))
+    return refused

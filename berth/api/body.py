@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Request bodies: the JSON in their bytes, and what JSON admits but nothing behind can hold.
+"""Request bodies: decode the JSON, and refuse valid JSON that cannot be stored.
 
 Source: spec/rest-api.md 1.5.
 """
@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import msgspec
 
+from berth.api.environ import BODY
 from berth.api.errors import Refused
 from berth.api.json_form import is_deeper
 from berth.api.media_types import JSON
-from berth.api.receiving import BODY
 from berth.api.request import Request
 from berth.api.schema import Schema
 from berth.model.errors import Invalid, InvalidInput, ProviderGenerationConflict
@@ -25,12 +25,12 @@ from berth.model.inventory import MAX_INT
 from berth.store import providers
 from berth.store.engine.database import Database
 
-#: Arrays and objects that may lie in each other. What any operation understands has six levels.
+#: How deep arrays and objects may be nested. No operation needs more than six levels.
 LEVELS_MAX: Final = 32
 
 
 def check_content_headers(request: Request) -> None:
-    """Refuse, before routing, a length that is no number and content without a type."""
+    """Refuse, before routing, a non-numeric length, and content without a type."""
     length = request.env.get("CONTENT_LENGTH")
     if not length:
         return
@@ -41,7 +41,7 @@ def check_content_headers(request: Request) -> None:
 
 
 def check_is_json(request: Request) -> None:
-    """Refuse with 415 a body of another type than JSON; the letters must be exactly these."""
+    """Refuse a body that is not JSON with 415; the media type is case-sensitive."""
     content_type = request.content_type
     if content_type == JSON:
         return
@@ -51,24 +51,24 @@ def check_is_json(request: Request) -> None:
 
 
 def read(request: Request, schema: Schema) -> Any:
-    """The decoded body, which passes the schema.
+    """Decode the body and check its schema.
 
     Raises:
-        Refused: 400 for malformed JSON, for what no database stores, or a breach of the schema.
+        Refused: 400 for malformed JSON, values that no database stores, or a schema error.
     """
     value = decode(request.env[BODY])
     schema.check(value)
     return value
 
 
-class Judgement:
-    """What a body said before its fault was found."""
+class SeenGeneration:
+    """The provider generation in a body, kept while the rest of the body is checked."""
 
     def __init__(self) -> None:
         self.seen: Generation | None = None
 
-    def saw(self, generation: float) -> Generation:
-        """Take note of the provider generation in the body, a number without a fraction."""
+    def note(self, generation: float) -> Generation:
+        """Store the provider generation of the body, a whole number, and return it."""
         self.seen = Generation(int(generation))
         if abs(self.seen) > MAX_INT:
             raise InvalidInput("No provider can have this generation.")
@@ -76,21 +76,23 @@ class Judgement:
 
 
 @contextmanager
-def judged_after(database: Database, provider: ProviderUUID) -> Iterator[Judgement]:
-    """Judge a body only after the provider in the path, and its rest only after its generation.
+def report_missing_provider_first(
+    database: Database, provider: ProviderUUID
+) -> Iterator[SeenGeneration]:
+    """Report a missing provider before any error in the body that is read inside.
 
-    A missing provider is the first thing told, then a breach of the schema, then an old
-    generation, then what else is wrong with the body. A good body costs nothing here, since the
-    store looks at the provider itself.
+    The order is: the provider does not exist; the body violates the schema; the generation is old;
+    any other error in the body. A valid body costs nothing extra, because only the store looks up
+    the provider.
     """
-    judgement = Judgement()
+    seen_generation = SeenGeneration()
     try:
-        yield judgement
+        yield seen_generation
     except (Refused, Invalid):
         stored = providers.get_provider(database, provider)
-        if judgement.seen not in (None, stored.generation):
+        if seen_generation.seen not in (None, stored.generation):
             raise ProviderGenerationConflict(
-                provider, seen=judgement.seen, actual=stored.generation
+                provider, seen=seen_generation.seen, actual=stored.generation
             ) from None
         raise
 
@@ -98,12 +100,12 @@ def judged_after(database: Database, provider: ProviderUUID) -> Iterator[Judgeme
 def decode(raw: bytes) -> object:
     """Decode JSON, strictly.
 
-    The fast decoder refuses some numbers that are JSON (beyond a double, integers of hundreds of
-    digits), so the slow one has the last word and the better message.
+    msgspec refuses some valid JSON numbers (beyond a double, integers of hundreds of digits), so
+    what it refuses goes to `json`, which also has the better messages.
 
     Raises:
-        Refused: 400, not JSON, lone surrogates, nested too deeply, or with a NUL. COMPAT: NaN and
-            infinity are numbers, which schemas refuse where they make no sense.
+        Refused: 400 for malformed JSON, lone surrogates, too many levels, or a NUL. COMPAT: NaN
+            and infinity are numbers, which schemas refuse where they make no sense.
     """
     if is_deeper(raw, LEVELS_MAX):
         raise Refused(400, f"Malformed JSON: nested too deeply; {LEVELS_MAX} levels are read")

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the layers of the application leave for each other in the WSGI environment."""
+"""WSGI environment keys through which the application's layers pass values."""
 
 from __future__ import annotations
 
 from typing import Final
 
-#: The key under which the router leaves the template of the path.
+#: Set by the router: the template of the path.
 ROUTE: Final = "berth.route"
-#: What stands for it where a request was refused before, or no route has its path.
+#: Its value if a request was refused earlier, or if no route matches its path.
 NO_ROUTE: Final = "none"
-#: The key under which `berth.api.auth.identity.identify` leaves who is asking.
+#: Set by `berth.edge.request_log`: the context, in which `berth.edge.auth.identity.identify` notes
+#: who sent the request.
 CONTEXT: Final = "berth.context"
+#: Set by `berth.edge.receiving`: the bytes of the request's body.
+BODY: Final = "berth.body"
+#: May be set by the server: a function that returns whether the client has disconnected; absent if
+#: the server cannot tell.
+CLIENT_GONE: Final = "berth.client_gone"

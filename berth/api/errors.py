@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From errors to answers: the one place that knows which failure is which HTTP status and code.
+"""Map errors to responses: the only place that knows the HTTP status and code of each failure.
 
-Source: spec/rest-api.md 1.11 and 1.12. The `detail` of an error begins with exactly what OpenStack
-Placement says there, since clients match it: a sentence for the status, an empty line, and the
-message. What berth adds comes after it, on the same line: command line clients show the last one.
+Source: spec/rest-api.md 1.11 and 1.12. The `detail` of an error begins exactly as OpenStack
+Placement's, because clients match it: a sentence for the status, an empty line, and the message.
+berth's hint follows on the same line, because command line clients show only the last line.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from html import escape
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -36,26 +37,58 @@ QUERY_BAD_VALUE = "placement.query.bad_value"
 QUERY_MISSING_VALUE = "placement.query.missing_value"
 SEARCH_GAVE_UP = "placement.search_gave_up"
 OVERLOADED = "placement.overloaded"
+LABEL_TAKEN = "berth.label.taken"
+REVISION_FOREIGN = "berth.revision.foreign"
+REVISION_GONE = "berth.revision.gone"
 
-#: From 1.23 every error has a `code`.
+#: From 1.23 on, errors have a `code`.
 CODES_SINCE = 23
 RETRY_AFTER_S = "1"
-#: A message longer than this is shortened in its middle: it may quote a whole request body.
+#: A longer message is cut in the middle, because it may quote a whole request body.
 MESSAGE_LENGTH_MAX = 4000
 
-#: COMPAT spec/rest-api.md 1.3: to HEAD no body, which the client would take for the begin of the
-#: next answer, and the type of what would have been in it.
+#: COMPAT spec/rest-api.md 1.3: no body for HEAD, which the client would take for the start of the
+#: next response, but the content type that it would have had.
 NOTHING_FOR_HEAD = ("text/html; charset=UTF-8", b"")
 
-#: Where the layers leave what an error body tells of them.
+#: Keys in the WSGI environment of what error bodies show.
 REQUEST_ID = "berth.request_id"
 MICROVERSION = "berth.microversion"
+#: Key of the error codes of the request's namespace; absent for Placement's.
+ERROR_CODES = "berth.error_codes"
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCodes:
+    """The error codes of one namespace of the API, and what else its error objects have."""
+
+    #: The first microversion in which errors have a code.
+    since: int
+    #: Every code that an error may have.
+    all: frozenset[str]
+    #: The code of an error that has none of these.
+    undefined: str = UNDEFINED_CODE
+    #: More precise than `undefined`, by status.
+    of_status: Mapping[int, str] = field(default_factory=dict)
+    #: Codes that have another name here.
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    #: Optional members of error objects, with their JSON Schemas.
+    members: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def spell(self, code: str, status: int) -> str:
+        """The code that an error has in this namespace."""
+        code = self.renamed.get(code, code)
+        return code if code in self.all else self.of_status.get(status, self.undefined)
+
 
 ANSWERS: Mapping[type[model.BerthError], tuple[int, str]] = {
     model.NotFound: (404, UNDEFINED_CODE),
     model.Invalid: (400, UNDEFINED_CODE),
     model.ReshapedProviderNotFound: (400, PROVIDER_NOT_FOUND),
+    model.RevisionForeign: (400, REVISION_FOREIGN),
+    model.RevisionGone: (410, REVISION_GONE),
     model.Conflict: (409, UNDEFINED_CODE),
+    model.LabelTaken: (409, LABEL_TAKEN),
     model.ConcurrentUpdate: (409, CONCURRENT_UPDATE),
     model.InventoryInUse: (409, INVENTORY_IN_USE),
     model.DuplicateProviderName: (409, DUPLICATE_NAME),
@@ -67,6 +100,19 @@ ANSWERS: Mapping[type[model.BerthError], tuple[int, str]] = {
     model.BerthError: (500, UNDEFINED_CODE),
 }
 
+PLACEMENT_CODES: Final = ErrorCodes(
+    CODES_SINCE,
+    frozenset(
+        {
+            *(code for _, code in ANSWERS.values() if code.startswith("placement.")),
+            QUERY_DUPLICATE_KEY,
+            QUERY_BAD_VALUE,
+            QUERY_MISSING_VALUE,
+            OVERLOADED,
+        }
+    ),
+)
+
 #: Reason phrases, the same on every version of Python.
 PHRASES: Mapping[int, str] = {
     **{status.value: status.phrase for status in HTTPStatus},
@@ -74,7 +120,7 @@ PHRASES: Mapping[int, str] = {
     414: "URI Too Long",
 }
 
-#: The sentence with which a `detail` begins. COMPAT: where OpenStack Placement has the status, its.
+#: The sentence that starts a `detail`. COMPAT: OpenStack Placement's, where it uses the status.
 SENTENCES: Mapping[int, str] = {
     400: (
         "The server could not comply with the request since it is either malformed or otherwise "
@@ -94,6 +140,7 @@ SENTENCES: Mapping[int, str] = {
     ),
     408: "The request did not come in time.",
     409: "There was a conflict when trying to complete your request.",
+    410: "The resource is not available any more.",
     413: "The request body is too large.",
     414: "The path and query of the request are too long.",
     415: "The request media type {content_type} is not supported by this server. ",
@@ -109,8 +156,8 @@ _OLD_GENERATION: Final = (
 _MALFORMED_RESHAPER_DATA: Final = (
     "malformed reshaper data: No such resource class {error.resource_class}."
 )
-#: COMPAT: where OpenStack Placement words an error of the layers below differently, by the error
-#: and the method and template of the path.
+#: COMPAT: OpenStack Placement's wording where it differs from that of the layers below, by error,
+#: and by method and path template.
 PLACES: Mapping[tuple[type[model.BerthError], str], str] = {
     (model.ProviderNotFound, f"GET {_PROVIDER}/inventories"): "{error} : {error}",
     (model.ProviderNotFound, f"GET {_PROVIDER}/inventories/{{resource_class}}"): (
@@ -140,13 +187,13 @@ PLACES: Mapping[tuple[type[model.BerthError], str], str] = {
 }
 
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
-#: Of two newlines in HTML one is a tag.
+#: An HTML line break, a newline in text.
 _BREAK = re.compile(r"<br[^>]*>", re.IGNORECASE)
 _TAG = re.compile(r"<[^>]*>")
 
 
 class Refused(Exception):
-    """An answer that the API decides by itself, before or without asking the layers below."""
+    """A refusal by the API itself, before or without calling the layers below."""
 
     def __init__(
         self,
@@ -156,27 +203,37 @@ class Refused(Exception):
         hint: str = "",
         code: str = UNDEFINED_CODE,
         headers: Mapping[str, str] = _NO_HEADERS,
-        facts: Mapping[str, str] = _NO_HEADERS,
+        facts: Mapping[str, object] = _NO_HEADERS,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
-        #: What berth adds to the message, in sentences of its own.
+        #: Sentences that berth adds to the message.
         self.hint = hint
         self.code = code
-        #: Response headers that belong to the answer, such as `Allow`.
+        #: Additional response headers, such as `Allow`.
         self.headers = headers
-        #: More members of the error object, such as `max_version`.
+        #: Extra members of the error object, such as `max_version` and `pointer`.
         self.facts = facts
 
 
+def overloaded() -> Refused:
+    """503: the server has no capacity now, and did nothing for this request."""
+    return Refused(
+        503,
+        "More requests have come than can be served at the moment; try again.",
+        code=OVERLOADED,
+        headers={"retry-after": RETRY_AFTER_S},
+    )
+
+
 def refusal_of(error: model.BerthError, place: str, *, more: str = "") -> Refused:
-    """The answer for an error of the layers below.
+    """The refusal for an error of the layers below.
 
     Args:
-        error: what they raised.
-        place: the method and the template of the path, separated by a blank.
-        more: what else to say after the error's own hint.
+        error: the error.
+        place: the method and the path template, separated by a space.
+        more: text to add after the error's own hint.
     """
     status, code = answer_for(error)
     headers = {"retry-after": RETRY_AFTER_S} if status == 503 else _NO_HEADERS
@@ -192,7 +249,7 @@ def answer_for(error: model.BerthError) -> tuple[int, str]:
 
 
 def render(refused: Refused, environ: WSGIEnvironment) -> tuple[str, bytes]:
-    """The content type and body of an error, in the form that the request prefers."""
+    """The content type and body of an error, in the form that the client prefers."""
     title = PHRASES[refused.status]
     heading = f"{refused.status} {title}"
     media_type = media_types.error_media_type(environ.get("HTTP_ACCEPT"))
@@ -204,7 +261,7 @@ def render(refused: Refused, environ: WSGIEnvironment) -> tuple[str, bytes]:
 
 
 def render_unauthorized(refused: Refused, environ: WSGIEnvironment) -> tuple[str, bytes]:
-    """As `render`, in the shape of the answers from in front of the application (noauth2's 401)."""
+    """Like `render`, in the form of a response from middleware (noauth2's 401)."""
     if media_types.error_media_type(environ.get("HTTP_ACCEPT")) != media_types.JSON:
         return render(refused, environ)
     title = PHRASES[refused.status]
@@ -219,10 +276,10 @@ def render_unauthorized(refused: Refused, environ: WSGIEnvironment) -> tuple[str
 
 
 def detail_of(refused: Refused, environ: WSGIEnvironment) -> str:
-    """The sentence for the status, an empty line, the message, and what berth adds to it.
+    """The sentence for the status, an empty line, the message, and berth's hint.
 
-    COMPAT: the blanks around the message are OpenStack Placement's. A message that repeats what the
-    sentence says in the words of the request has none behind it.
+    COMPAT: the spaces around the message are OpenStack Placement's. After a sentence that quotes
+    the request, the message has no trailing spaces.
     """
     message = _plain(_shortened(_as_in_path(refused.message, environ)))
     before_hint = "  "
@@ -238,9 +295,9 @@ def send(
     environ: WSGIEnvironment,
     start_response: StartResponse,
 ) -> Iterable[bytes]:
-    """Answer, from a layer in front of the application, with a content type and a body.
+    """Send a rendered refusal from a layer in front of the application.
 
-    To HEAD a refusal has no body: see `NOTHING_FOR_HEAD`.
+    The response to HEAD has no body: see `NOTHING_FOR_HEAD`.
     """
     content_type, body = NOTHING_FOR_HEAD if environ["REQUEST_METHOD"] == "HEAD" else rendered
     headers = [
@@ -260,8 +317,9 @@ def _as_json(refused: Refused, title: str, detail: str, environ: WSGIEnvironment
         "request_id": environ.get(REQUEST_ID),
         **refused.facts,
     }
-    if environ.get(MICROVERSION, 0) >= CODES_SINCE:
-        error["code"] = refused.code
+    codes: ErrorCodes = environ.get(ERROR_CODES, PLACEMENT_CODES)
+    if environ.get(MICROVERSION, 0) >= codes.since:
+        error["code"] = codes.spell(refused.code, refused.status)
     return msgspec.json.encode({"errors": [error]})
 
 
@@ -291,9 +349,9 @@ def _sentence(refused: Refused, environ: WSGIEnvironment) -> str:
 
 
 def _as_in_path(message: str, environ: WSGIEnvironment) -> str:
-    """A message that shows what the path names as the path spells it.
+    """The message with names from the path spelled as in the path.
 
-    COMPAT: a uuid in the letters of the client, and anything else byte by byte, `é` as `Ã©`.
+    COMPAT: a uuid in the client's spelling, and anything else byte by byte, `é` as `Ã©`.
     """
     for sent in environ.get("PATH_INFO", "").split("/"):
         known_as = sent.encode("latin-1").decode("utf-8", "replace")
@@ -311,9 +369,9 @@ def _shortened(message: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text without what looks like HTML, on one line but for `<br>`.
+    """Text without HTML-like parts, on one line except at `<br>`.
 
-    COMPAT: as WebOb strips tags, which is how OpenStack Placement makes its details.
+    COMPAT: strips tags as WebOb does, which builds OpenStack Placement's details.
     """
     text = text.replace("\n", " ").replace("\r", "")
     text = _replaced(_BREAK, "\n", text)
@@ -322,7 +380,7 @@ def _plain(text: str) -> str:
 
 
 def _replaced(tag: re.Pattern[str], by: str, text: str) -> str:
-    """Replace tags, looking only up to the last that ends: many that do not would take long."""
+    """Replace tags up to the last `>`; a search beyond it is slow with many open tags."""
     end = text.rfind(">") + 1
     return tag.sub(by, text[:end]) + text[end:]
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The little languages of query values: amounts, traits, aggregates.
+"""Parsers of query values: amounts, traits, aggregates.
 
-`GET /resource_providers` and `GET /allocation_candidates` share them. Each reader takes the text
-of one value and refuses with 400 what does not parse; whether a name exists is found out below.
+`GET /resource_providers` and `GET /allocation_candidates` share them. Each parser takes
+one value and refuses a malformed one with 400; the layers below check that names exist.
 Source: spec/rest-api.md 4.1 and spec/allocation-candidates.md 2.
 """
 
@@ -23,9 +23,9 @@ ANY_TRAITS_SINCE = 39
 
 @dataclass(frozen=True, slots=True)
 class TraitCondition:
-    """ANDed sets of traits of which one must be there, and traits that may not.
+    """Required sets of traits, ANDed (any one of a set will do), and forbidden traits.
 
-    A set stands there as often as it was asked for.
+    A set appears as often as it was requested.
     """
 
     required: tuple[frozenset[str], ...]
@@ -34,7 +34,7 @@ class TraitCondition:
 
 @dataclass(frozen=True, slots=True)
 class MembershipCondition:
-    """ANDed sets of aggregates of which one must hold the provider, and those that may not."""
+    """Required sets of aggregates, ANDed (any one of a set will do), and forbidden ones."""
 
     member_of: tuple[frozenset[AggregateUUID], ...]
     not_member_of: frozenset[AggregateUUID]
@@ -46,7 +46,7 @@ ANY_MEMBERSHIP = MembershipCondition((), frozenset())
 
 
 def parse_resources(value: str) -> dict[str, int]:
-    """`VCPU:2,MEMORY_MB:1024`: amounts of at least 1, the last one of a class counting."""
+    """`VCPU:2,MEMORY_MB:1024`: amounts of at least 1; the last one of a class counts."""
     if not value.strip():
         raise _badly_formed("empty string")
     amounts = {}
@@ -60,7 +60,7 @@ def parse_resources(value: str) -> dict[str, int]:
 
 
 def parse_traits(values: Iterable[str], microversion: int) -> TraitCondition:
-    """All the values of `required`, ANDed."""
+    """AND all values of `required`."""
     required: list[frozenset[str]] = []
     forbidden: set[str] = set()
     for value in values:
@@ -74,7 +74,7 @@ def parse_traits(values: Iterable[str], microversion: int) -> TraitCondition:
 
 
 def parse_any_traits(value: str, microversion: int) -> frozenset[str]:
-    """`in:A,B`: one of these is enough."""
+    """`in:A,B`: any one will do."""
     if microversion < ANY_TRAITS_SINCE:
         raise any_traits_refused(value)
     names = _trait_items(value.removeprefix("in:"), value, microversion)
@@ -88,7 +88,7 @@ def parse_any_traits(value: str, microversion: int) -> frozenset[str]:
 
 
 def any_traits_refused(value: str) -> Refused:
-    """The 400 for `in:` where lists of alternatives are not understood."""
+    """The 400 for `in:` where it is not supported."""
     return Refused(
         400,
         f"{QUERY}: The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' only supported since "
@@ -97,7 +97,7 @@ def any_traits_refused(value: str) -> Refused:
 
 
 def parse_trait_list(value: str, microversion: int) -> tuple[list[str], set[str]]:
-    """`A,!B`: the required traits in order, and the forbidden ones."""
+    """`A,!B`: required traits in order, and forbidden ones."""
     required = []
     forbidden = set()
     for item in _trait_items(value, value, microversion):
@@ -113,7 +113,7 @@ def parse_trait_list(value: str, microversion: int) -> tuple[list[str], set[str]
 def parse_member_of(
     values: list[str], microversion: int, *, key: str = "member_of"
 ) -> MembershipCondition:
-    """All the values of `member_of`, ANDed; `key` is the parameter with its suffix."""
+    """AND all values of `member_of`; `key` is the parameter with its suffix."""
     if len(values) > 1 and microversion < REPEATED_MEMBER_OF_SINCE:
         raise Refused(
             400,
@@ -170,7 +170,7 @@ def _trait_items(items: str, value: str, microversion: int) -> list[str]:
 
 
 def _trait_form(value: str, microversion: int) -> str:
-    """The form that a value should have, one with alternatives or one without."""
+    """The message that shows the form a value should have."""
     if value.startswith("in:"):
         form = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
     elif microversion >= FORBIDDEN_TRAITS_SINCE:
@@ -181,7 +181,7 @@ def _trait_form(value: str, microversion: int) -> str:
 
 
 def _parse_aggregates(value: str) -> frozenset[AggregateUUID]:
-    """The uuids of one value, with or without the sign that forbids them."""
+    """The uuids of one value, with or without its leading `!`."""
     listed = value.removeprefix("!")
     if listed.startswith("in:"):
         items = listed.removeprefix("in:").split(",")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first fault of a JSON value that breaks a schema, in jsonschema's words.
+"""The first schema violation in a JSON value, in jsonschema's words.
 
-jsonschema takes a second for each megabyte that is right before it comes to what is wrong, and
-quotes the whole of it. So each item of a long array or object is first shown to compiled code, and
-only what that refuses is explained; and what is quoted is short (`berth.api.shortened`). The fault,
-its place and its words are those that jsonschema finds by itself.
+jsonschema takes a second for each valid megabyte before it reaches the error, and quotes the whole
+value. So compiled code first checks each item of a long array or object, and jsonschema explains
+only what fails; quotes are short (`berth.api.shortened`). The error, its place and its words are
+those that jsonschema alone would find.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from berth.api.shortened import bounded, shortened
 
 Schema = Mapping[str, Any]
 
-#: Says whether a value passes a schema.
+#: Whether a value passes a schema.
 Passes = Callable[[object], bool]
 
-#: Of so many faults in one value the one to tell is chosen.
+#: How many errors in a value are compared to pick one.
 _FAULTS_COMPARED_MAX: Final = 1000
 
-#: Writes the begin of a value: whole ones may have many megabytes.
+#: Writes the start of a value, which may have many megabytes.
 _DUMP: Final = Repr()
 _DUMP.maxdict = _DUMP.maxlist = 8
 _DUMP.maxstring = 300
 
-#: Members that no schema admits, as many as are named.
+#: How many unexpected members are named.
 _EXTRAS_NAMED: Final = 50
 
 _ADDITIONAL: Final = jsonschema.Draft7Validator.VALIDATORS["additionalProperties"]
 
 
 class Explainer:
-    """Tells the first fault of values that do not pass a schema.
+    """Explains the first error in values that fail a schema.
 
     Args:
-        compiled: makes the code that says whether a value passes a part of the schema.
+        compiled: makes the code that checks a value against a part of the schema.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Explainer:
         self._validator: Any = kind(definition, format_checker=checker)
 
     def explain(self, value: Any) -> str:
-        """What is wrong, what rule it breaks, and where. Of bounded length."""
+        """The error, the rule it violates, and where. Of bounded length."""
         faults = self._validator.iter_errors(bounded(value))
         fault = best_match(islice(faults, _FAULTS_COMPARED_MAX))
         assert fault is not None, "the two readers agree"
@@ -124,14 +124,14 @@ def _properties(
 def _additional_properties(
     validator: Any, admitted: bool, instance: object, schema: Schema
 ) -> Iterator[ValidationError]:
-    """jsonschema's own, which is shown only the members that it would name."""
+    """jsonschema's own check, given only the members that it would name."""
     if isinstance(instance, dict):
-        known = schema.get("properties", {})
-        patterns = [re.compile(one) for one in schema.get("patternProperties", ())]
+        properties = schema.get("properties", {})
+        patterns = [re.compile(pattern) for pattern in schema.get("patternProperties", ())]
         extras = sorted(
             key
             for key in instance
-            if key not in known and not any(one.search(key) for one in patterns)
+            if key not in properties and not any(pattern.search(key) for pattern in patterns)
         )
         named = {bounded(key): None for key in islice(extras, _EXTRAS_NAMED)}
         yield from _ADDITIONAL(validator, admitted, named, schema) or ()

@@ -11,10 +11,11 @@ from datetime import datetime
 from typing import Any
 
 from berth.api import body, caching
+from berth.api.operations import inventories as schemas
 from berth.api.paths import provider_uuid
 from berth.api.rendering import answer, answer_empty
 from berth.api.request import Request, Response, Services
-from berth.api.schemas import inventories as schemas
+from berth.index.providers import get_provider
 from berth.model.errors import InvalidInput, InventoryCapacityInvalid
 from berth.model.ids import Generation, ProviderUUID
 from berth.model.inventory import ALLOCATION_RATIO_MAX, MAX_INT, Inventory
@@ -25,24 +26,25 @@ RESERVED_MAY_EQUAL_TOTAL_SINCE = 26
 
 
 def list_inventories(services: Services, request: Request, response: Response, uuid: str) -> None:
-    """Answer all that a provider has."""
-    found = store.list_inventories(services.database, provider_uuid(uuid))
-    caching.stamp(request, response, found.last_modified)
-    _answer_all(response, found.generation, found.inventories)
+    """List a provider's inventories."""
+    provider = get_provider(services.index.snapshot(), provider_uuid(uuid))
+    caching.stamp(request, response, provider.inventories_modified())
+    _answer_all(response, provider.generation, provider.inventories())
 
 
 def show_inventory(
     services: Services, request: Request, response: Response, uuid: str, resource_class: str
 ) -> None:
-    """Answer what a provider has of one class."""
-    found = store.get_inventory(services.database, provider_uuid(uuid), resource_class)
-    _answer_one(request, response, found.inventory, found.generation, modified=found.last_modified)
+    """Show a provider's inventory of a class."""
+    provider = get_provider(services.index.snapshot(), provider_uuid(uuid))
+    inventory, modified = provider.inventory(resource_class)
+    _answer_one(services, request, response, inventory, provider.generation, modified=modified)
 
 
 def create_inventory(services: Services, request: Request, response: Response, uuid: str) -> None:
-    """Add a class to what a provider has."""
+    """Add an inventory to a provider."""
     provider = provider_uuid(uuid)
-    with body.judged_after(services.database, provider):
+    with body.report_missing_provider_first(services.database, provider):
         record = body.read(request, schemas.CREATE)
         resource_class = record["resource_class"]
         inventory = decode(record)
@@ -50,22 +52,22 @@ def create_inventory(services: Services, request: Request, response: Response, u
     generation = store.create_inventory(services.database, provider, resource_class, inventory)
     path = f"/resource_providers/{provider}/inventories/{resource_class}"
     response.set_header("location", request.location(path))
-    _answer_one(request, response, inventory, generation, status=201)
+    _answer_one(services, request, response, inventory, generation, status=201)
 
 
 def replace_inventories(
     services: Services, request: Request, response: Response, uuid: str
 ) -> None:
-    """Replace all that a provider has."""
+    """Replace a provider's inventories."""
     provider = provider_uuid(uuid)
-    with body.judged_after(services.database, provider) as judgement:
+    with body.report_missing_provider_first(services.database, provider) as seen_generation:
         wanted = body.read(request, schemas.REPLACE)
-        seen = judgement.saw(wanted["resource_provider_generation"])
+        seen = seen_generation.note(wanted["resource_provider_generation"])
         inventories = decode_all(wanted["inventories"])
         _check_capacity(provider, inventories, request.microversion, creating=False)
     generation = store.replace_inventories(services.database, provider, seen, inventories)
     if inventories:
-        caching.stamp_now(request, response)
+        caching.stamp_now(services, request, response)
     else:
         caching.stamp(request, response, None)
     _answer_all(response, generation, inventories)
@@ -74,42 +76,42 @@ def replace_inventories(
 def update_inventory(
     services: Services, request: Request, response: Response, uuid: str, resource_class: str
 ) -> None:
-    """Replace what a provider has of one class."""
+    """Replace a provider's inventory of a class."""
     provider = provider_uuid(uuid)
-    with body.judged_after(services.database, provider) as judgement:
+    with body.report_missing_provider_first(services.database, provider) as seen_generation:
         record = body.read(request, schemas.UPDATE)
-        seen = judgement.saw(record["resource_provider_generation"])
+        seen = seen_generation.note(record["resource_provider_generation"])
         inventory = decode(record)
         _check_capacity(provider, {resource_class: inventory}, request.microversion, creating=False)
     generation = store.update_inventory(
         services.database, provider, resource_class, seen, inventory
     )
-    _answer_one(request, response, inventory, generation)
+    _answer_one(services, request, response, inventory, generation)
 
 
 def delete_inventory(
     services: Services, request: Request, response: Response, uuid: str, resource_class: str
 ) -> None:
-    """Remove one class from what a provider has."""
+    """Delete a provider's inventory of a class."""
     store.delete_inventory(services.database, provider_uuid(uuid), resource_class)
     answer_empty(response)
 
 
 def delete_inventories(services: Services, request: Request, response: Response, uuid: str) -> None:
-    """Remove all that a provider has."""
+    """Delete a provider's inventories."""
     store.delete_inventories(services.database, provider_uuid(uuid))
     answer_empty(response)
 
 
 def decode(record: Mapping[str, Any]) -> Inventory:
-    """An inventory from a record that the schema has let in; what it omits takes its default.
+    """Decode a record that passed the schema; omitted fields take their defaults.
 
     Raises:
-        InvalidInput: the ratio is out of the range of a number that can be stored.
+        InvalidInput: the ratio is outside the range that can be stored.
     """
     ratio = record.get("allocation_ratio", 1.0)
-    # The schema bounds it from above only. Below, negative ratios have always been let in, but
-    # not those that no column can hold, and not NaN.
+    # The schema has only an upper bound. Negative ratios have always been accepted, but not
+    # NaN, nor those that no column can store.
     if not ratio >= -ALLOCATION_RATIO_MAX:
         raise InvalidInput(f"An allocation_ratio must be at least -{ALLOCATION_RATIO_MAX}.")
     return Inventory(
@@ -126,7 +128,7 @@ def decode_all(records: Mapping[str, Mapping[str, Any]]) -> dict[str, Inventory]
     """Inventories by resource class name.
 
     Raises:
-        Refused: 400, a record under a name that no resource class can have breaks the schema.
+        Refused: 400, a record with an impossible resource class name violates the schema.
         InvalidInput: as `decode`.
     """
     for resource_class, record in records.items():
@@ -176,6 +178,7 @@ def _answer_all(
 
 
 def _answer_one(
+    services: Services,
     request: Request,
     response: Response,
     inventory: Inventory,
@@ -184,6 +187,6 @@ def _answer_one(
     modified: datetime | None = None,
     status: int = 200,
 ) -> None:
-    caching.stamp_or_now(request, response, modified)
+    caching.stamp_or_now(services, request, response, modified)
     shown = {**render(inventory), "resource_provider_generation": generation}
     answer(response, shown, status=status)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the bytes of a JSON text say of its size before anybody decodes it.
+"""Estimate the size of a JSON text before decoding it.
 
-Three bytes of text, such as `[],`, make an object of sixty. So a text that is small enough to keep
-may still be too large to decode.
+Three bytes of text, such as `[],`, decode to an object of sixty. So a text that is small enough to
+keep may still be too large to decode.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _STEP: Final = [(byte in b"[{") - (byte in b"]}") for byte in range(256)]
 
 
 def count_elements(text: bytes | bytearray) -> int:
-    """How many values and members a JSON text has at most.
+    """At most how many values and members a text has.
 
     Each follows a comma or an opening bracket; such characters in strings count too. Cost: a tenth
     of a millisecond for a megabyte.
@@ -26,16 +26,16 @@ def count_elements(text: bytes | bytearray) -> int:
 
 
 def is_deeper(text: bytes, levels_max: int) -> bool:
-    """Whether arrays and objects of a JSON text lie in each other for more levels.
+    """Whether a JSON text nests arrays and objects deeper than `levels_max`.
 
-    Of a text that is no JSON it is said for what comes before its first fault. Cost: nothing to
-    speak of for a text with few brackets, else some ten milliseconds for a megabyte.
+    For malformed JSON, this covers the text before the first error. Cost: negligible for a text
+    with few brackets, else about ten milliseconds for a megabyte.
     """
     if text.count(b"[") + text.count(b"{") <= levels_max:
         return False
     without_escapes = text.replace(rb"\\", b"").replace(rb"\"", b"")
-    # A pair of quotes that stand together changes nothing for what stands around it: most strings
-    # go here, at a tenth of the cost.
+    # Adjacent quotes change nothing for the text around them: this removes most strings, at a
+    # tenth of the cost.
     form = without_escapes.translate(None, _NO_FORM).replace(b'""', b"")
     brackets = _STRING.sub(b"", form)
     return max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > levels_max

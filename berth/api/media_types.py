@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an `Accept` header admits, for the two questions that this API has about it.
+"""What an `Accept` header allows: whether JSON, and which type for an error.
 
 A header that cannot be parsed counts as absent. A media range with parameters (other than `q`)
-matches nothing: that is how the original answers, and clients that send one expect its 406.
+matches nothing, as in OpenStack Placement: clients that send one expect its 406.
 """
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from wsgiref.types import WSGIEnvironment
 
 JSON = "application/json"
@@ -21,25 +20,23 @@ _QUALITY = re.compile(r"(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\Z")
 
 
 def settle(environ: WSGIEnvironment) -> None:
-    """Make an `Accept` that is absent, empty or `*/*` say JSON, for libraries too to answer so."""
+    """Set an absent, empty or `*/*` `Accept` to JSON, so that libraries respond in it too."""
     if environ.get("HTTP_ACCEPT", "*/*") in ("", "*/*"):
         environ["HTTP_ACCEPT"] = JSON
 
 
-@lru_cache(maxsize=64)
 def admits_json(accept: str | None) -> bool:
-    """Whether a JSON answer will do: kept, since the header alone decides it."""
+    """Whether JSON is acceptable."""
     if not accept or accept in (JSON, "*/*"):
         return True
     ranges = _parse(accept)
     return ranges is None or _quality(JSON, ranges) > 0
 
 
-@lru_cache(maxsize=64)
 def error_media_type(accept: str | None) -> str:
-    """The media type in which an error is told: JSON, HTML if that is preferred, else plain text.
+    """The media type of an error: JSON, or HTML if preferred; plain text if neither fits.
 
-    A tie goes to JSON, which every known client reads. Kept: the header alone decides it.
+    A tie goes to JSON, which every known client reads.
     """
     if not accept or accept in (JSON, "*/*"):
         return JSON
@@ -55,14 +52,14 @@ def error_media_type(accept: str | None) -> str:
 def _parse(accept: str) -> dict[str, float] | None:
     """Quality by lower-case media range, without those that match nothing; None if malformed.
 
-    Of a range that is listed twice, the first one counts.
+    If a range is repeated, the first one counts.
     """
     ranges: dict[str, float] = {}
     for element in filter(None, map(str.strip, accept.split(","))):
-        found = _RANGE.match(element)
-        if found is None:
+        match = _RANGE.match(element)
+        if match is None:
             return None
-        parameters = [part.strip() for part in found[2].split(";") if part.strip()]
+        parameters = [part.strip() for part in match[2].split(";") if part.strip()]
         quality = 1.0
         if parameters and parameters[0][:2] in ("q=", "Q="):
             if not _QUALITY.match(parameters[0][2:]):
@@ -70,12 +67,12 @@ def _parse(accept: str) -> dict[str, float] | None:
             quality = float(parameters[0][2:])
         elif parameters:
             continue
-        ranges.setdefault(found[1].lower(), quality)
+        ranges.setdefault(match[1].lower(), quality)
     return ranges
 
 
 def _quality(offer: str, ranges: dict[str, float]) -> float:
-    """The quality that the most specific matching range gives to an offered media type."""
+    """The quality of an offered media type, from the most specific matching range."""
     for pattern in (offer, offer.split("/")[0] + "/*", "*/*"):
         if pattern in ranges:
             return ranges[pattern]

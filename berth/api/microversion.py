@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Microversions: which one a request asks for, and tables that change from one to the next.
+"""Microversions: which one a request asks for, and values that change with them.
 
-All versions are 1.0 to 1.39, so throughout `api/` a microversion is its minor number alone, 0 to
-39, and comparisons read `microversion >= 26`.
+The versions are 1.0 to 1.39, so in `api/` a microversion is just its minor number, 0 to 39, and
+comparisons read `microversion >= 26`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
-from typing import Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Final, Generic, TypeVar
 
 from berth.api.errors import Refused
 
@@ -18,13 +17,19 @@ VERSION_MIN = "1.0"
 VERSION_MAX = f"1.{MINOR_MAX}"
 SERVICE_TYPE = "placement"
 
+#: The headers as nearly every client sends them. PERF reading a header takes ten times as long.
+_USUAL: Final[Mapping[str | None, int]] = {
+    None: 0,
+    **{f"{SERVICE_TYPE} 1.{minor}": minor for minor in range(MINOR_MAX + 1)},
+}
+
 T = TypeVar("T")
 
 
 class ByMicroversion(Generic[T]):
-    """A value that changed at some microversions, each holding until the next.
+    """A value that changes at some microversions, and stays until the next change.
 
-    Below the first one there is no value.
+    It has no value below the first.
     """
 
     def __init__(self, since: Mapping[int, T]) -> None:
@@ -37,21 +42,26 @@ class ByMicroversion(Generic[T]):
         self._values = values
 
     def at(self, microversion: int) -> T:
-        """The value that holds at a microversion, which must not be below the first."""
-        assert microversion >= self.first, "routes let nobody in below their first microversion"
+        """The value at a microversion, which must not be below the first."""
+        assert microversion >= self.first, "no request reaches a route below its first microversion"
         return self._values[microversion - self.first]
 
+    def values(self) -> Sequence[T]:
+        """The values at all microversions, from the first on."""
+        return self._values
 
-@lru_cache(maxsize=64)
+
 def negotiate(header: str | None) -> int:
-    """The microversion that an `OpenStack-API-Version` header asks for; 0 when it asks for none.
-    Kept, since the header alone decides it.
+    """The microversion that an `OpenStack-API-Version` header asks for, or 0 if none.
 
     Raises:
         Refused: 400 for a malformed version, 406 for one that is not served.
 
     Source: spec/rest-api.md 1.2; several lines of the header arrive joined by commas.
     """
+    usual = _USUAL.get(header)
+    if usual is not None:
+        return usual
     asked = _version_in(header)
     if asked is None:
         return 0
@@ -79,7 +89,7 @@ def _parse(asked: str) -> int:
     try:
         numbers = [int(half) for half in halves]
         if len(numbers) < 2:
-            # COMPAT: Python's own words for this mistake, as the next ones are.
+            # COMPAT: Python's own message for this error, like those of `int`.
             raise ValueError("Version.__new__() missing 1 required positional argument: 'minor'")
     except ValueError as error:
         raise Refused(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a path says: identities, and whether it is one that is open to everybody.
+"""What a path means: the uuids in it, whether it is public, and whether it is a search.
 
-Any spelling of a uuid finds what it names; text that is none is looked for as it stands, and not
-found. Source: spec/rest-api.md 1.9.
+Any spelling of a uuid works; other text is looked up as it is, and not found.
+Source: spec/rest-api.md 1.9.
 """
 
 from __future__ import annotations
@@ -10,21 +10,30 @@ from __future__ import annotations
 from typing import Final
 from wsgiref.types import WSGIEnvironment
 
+from berth.api.namespaces import NAMESPACES
 from berth.model.ids import ConsumerUUID, ProviderUUID, parse_uuid_lax
 
-#: The version document, and the description of the API.
-PUBLIC = frozenset({"/", "/openapi.json"})
-#: An application that is mounted under a prefix may be asked for that alone.
+#: Paths about the API alone: the version and OpenAPI documents.
+PUBLIC = frozenset(
+    namespace.path_of(operation)
+    for namespace in NAMESPACES
+    for operation in namespace.operations
+    if operation.rule is None
+)
+#: An application mounted under a prefix also serves the bare prefix.
 _PUBLIC_OR_EMPTY = PUBLIC | {"", None}
 
-#: Where candidates are searched for.
-CANDIDATES: Final = "/allocation_candidates"
+#: Methods that change nothing on any path.
+_READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
-#: The paths of operations, which are no part of the API.
-HEALTHCHECK: Final = "/healthcheck"
-LIVEZ: Final = "/livez"
-READYZ: Final = "/readyz"
-METRICS: Final = "/metrics"
+#: Method and path of each search, which may use the CPU for seconds.
+SEARCHES: Final = frozenset(
+    (method, namespace.path_of(operation))
+    for namespace in NAMESPACES
+    for operation in namespace.operations
+    if operation.is_search
+    for method in (operation.method, "HEAD")
+)
 
 
 def provider_uuid(text: str) -> ProviderUUID:
@@ -38,6 +47,16 @@ def consumer_uuid(text: str) -> ConsumerUUID:
 
 
 def is_public(environ: WSGIEnvironment) -> bool:
-    """Whether the path is one that tells of the API alone, and nothing of the fleet: who asks for
-    it needs no token and waits for nobody."""
+    """Whether the path describes the API alone, and nothing of the fleet: a request for it needs
+    no token and does not queue."""
     return environ.get("PATH_INFO") in _PUBLIC_OR_EMPTY
+
+
+def is_search(environ: WSGIEnvironment) -> bool:
+    """Whether the request searches the fleet; such a request changes nothing."""
+    return (environ["REQUEST_METHOD"], environ["PATH_INFO"]) in SEARCHES
+
+
+def is_read(method: str, path: str) -> bool:
+    """Whether a request changes nothing: by its route, because some searches are POST requests."""
+    return method in _READING or (method, path) in SEARCHES

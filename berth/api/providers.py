@@ -7,19 +7,19 @@ Source: spec/rest-api.md 4.
 from __future__ import annotations
 
 import uuid as uuids
-from collections.abc import Iterable, Iterator
-from datetime import datetime
-from typing import Any, Literal
-
-from msgspec import Raw
+from typing import Any, Final, Literal
 
 from berth.api import body, caching, filters
-from berth.api.microversion import ByMicroversion
+from berth.api.operations import providers as schemas
+from berth.api.operations.providers import CREATED_IS_SHOWN_SINCE, LINKS, TREES_SINCE
 from berth.api.paths import provider_uuid
 from berth.api.query_string import Pairs, last_values, parse_pairs, values_of
-from berth.api.rendering import LongBody, answer, answer_empty, answer_long, encode
+from berth.api.rendering import answer, answer_bytes, answer_empty, answer_pieces, encode
 from berth.api.request import Request, Response, Services
-from berth.api.schemas import providers as schemas
+from berth.candidates.providers import find_providers
+from berth.index.memory import Memory
+from berth.index.provider_texts import Field, ProviderForm, ProviderList
+from berth.index.providers import get_provider
 from berth.model.errors import ProviderNameMissing
 from berth.model.filters import ProviderFilters
 from berth.model.ids import ProviderUUID, parse_uuid_dashed, parse_uuid_lax
@@ -27,32 +27,23 @@ from berth.model.provider import Provider
 from berth.model.sentinels import UNSET, Sentinel
 from berth.store import providers as store
 
-TREES_SINCE = 14
-CREATED_IS_SHOWN_SINCE = 20
 MOVING_SINCE = 37
 
-_BASE_LINKS = ("inventories", "usages")
-LINKS = ByMicroversion(
-    {
-        0: _BASE_LINKS,
-        1: (*_BASE_LINKS, "aggregates"),
-        6: (*_BASE_LINKS, "aggregates", "traits"),
-        11: (*_BASE_LINKS, "aggregates", "traits", "allocations"),
-    }
-)
-
-#: What stands for a uuid in links that are rendered for all; no mount has it.
+#: Stands for the uuid in links that are rendered once; no mount contains it.
 _ANY_UUID = "\0"
 _ANY_UUID_ENCODED = encode(_ANY_UUID)[1:-1]
 
+_LIST_HEAD: Final = b'{"resource_providers":['
+
 
 def list_providers(services: Services, request: Request, response: Response) -> None:
-    """Answer all providers that meet the filters."""
+    """List the providers that match the filters."""
     wanted = decode_filters(parse_pairs(request.query_string), request.microversion)
-    listing = _Listing(request.mount, request.microversion)
-    body = LongBody(listing.pieces(store.iter_providers(services.database, wanted)))
-    caching.stamp_or_now(request, response, listing.newest)
-    answer_long(response, body)
+    snapshot = services.index.snapshot()
+    form = _form_of(snapshot.memory, request.mount, request.microversion)
+    listing = ProviderList(snapshot, find_providers(snapshot, wanted), form, _LIST_HEAD)
+    caching.stamp_or_now(services, request, response, listing.modified)
+    answer_pieces(response, listing.pieces(), listing.length)
 
 
 def create_provider(services: Services, request: Request, response: Response) -> None:
@@ -76,14 +67,18 @@ def create_provider(services: Services, request: Request, response: Response) ->
 
 
 def show_provider(services: Services, request: Request, response: Response, uuid: str) -> None:
-    """Answer one provider."""
-    _answer_with(store.get_provider(services.database, provider_uuid(uuid)), request, response)
+    """Show one provider."""
+    snapshot = services.index.snapshot()
+    provider = get_provider(snapshot, provider_uuid(uuid))
+    form = _form_of(snapshot.memory, request.mount, request.microversion)
+    caching.stamp(request, response, provider.modified)
+    answer_bytes(response, form.text(provider.block, provider.node, provider.row))
 
 
 def update_provider(services: Services, request: Request, response: Response, uuid: str) -> None:
-    """Rename a provider, and move it where the body names a parent."""
+    """Rename a provider, and move it if the body names a parent."""
     provider = provider_uuid(uuid)
-    with body.judged_after(services.database, provider):
+    with body.report_missing_provider_first(services.database, provider):
         wanted = body.read(request, schemas.UPDATE.at(request.microversion))
     updated = store.update_provider(
         services.database,
@@ -102,8 +97,17 @@ def delete_provider(services: Services, request: Request, response: Response, uu
 
 
 def render(provider: Provider, mount: str, microversion: int) -> dict[str, Any]:
-    """A provider as a microversion shows it; links begin with the mount prefix."""
-    return _shown(provider, _links(provider.uuid, mount, microversion), microversion)
+    """A provider as a microversion shows it; links start with the mount prefix."""
+    shown = {
+        "uuid": provider.uuid,
+        "name": provider.name,
+        "generation": provider.generation,
+        "links": _links(provider.uuid, mount, microversion),
+    }
+    if microversion >= TREES_SINCE:
+        shown["parent_provider_uuid"] = provider.parent_uuid
+        shown["root_provider_uuid"] = provider.root_uuid
+    return shown
 
 
 def _links(uuid: str, mount: str, microversion: int) -> list[dict[str, str]]:
@@ -112,52 +116,29 @@ def _links(uuid: str, mount: str, microversion: int) -> list[dict[str, str]]:
     return links + [{"rel": rel, "href": f"{path}/{rel}"} for rel in LINKS.at(microversion)]
 
 
-def _shown(provider: Provider, links: object, microversion: int) -> dict[str, Any]:
-    shown = {
-        "uuid": provider.uuid,
-        "name": provider.name,
-        "generation": provider.generation,
-        "links": links,
-    }
-    if microversion >= TREES_SINCE:
-        shown["parent_provider_uuid"] = provider.parent_uuid
-        shown["root_provider_uuid"] = provider.root_uuid
-    return shown
-
-
-class _Listing:
-    """Renders a list of providers, as `render` does each, and remembers the newest change.
-
-    PERF bench, flat: a provider's links are most of its text, and differ by its uuid only.
-    """
-
-    def __init__(self, mount: str, microversion: int) -> None:
-        self._microversion = microversion
-        self._links = encode(_links(_ANY_UUID, mount, microversion))
-        #: When one of those that were rendered was changed last; None before the first.
-        self.newest: datetime | None = None
-
-    def pieces(self, parts: Iterable[list[Provider]]) -> Iterator[bytes]:
-        """The JSON of the whole list."""
-        begin = b'{"resource_providers":['
-        for part in parts:
-            if part:
-                yield begin + encode([self._rendered(provider) for provider in part])[1:-1]
-                begin = b","
-        yield b"]}" if begin == b"," else begin + b"]}"
-
-    def _rendered(self, provider: Provider) -> dict[str, Any]:
-        modified = provider.last_modified
-        if modified is not None and (self.newest is None or modified > self.newest):
-            self.newest = modified
-        links = self._links.replace(_ANY_UUID_ENCODED, encode(provider.uuid)[1:-1])
-        return _shown(provider, Raw(links), self._microversion)
+def _form_of(memory: Memory, mount: str, microversion: int) -> ProviderForm:
+    """The form of a provider's JSON, as `render` shows it; kept."""
+    key = "provider", mount, microversion
+    form: ProviderForm | None = memory.get(key)
+    if form is None:
+        links = encode(_links(_ANY_UUID, mount, microversion)).split(_ANY_UUID_ENCODED)
+        literals = [b'{"uuid":"', b'","name":', b',"generation":', b',"links":' + links[0]]
+        literals += links[1:]
+        fields = [Field.UUID, Field.NAME, Field.GENERATION, *(Field.UUID for _ in links[1:])]
+        if microversion >= TREES_SINCE:
+            literals[-1] += b',"parent_provider_uuid":'
+            literals += [b',"root_provider_uuid":"', b'"']
+            fields += [Field.PARENT, Field.ROOT]
+        literals[-1] += b"}"
+        form = ProviderForm(tuple(literals), tuple(fields))
+        memory.keep(key, form, form.size, is_lasting=True)
+    return form
 
 
 def decode_filters(pairs: Pairs, microversion: int) -> ProviderFilters:
-    """The filters of a query."""
+    """Decode query filters."""
     last = last_values(pairs)
-    schemas.FILTERS.at(microversion).check(last)
+    schemas.FILTERS.schema.at(microversion).check(last)
     required = values_of(pairs, "required")
     if microversion < filters.ANY_TRAITS_SINCE:
         required = required[-1:]
@@ -181,7 +162,7 @@ def _answer_with(provider: Provider, request: Request, response: Response) -> No
 
 
 def _canonical(text: str) -> ProviderUUID:
-    """A uuid that the schema has let in."""
+    """A uuid that passed the schema."""
     return ProviderUUID(parse_uuid_lax(text) or text)
 
 
@@ -190,7 +171,7 @@ def _dashed(text: str | None) -> ProviderUUID | None:
 
 
 def _parent_in(wanted: dict[str, Any]) -> ProviderUUID | Literal[Sentinel.UNSET] | None:
-    """The parent that a PUT asks for: absent keeps the present one, null takes it away."""
+    """The parent that a PUT requests: absent keeps the current one, null removes it."""
     if "parent_provider_uuid" not in wanted:
         return UNSET
     parent = wanted["parent_provider_uuid"]

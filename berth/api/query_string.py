@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query strings, from what the server hands over to pairs of text."""
+"""Decode query strings into pairs of text."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from urllib.parse import unquote_to_bytes
 
 from berth.api.errors import Refused
 
-#: Decoded pairs in the order of the query.
+#: Decoded pairs in query order.
 Pairs = list[tuple[str, str]]
 
 
 def parse_pairs(query_string: str) -> Pairs:
-    """Decode a raw `QUERY_STRING` (bytes in the guise of latin-1, as WSGI has it).
+    """Decode a raw `QUERY_STRING` (bytes decoded as latin-1, as in WSGI).
 
-    Pairs are separated by `&` or `;`, as in the original; a pair without `=` has an empty value.
+    Pairs are separated by `&` or `;`, as in OpenStack Placement; a lone key has an empty value.
 
     Raises:
-        Refused: 400, bytes that are not UTF-8, or a NUL, which no database stores.
+        Refused: 400 for bytes that are not UTF-8, or a NUL, which no database stores.
     """
     pairs = []
     for piece in query_string.replace(";", "&").split("&"):
@@ -28,7 +28,7 @@ def parse_pairs(query_string: str) -> Pairs:
 
 
 def last_values(pairs: Pairs) -> dict[str, str]:
-    """Each parameter with its last value, which is the one that counts in most places."""
+    """The last value of each parameter, which counts in most places."""
     return dict(pairs)
 
 

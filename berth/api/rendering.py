@@ -1,65 +1,79 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How answers are put on the wire."""
+"""How responses are sent."""
 
 from __future__ import annotations
 
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from berth.api.errors import PHRASES
 from berth.api.media_types import JSON
-from berth.api.request import Response
+
+if TYPE_CHECKING:
+    from berth.api.request import Response
 
 encode = msgspec.json.Encoder().encode
 STATUS_LINES = {status: f"{status} {phrase}" for status, phrase in PHRASES.items()}
 
 
-#: Bytes of a body that is not kept in memory as it is.
+#: A body longer than this, in bytes, is not kept in memory as it is.
 LONG: Final = 2**20
 
 
 def answer(response: Response, body: object, *, status: int = 200) -> None:
-    """Answer with a value as JSON."""
+    """Respond with JSON."""
     answer_bytes(response, encode(body), status=status)
 
 
 def answer_bytes(response: Response, body: bytes, *, status: int = 200) -> None:
-    """Answer with JSON that is encoded already."""
+    """Respond with encoded JSON."""
     response.status = STATUS_LINES[status]
-    response.content_type = JSON
+    response.headers["content-type"] = JSON
     response.data = body
 
 
 def answer_long(response: Response, body: LongBody) -> None:
-    """Answer with JSON of any length: what is long is unpacked as the client takes it."""
+    """Respond with JSON of any length; a long body is decompressed as it is sent."""
     if body.is_packed:
-        response.status = STATUS_LINES[200]
-        response.content_type = JSON
-        response.set_stream(iter(body), body.length)
+        answer_pieces(response, iter(body), body.length)
     else:
         answer_bytes(response, b"".join(body))
 
 
+def answer_pieces(response: Response, pieces: Iterator[bytes], length: int) -> None:
+    """Respond with JSON of any length; the pieces of a long body are made as they are sent.
+
+    Nothing may fail while they are made.
+    """
+    if length > LONG:
+        response.status = STATUS_LINES[200]
+        response.headers["content-type"] = JSON
+        response.headers["content-length"] = str(length)
+        response.stream = pieces
+    else:
+        answer_bytes(response, b"".join(pieces))
+
+
 def answer_empty(response: Response, *, status: int = 204) -> None:
-    """Answer without a body."""
+    """Respond with no body."""
     response.status = STATUS_LINES[status]
     response.set_header("content-length", "0")
 
 
 class LongBody:
-    """A body that is made piece by piece, and kept compressed until it is sent.
+    """A body that is built in pieces, and kept compressed until it is sent.
 
-    Whatever can fail has been done by then, and its length is known: so what a client gets is
-    whole, or shorter than announced. Lists of ours are mostly links, and take a twelfth of their
-    length; a client that takes its answer slowly costs no more than that.
+    By then everything that can fail is done, and the length is known: the client gets the whole
+    body, or fewer bytes than announced. Our lists are mostly links, which compress to a twelfth
+    of their length; a slow client takes no more memory than that.
 
     Args:
-        pieces: are asked for at once, one after another.
-        long: from how many bytes on a body is compressed.
+        pieces: read at once, one after another.
+        long: compress a body of more bytes than this.
     """
 
     def __init__(self, pieces: Iterable[bytes], *, long: int = LONG) -> None:
@@ -75,11 +89,11 @@ class LongBody:
 
     @property
     def held_bytes(self) -> int:
-        """How much memory is taken by what has not been sent."""
+        """How many bytes of memory the unsent pieces take."""
         return sum(map(len, self._pieces))
 
     def __iter__(self) -> Iterator[bytes]:
-        """The pieces as they were made; each is let go of, so this can be done once."""
+        """The pieces, uncompressed; each is freed as it is sent, so iterate only once."""
         while self._pieces:
             piece = self._pieces.popleft()
             yield zlib.decompress(piece) if self.is_packed else piece

@@ -1,78 +1,137 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a handler gets: the request with what the layers found out, and the parts to call."""
+"""What a handler receives: the services, the request with what the layers added, and the response
+to fill in.
+
+PERF bench.fixed_cost: both are made for every request, so they have slots and compute the rest when
+a handler asks for it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING
+from typing import Protocol
 from urllib.parse import quote
+from wsgiref.types import WSGIEnvironment
 
-import falcon
 from oslo_context.context import RequestContext
 
 from berth.api.environ import CONTEXT
 from berth.api.errors import MICROVERSION
+from berth.api.http_date import HttpClock
 from berth.api.microversion import negotiate
-from berth.candidates.request import SearchSettings
+from berth.api.namespaces import NAMESPACES
+from berth.api.observer import Observer
+from berth.api.operation import Namespace
+from berth.candidates.request import CandidatesRequest, SearchSettings
 from berth.config import Settings
-from berth.index import Index
+from berth.index import Index, Snapshot
 from berth.store.engine.database import Database
 
-if TYPE_CHECKING:
-    from berth.api.admission import Line
-    from berth.api.instruments import Instruments
-
-#: What may stand in a path as it is (RFC 3986).
+#: Needs no quoting in a path (RFC 3986).
 _PATH_SAFE = "/~!$&'()*+,;=:@"
 
-Response = falcon.Response
+
+class SearchLine(Protocol):
+    """Limits how many searches run at a time."""
+
+    def enter(self) -> bool:
+        """Wait for a place; False if there is none, and then do not call `leave`."""
+
+    def leave(self) -> None:
+        """Release the place."""
+
+
+class EmptyAnswers(Protocol):
+    """Explains answers without candidates."""
+
+    def note(self, snapshot: Snapshot, wanted: CandidatesRequest, request: Request) -> None:
+        """Explain later why a request got no candidates; returns at once and never fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The layers below, and the few options that handlers pass on to them."""
+    """The layers below, and the few options that handlers pass to them."""
 
     settings: Settings
     database: Database
     index: Index
-    instruments: Instruments
+    observer: Observer
     search: SearchSettings
     #: For `randomize_allocation_candidates`.
     rng: Random
-    #: Who may search for candidates now.
-    searching: Line
+    #: Limits concurrent searches.
+    searching: SearchLine
+    #: None if answers without candidates are not explained.
+    empty_answers: EmptyAnswers | None = None
+    namespaces: Sequence[Namespace] = NAMESPACES
+    clock: HttpClock = field(default_factory=HttpClock)
 
 
-class Request(falcon.Request):
-    """A falcon request that knows its microversion and who sent it."""
+class Request:
+    """A request."""
 
-    @property
-    def microversion(self) -> int:
-        """The minor number of the microversion in force."""
-        minor: int = self.env[MICROVERSION]
-        return minor
+    __slots__ = ("content_type", "env", "method", "microversion", "path", "query_string")
+
+    def __init__(self, env: WSGIEnvironment) -> None:
+        self.env = env
+        self.method: str = env["REQUEST_METHOD"]
+        path: str = env["PATH_INFO"] or "/"
+        #: Decoded; WSGI passes each byte as a character.
+        self.path = path if path.isascii() else path.encode("latin-1").decode("utf-8", "replace")
+        #: Not decoded.
+        self.query_string: str = env.get("QUERY_STRING", "")
+        self.content_type: str | None = env.get("CONTENT_TYPE")
+        #: The minor number of the microversion in force.
+        self.microversion = 0
 
     @property
     def caller(self) -> RequestContext:
-        """Who is asking, as the authentication in front has established."""
+        """Who sent the request, as the authentication layer determined."""
         context: RequestContext = self.env[CONTEXT]
         return context
 
     @property
     def mount(self) -> str:
-        """The prefix of a URL's path under which the application is mounted, "" when it is not."""
+        """The URL path prefix under which the application is mounted, or "" if it is not."""
         prefix: str = self.env.get("SCRIPT_NAME", "")
         return quote(prefix.encode("latin-1", "replace"), safe=_PATH_SAFE) if prefix else ""
 
     def negotiate(self) -> None:
-        """Settle the microversion from the request's header.
+        """Set the microversion from the request's header.
 
         Raises:
             Refused: 400 or 406.
         """
-        self.env[MICROVERSION] = negotiate(self.env.get("HTTP_OPENSTACK_API_VERSION"))
+        minor = negotiate(self.env.get("HTTP_OPENSTACK_API_VERSION"))
+        self.env[MICROVERSION] = self.microversion = minor
 
     def location(self, path: str) -> str:
-        """The absolute URL of a path of this application."""
-        return f"{self.scheme}://{self.netloc}{self.mount}{path}"
+        """The absolute URL of a path in this application."""
+        env = self.env
+        scheme = env["wsgi.url_scheme"]
+        host = env.get("HTTP_HOST")
+        if host is None:
+            port = env["SERVER_PORT"]
+            is_usual = port == ("443" if scheme == "https" else "80")
+            host = env["SERVER_NAME"] if is_usual else f"{env['SERVER_NAME']}:{port}"
+        return f"{scheme}://{host}{self.mount}{path}"
+
+
+class Response:
+    """A response; without data or a stream it has no body."""
+
+    __slots__ = ("data", "headers", "status", "stream")
+
+    def __init__(self) -> None:
+        self.status = "200 OK"
+        #: By their names in lower case, in the order in which they are sent.
+        self.headers: dict[str, str] = {}
+        self.data: bytes | None = None
+        #: Sent if there is no data; `content-length` is its length.
+        self.stream: Iterable[bytes] | None = None
+
+    def set_header(self, name: str, value: str) -> None:
+        """Set a header, by its name in lower case."""
+        self.headers[name] = value

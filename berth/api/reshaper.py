@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`POST /reshaper` (1.30): inventories and allocations moved in one transaction.
+"""`POST /reshaper` (1.30): move inventories and allocations in one transaction.
 
 Source: spec/rest-api.md 12.
 """
@@ -7,9 +7,9 @@ Source: spec/rest-api.md 12.
 from __future__ import annotations
 
 from berth.api import allocations, body, inventories
+from berth.api.operations.reshaper import RESHAPE
 from berth.api.rendering import answer_empty
 from berth.api.request import Request, Response, Services
-from berth.api.schemas.allocations import RESHAPE
 from berth.model.ids import Generation, ProviderUUID, parse_uuid_36
 from berth.store import reshape as store
 from berth.store.reshape import ReshapedInventories
@@ -19,18 +19,19 @@ def reshape(services: Services, request: Request, response: Response) -> None:
     """Replace the inventories of some providers and the allocations of some consumers."""
     wanted = body.read(request, RESHAPE.at(request.microversion))
     reshaped = {
-        ProviderUUID(parse_uuid_36(key) or key): one for key, one in wanted["inventories"].items()
+        ProviderUUID(parse_uuid_36(key) or key): record
+        for key, record in wanted["inventories"].items()
     }
     store.reshape(
         services.database,
         [
             ReshapedInventories(
                 provider_uuid=provider,
-                # COMPAT: not made a whole number: a refusal shows what was sent.
-                seen=Generation(one["resource_provider_generation"]),
-                inventories=inventories.decode_all(one["inventories"]),
+                # COMPAT: 1.0 stays 1.0: a refusal quotes what was sent.
+                seen=Generation(record["resource_provider_generation"]),
+                inventories=inventories.decode_all(record["inventories"]),
             )
-            for provider, one in reshaped.items()
+            for provider, record in reshaped.items()
         ],
         allocations.decode_all(wanted["allocations"], request.microversion, services.settings),
     )

@@ -9,19 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 from berth.api import body, caching
+from berth.api.operations import resource_classes as schemas
 from berth.api.rendering import answer, answer_empty
 from berth.api.request import Request, Response, Services
-from berth.api.schemas import resource_classes as schemas
 from berth.model.names import is_custom_class_name
 from berth.store import resource_classes as store
 
 
 def list_resource_classes(services: Services, request: Request, response: Response) -> None:
-    """Answer all resource classes, the standard ones first."""
-    found = store.list_resource_classes(services.database)
-    caching.stamp_or_now(request, response, found.last_modified)
+    """List all resource classes, the standard ones first."""
+    classes = store.list_resource_classes(services.database)
+    caching.stamp_or_now(services, request, response, classes.last_modified)
     mount = request.mount
-    rendered = [_render(name, mount) for name in found.names]
+    rendered = [_render(name, mount) for name in classes.names]
     answer(response, {"resource_classes": rendered})
 
 
@@ -36,10 +36,10 @@ def create_resource_class(services: Services, request: Request, response: Respon
 def show_resource_class(
     services: Services, request: Request, response: Response, name: str
 ) -> None:
-    """Answer one resource class."""
-    found = store.get_resource_class(services.database, name)
-    caching.stamp_or_now(request, response, found.last_modified)
-    answer(response, _render(found.name, request.mount))
+    """Show one resource class."""
+    resource_class = store.get_resource_class(services.database, name)
+    caching.stamp_or_now(services, request, response, resource_class.last_modified)
+    answer(response, _render(resource_class.name, request.mount))
 
 
 def rename_resource_class(
@@ -54,9 +54,9 @@ def rename_resource_class(
 def ensure_resource_class(
     services: Services, request: Request, response: Response, name: str
 ) -> None:
-    """Create a custom resource class, or confirm it (1.7)."""
+    """Create a custom resource class if missing (1.7)."""
     if not is_custom_class_name(name):
-        # COMPAT: OpenStack Placement puts the name between the quotes of a body, and reads that.
+        # COMPAT: OpenStack Placement puts the name into a JSON string, and parses that.
         schemas.CUSTOM_NAME.check(body.decode(f'{{"name": "{name}"}}'.encode()))
         schemas.CUSTOM_NAME.check({"name": name})
     created = store.ensure_resource_class(services.database, name)

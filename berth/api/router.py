@@ -1,56 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a path and a method to a responder, and the checks that come before every handler.
+"""Map a path and a method to a responder, and run the checks before every handler.
 
-This stands in for falcon's own router, whose treatment of doubled slashes, HEAD, OPTIONS and verbs
-that it does not know differs from what this API has always answered (spec/rest-api.md 1.3).
+Doubled slashes, HEAD, OPTIONS and unknown methods are handled as this API has always done
+(spec/rest-api.md 1.3).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
+from operator import itemgetter
 
 from berth.api import body, media_types
-from berth.api.environ import ROUTE
 from berth.api.errors import Refused
 from berth.api.microversion import MINOR_MAX
+from berth.api.operation import Operation
 from berth.api.policy import Policy
 from berth.api.request import Request, Response, Services
-from berth.api.routes import Operation, Route
+from berth.api.routes import Route, is_parameter
 
+#: Takes the request, the response, and the path parameters in order.
 Responder = Callable[..., None]
-#: What falcon asks of a router: the resource, its responders by method, parameters, template.
-Found = tuple[object, Mapping[str, Responder], dict[str, str], str]
+_Pick = Callable[[list[str]], object]
 
 
 class Router:
-    """Finds routes by the shape of a path: how many segments, and which of them are fixed."""
+    """Finds the route of a path by all of its literal segments.
+
+    Routes with literal segments in the same positions share a table. A path is looked up in each
+    table of routes of its length; most lengths have one.
+    """
 
     def __init__(self, routes: Iterable[Route], services: Services, policy: Policy) -> None:
-        self._by_shape = {
-            _shape(route.path.split("/")): _Entry(route, services, policy) for route in routes
-        }
+        #: Number of segments -> picks the literal segments, and the routes by them.
+        self._by_length: dict[int, list[tuple[_Pick, dict[object, Entry]]]] = {}
+        tables: dict[tuple[int, tuple[int, ...]], tuple[_Pick, dict[object, Entry]]] = {}
+        for route in routes:
+            segments = route.path.split("/")
+            places = tuple(
+                place for place, segment in enumerate(segments) if not is_parameter(segment)
+            )
+            key = len(segments), places
+            if key not in tables:
+                tables[key] = itemgetter(*places), {}
+                self._by_length.setdefault(len(segments), []).append(tables[key])
+            pick, entries = tables[key]
+            entries[pick(segments)] = Entry(route, services, policy)
 
-    def find(self, path: str, req: Request | None = None) -> Found | None:
-        """The route of a decoded path; None, and thus 404, when there is none.
+    def find(self, path: str) -> tuple[Entry, list[str]] | None:
+        """The route of a decoded path and its parameters in order, or None, which becomes a 404.
 
-        A parameter is one segment and never empty, so that doubled and trailing slashes are 404.
+        A parameter is one segment and never empty, so doubled and trailing slashes get 404.
         """
         segments = path.split("/")
-        entry = self._by_shape.get(_shape(segments))
-        if entry is None or ("" in segments[1:] and path != "/"):
+        for pick, entries in self._by_length.get(len(segments), ()):
+            entry = entries.get(pick(segments))
+            if entry is not None:
+                break
+        else:
+            return None
+        if "" in segments[1:] and path != "/":
             return None
         if "\0" in path:
             raise Refused(400, "A path with a NUL character names nothing.")
-        if req is not None:
-            req.env[ROUTE] = entry.path
-        return entry, entry.responders, entry.parameters_in(segments), entry.path
+        return entry, [segments[place] for place in entry.places]
 
 
-class _Entry:
-    """One route with its responders; any method that it does not serve is 405."""
+class Entry:
+    """One route with its responders by method; any other method gets 405."""
 
     def __init__(self, route: Route, services: Services, policy: Policy) -> None:
+        #: The template of its paths.
         self.path = route.path
         self.responders = _Responders(
             {
@@ -58,14 +77,10 @@ class _Entry:
                 for method, operations in route.methods.items()
             }
         )
-        self._names = [
-            (place, segment[1:-1])
-            for place, segment in enumerate(route.path.split("/"))
-            if segment.startswith("{")
+        #: The positions of the parameters.
+        self.places = [
+            place for place, segment in enumerate(route.path.split("/")) if is_parameter(segment)
         ]
-
-    def parameters_in(self, segments: list[str]) -> dict[str, str]:
-        return {name: segments[place] for place, name in self._names}
 
 
 class _Responders(dict[str, Responder]):
@@ -74,7 +89,7 @@ class _Responders(dict[str, Responder]):
     def __missing__(self, method: str) -> Responder:
         allow = ", ".join(self)
 
-        def refuse(request: Request, response: Response, **parameters: str) -> None:
+        def refuse(request: Request, response: Response, *parameters: str) -> None:
             raise Refused(
                 405,
                 "The method specified is not allowed for this resource.",
@@ -84,36 +99,45 @@ class _Responders(dict[str, Responder]):
         return refuse
 
 
-def _shape(segments: list[str]) -> tuple[int, str, str]:
-    """What tells routes apart: the number of segments, the first one, and the third."""
-    count = len(segments)
-    return count, segments[1] if count > 1 else "", segments[3] if count > 3 else ""
-
-
 def _responder(operations: tuple[Operation, ...], services: Services, policy: Policy) -> Responder:
-    """What answers a method: the operation of the microversion in force, once it is let in."""
+    """The responder of a method: checks the request, then calls its microversion's handler."""
+    all_ready = [_Ready(operation) for operation in operations]
     by_minor = [
-        next((one for one in operations if one.since <= minor <= one.until), None)
+        next((ready for ready in all_ready if minor in ready.minors), None)
         for minor in range(MINOR_MAX + 1)
     ]
     oldest = operations[0]
 
-    def respond(request: Request, response: Response, **parameters: Any) -> None:
-        operation = by_minor[request.microversion]
-        if operation is None:
+    def respond(request: Request, response: Response, *parameters: str) -> None:
+        ready = by_minor[request.microversion]
+        if ready is None:
             if oldest.media_first:
-                _check_media_types(oldest, request)
+                _check_media_types(all_ready[0], request)
             raise _absent(oldest, request)
-        _check_media_types(operation, request)
-        if operation.rule is not None:
-            target = operation.target(request) if operation.target else None
-            policy.check(operation.rule, request.caller, target)
-        operation.handler(services, request, response, *parameters.values())
+        _check_media_types(ready, request)
+        if ready.rule is not None:
+            target = ready.target(request) if ready.target else None
+            policy.check(ready.rule, request.caller, target)
+        ready.handler(services, request, response, *parameters)
 
     return respond
 
 
-def _check_media_types(operation: Operation, request: Request) -> None:
+class _Ready:
+    """What a responder needs of an operation."""
+
+    __slots__ = ("checks_accept", "handler", "minors", "rule", "takes_json", "target")
+
+    def __init__(self, operation: Operation) -> None:
+        self.handler = operation.find_handler()
+        self.minors = range(operation.since, operation.until + 1)
+        self.rule = operation.rule.name if operation.rule else None
+        self.target = operation.target
+        self.takes_json = operation.body is not None
+        self.checks_accept = operation.checks_accept
+
+
+def _check_media_types(operation: _Ready, request: Request) -> None:
     if operation.takes_json:
         body.check_is_json(request)
     if operation.checks_accept and not media_types.admits_json(request.env.get("HTTP_ACCEPT")):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decoded JSON in the text of a message: whole where it is short, and never more than a bound.
+"""Quote decoded JSON in a message: whole if it is short, and never above a limit.
 
-A request may be megabytes long. Its `repr` costs more memory than the request itself, and nobody
+A request may be megabytes long. Its `repr` costs more memory than the request itself, and no one
 reads it.
 """
 
@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-#: Characters that one value has in a message.
+#: Maximum characters of a value in a message.
 LENGTH_MAX: Final = 1000
 
-#: Levels of a value that are shown.
+#: Levels of nesting shown.
 _DEPTH_MAX: Final = 40
 
 _CUT: Final = "..."
 
 
 def shortened(value: object, length_max: int = LENGTH_MAX) -> str:
-    """The `repr` of a decoded JSON value; its begin and `...` where it is longer than the bound.
+    """The `repr` of a decoded JSON value; its start and `...` if it is above the limit.
 
-    Cost: what is shown, however large the value is.
+    Cost: that of what is shown, for any value.
     """
     pieces = []
     left = length_max
@@ -36,14 +36,14 @@ def shortened(value: object, length_max: int = LENGTH_MAX) -> str:
 
 
 def bounded(value: object) -> object:
-    """A value that is equal to the given one, and whose `repr` is `shortened`."""
+    """A value equal to the given one, whose `repr` is `shortened`."""
     as_bounded = _BOUNDED.get(type(value))
     return value if as_bounded is None else as_bounded(value)
 
 
 def _pieces(value: object, length_max: int, depth_left: int) -> Iterator[str]:
     if isinstance(value, str):
-        # One character more than fits, so that the cut is seen.
+        # One character too many, so that the cut is visible.
         yield repr(str(value[: length_max + 1]))
     elif not isinstance(value, list | dict):
         yield repr(value)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What else a client may have meant by the name of a trait or a resource class that does not exist.
+"""Suggest names for a trait or a resource class that does not exist.
 
-It costs a query and some comparing, and only those who are refused wait for it.
+It costs a query and some comparisons, but only for refused requests.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ from berth.model.errors import BerthError, Unavailable, UnknownClass, UnknownTra
 from berth.store import resource_classes, traits
 from berth.store.engine.database import Database
 
-#: Of so many unknown names it is said what may have been meant, and of so many that they are
-#: unknown.
+#: How many unknown names get suggestions, and how many are listed as unknown.
 SUGGESTED_FOR_MAX: Final = 3
 LISTED_MAX: Final = 20
-#: To compare with one name takes some 20 microseconds, and longer for long names.
+#: Comparing one name takes some 20 microseconds, and more for long names.
 COMPARED_MAX: Final = 1000
 NAME_LENGTH_MAX: Final = 64
 
 
 def did_you_mean(error: BerthError, database: Database) -> str:
-    """A sentence or two about the names that an error says are unknown; none about other errors."""
+    """A sentence or two about the unknown names in an error; empty for other errors."""
     if isinstance(error, UnknownTraits):
         unknown: Sequence[str] = error.traits
     elif isinstance(error, UnknownClass):
@@ -39,23 +38,23 @@ def did_you_mean(error: BerthError, database: Database) -> str:
         end = f" and {more} more" if more > 0 else ""
         said.append(f"Unknown are {', '.join(unknown[:LISTED_MAX])}{end}.")
     with suppress(Unavailable):
-        known = _known(error, database)
+        existing = _existing_names(error, database)
         for name in unknown[:SUGGESTED_FOR_MAX]:
-            if close := close_names(name, known):
+            if close := close_names(name, existing):
                 instead = f" instead of {name}" if len(unknown) > 1 else ""
                 said.append(f"Did you mean {' or '.join(close)}{instead}?")
     return " ".join(said)
 
 
-def close_names(name: str, known: Iterable[str]) -> list[str]:
-    """The known names that are most like one, the closest first; letter case does not matter."""
+def close_names(name: str, existing: Iterable[str]) -> list[str]:
+    """The known names that are most similar, the closest first, ignoring case."""
     if len(name) > NAME_LENGTH_MAX:
         return []
-    likely = (each for each in known if abs(len(each) - len(name)) <= len(name) // 2)
+    likely = (each for each in existing if abs(len(each) - len(name)) <= len(name) // 2)
     return get_close_matches(name.upper(), islice(likely, COMPARED_MAX), n=3, cutoff=0.75)
 
 
-def _known(error: BerthError, database: Database) -> Iterable[str]:
+def _existing_names(error: BerthError, database: Database) -> Iterable[str]:
     if isinstance(error, UnknownTraits):
         return traits.list_traits(database, names=None, prefix=None, associated=None).names
     return resource_classes.list_resource_classes(database).names

@@ -8,41 +8,41 @@ from __future__ import annotations
 
 from berth.api import body, caching
 from berth.api.errors import Refused
+from berth.api.operations import traits as schemas
 from berth.api.paths import provider_uuid
 from berth.api.query_string import last_values, parse_pairs
-from berth.api.rendering import answer, answer_empty
+from berth.api.rendering import answer, answer_bytes, answer_empty
 from berth.api.request import Request, Response, Services
-from berth.api.schemas import traits as schemas
+from berth.index.providers import get_provider
 from berth.model.ids import Generation
 from berth.model.names import NAME_LENGTH_MAX, is_custom_trait_name
 from berth.store import traits as store
-from berth.store.traits import ProviderTraits
 
 
 def list_traits(services: Services, request: Request, response: Response) -> None:
-    """Answer the names of the traits that meet the filters."""
+    """List the names of traits that match the filters."""
     query = last_values(parse_pairs(request.query_string))
-    schemas.FILTERS.check(query)
+    schemas.FILTERS.schema.at(request.microversion).check(query)
     names, prefix = _decode_name(query.get("name"))
-    found = store.list_traits(
+    traits = store.list_traits(
         services.database,
         names=names,
         prefix=prefix,
         associated=_decode_associated(query.get("associated")),
     )
-    caching.stamp_or_now(request, response, found.last_modified)
-    answer(response, {"traits": found.names})
+    caching.stamp_or_now(services, request, response, traits.last_modified)
+    answer(response, {"traits": traits.names})
 
 
 def show_trait(services: Services, request: Request, response: Response, name: str) -> None:
-    """Say that a trait exists."""
-    found = store.get_trait(services.database, name)
-    caching.stamp(request, response, found.created_at)
+    """Check for a trait."""
+    trait = store.get_trait(services.database, name)
+    caching.stamp(request, response, trait.created_at)
     answer_empty(response)
 
 
 def ensure_trait(services: Services, request: Request, response: Response, name: str) -> None:
-    """Create a trait, or confirm it."""
+    """Create a trait if missing."""
     if not is_custom_trait_name(name):
         raise Refused(
             400,
@@ -66,9 +66,12 @@ def delete_trait(services: Services, request: Request, response: Response, name:
 def list_provider_traits(
     services: Services, request: Request, response: Response, uuid: str
 ) -> None:
-    """Answer the traits of a provider."""
-    found = store.get_provider_traits(services.database, provider_uuid(uuid))
-    _answer_provider_traits(request, response, found)
+    """List a provider's traits."""
+    provider = get_provider(services.index.snapshot(), provider_uuid(uuid))
+    traits = provider.traits()
+    caching.stamp_or_now(services, request, response, traits.modified)
+    text = b'{"traits":%b,"resource_provider_generation":%d}' % (traits.names, provider.generation)
+    answer_bytes(response, text)
 
 
 def replace_provider_traits(
@@ -76,13 +79,17 @@ def replace_provider_traits(
 ) -> None:
     """Replace the traits of a provider."""
     provider = provider_uuid(uuid)
-    # COMPAT spec/rest-api.md 1.14: here, as nowhere else, the body is judged before the path.
+    # COMPAT spec/rest-api.md 1.14: only here, the body is checked before the path.
     wanted = body.read(request, schemas.REPLACE)
-    with body.judged_after(services.database, provider) as judgement:
-        seen: Generation = judgement.saw(wanted["resource_provider_generation"])
+    with body.report_missing_provider_first(services.database, provider) as seen_generation:
+        seen: Generation = seen_generation.note(wanted["resource_provider_generation"])
     names = list(dict.fromkeys(wanted["traits"]))
-    found = store.replace_provider_traits(services.database, provider, names, seen)
-    _answer_provider_traits(request, response, found)
+    traits = store.replace_provider_traits(services.database, provider, names, seen)
+    caching.stamp_or_now(services, request, response, traits.last_modified)
+    answer(
+        response,
+        {"traits": traits.names, "resource_provider_generation": traits.generation},
+    )
 
 
 def delete_provider_traits(
@@ -94,7 +101,7 @@ def delete_provider_traits(
 
 
 def _decode_name(value: str | None) -> tuple[list[str] | None, str | None]:
-    """The names asked for, and the prefix; an unknown word before the colon filters nothing."""
+    """The requested names, and the prefix; an unknown operator does not filter."""
     if value is None:
         return None, None
     operator, colon, operand = value.partition(":")
@@ -119,11 +126,3 @@ def _decode_associated(value: str | None) -> bool | None:
             hint=f"Got: {value}",
         )
     return value.lower() == "true"
-
-
-def _answer_provider_traits(request: Request, response: Response, found: ProviderTraits) -> None:
-    caching.stamp_or_now(request, response, found.last_modified)
-    answer(
-        response,
-        {"traits": found.names, "resource_provider_generation": found.generation},
-    )

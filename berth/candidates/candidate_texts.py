@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The texts of candidates: `allocation_requests`.
 
-Candidates whose slots meet on providers in the same *pattern* have texts that differ in uuids only,
-and a uuid has always the same length. So the text of a pattern is made once, with places for the
-uuids. A few candidates are formatted one by one; for more, the text is repeated for all of that
-pattern in a block, and the uuids are copied into it, column by column.
+Two candidates have the same *pattern* when the same of their demands share a provider. Their texts
+then differ only in uuids, and every uuid has the same length. So each pattern's text is made once,
+with gaps for the uuids. A few candidates are formatted one by one; for many, the text is repeated
+and the uuids are copied into the gaps column by column.
 
-All that is put together here is made of uuids and of names in `[A-Za-z0-9_-]`, so nothing needs
-escaping.
+The texts consist of uuids and names in `[A-Za-z0-9_-]`, so nothing needs escaping.
 """
 
 from __future__ import annotations
@@ -20,51 +19,52 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.candidates.batch import Batch
-from berth.candidates.foreign import Texts, uuid_texts
 from berth.candidates.plan import Plan
 from berth.candidates.request import ResponseForm
+from berth.candidates.sharing import Texts
 from berth.index.block import UUID_LENGTH
 from berth.index.snapshot import Snapshot
+from berth.index.text_columns import PIECE_BYTES, without_padding
 from berth.model.ids import ClassId
 
-#: For each slot of the plan, the first slot that has the same provider.
+#: For each demand of the plan, the first demand that has the same provider.
 Pattern = tuple[int, ...]
 
-#: Templates kept with a plan; one more, and all are forgotten.
-TEMPLATES_MAX: Final = 256
-#: What a place in a template takes beside the text.
+#: What a gap in a template takes beside the text.
 PLACE_BYTES: Final = 512
 
 _SEPARATOR: Final = b", "
-#: Stands where a uuid will be copied to.
+#: Fills a gap until a uuid is copied into it.
 _BLANK: Final = b"-" * UUID_LENGTH
 
-#: Up to so many candidates of a pattern are formatted one by one.
+#: Up to this many candidates of a pattern are formatted one by one.
 FEW_MAX: Final = 24
-#: From so many candidates to a batch on, on average, each batch is copied by itself.
+#: If batches have at least this many candidates on average, each is copied by itself.
 LARGE_BATCH_MIN: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The text of a candidate, a separator behind it, with places for uuids.
+    """The text of a candidate and a separator, with gaps for uuids.
 
     Attributes:
         places: the array type of the text with one field for each place.
-        fields: slot -> the fields for the uuid of its provider.
-        to_format: the text again, to be formatted with the uuids of `slots`.
+        fields: demand -> the fields for the uuid of its provider.
+        to_format: the text again, to be formatted with the uuids of `demands`.
+        piece_count: how many candidates make a piece of a long answer.
     """
 
     text: bytes
     places: np.dtype[np.void]
     fields: Mapping[int, tuple[str, ...]]
     to_format: bytes
-    slots: tuple[int, ...]
+    demands: tuple[int, ...]
+    piece_count: int
 
     @property
     def size(self) -> int:
-        """What it takes, in bytes."""
-        return 2 * len(self.text) + PLACE_BYTES * (1 + len(self.slots))
+        """About how many bytes it takes."""
+        return 2 * len(self.text) + PLACE_BYTES * (1 + len(self.demands))
 
 
 def template_of(
@@ -75,20 +75,20 @@ def template_of(
     Source: spec/allocation-candidates.md 7.
     """
     text, to_format = bytearray(), bytearray()
-    slots: list[int] = []
+    demands: list[int] = []
     offsets: dict[int, list[int]] = {}
     for piece in _pieces(plan, form, class_names, pattern):
         if isinstance(piece, int):
             offsets.setdefault(piece, []).append(len(text))
             text += _BLANK
             to_format += b"%b"
-            slots.append(piece)
+            demands.append(piece)
         else:
             text += piece.encode()
             to_format += piece.encode()
     text += _SEPARATOR
     to_format += _SEPARATOR
-    names = {slot: tuple(f"u{offset}" for offset in each) for slot, each in offsets.items()}
+    names = {demand: tuple(f"u{offset}" for offset in each) for demand, each in offsets.items()}
     flat = [offset for each in offsets.values() for offset in each]
     places = np.dtype(
         {
@@ -98,13 +98,14 @@ def template_of(
             "itemsize": len(text),
         }
     )
-    return Template(bytes(text), places, names, bytes(to_format), tuple(slots))
+    count = PIECE_BYTES // len(text) + 1
+    return Template(bytes(text), places, names, bytes(to_format), tuple(demands), count)
 
 
 def _pieces(
     plan: Plan, form: ResponseForm, class_names: Mapping[ClassId, str], pattern: Pattern
 ) -> Iterator[str | int]:
-    """The text of a candidate; a number stands for the uuid of the provider of that slot."""
+    """The text of a candidate; a number stands for the uuid of the provider of that demand."""
     as_list = form.allocations_as_list
     before, between, after = (
         ('{"resource_provider": {"uuid": "', '"}, "resources": {', "}}")
@@ -135,8 +136,8 @@ def _amounts(plan: Plan, pattern: Pattern) -> dict[int, dict[ClassId, int]]:
     """provider -> class -> what the groups take of it together; providers that give nothing are
     left out."""
     amounts: dict[int, dict[ClassId, int]] = {}
-    for slot, provider in zip(plan.slots, pattern, strict=True):
-        for class_id, amount in slot.amounts:
+    for demand, provider in zip(plan.demands, pattern, strict=True):
+        for class_id, amount in demand.amounts:
             given = amounts.setdefault(provider, {})
             given[class_id] = given.get(class_id, 0) + amount
     return amounts
@@ -145,14 +146,14 @@ def _amounts(plan: Plan, pattern: Pattern) -> dict[int, dict[ClassId, int]]:
 def _mappings(plan: Plan, pattern: Pattern) -> dict[str, dict[int, None]]:
     """suffix -> the providers that serve it, each once."""
     mappings: dict[str, dict[int, None]] = {}
-    for slot, provider in zip(plan.slots, pattern, strict=True):
-        mappings.setdefault(slot.suffix, {})[provider] = None
+    for demand, provider in zip(plan.demands, pattern, strict=True):
+        mappings.setdefault(demand.suffix, {})[provider] = None
     return mappings
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Sheet:
-    """The candidates of one pattern in one block."""
+    """The candidates of one pattern in one block, or some of them where there are many."""
 
     template: Template
     batches: list[Batch] = field(default_factory=list)
@@ -160,62 +161,72 @@ class _Sheet:
 
 
 class CandidateTexts:
-    """Collects candidates, and writes them in the order in which they came."""
+    """Collects candidates and renders them in the order in which they were added."""
 
     def __init__(self, plan: Plan, form: ResponseForm, snapshot: Snapshot) -> None:
         self._plan = plan
         self._form = form
         self._class_names = snapshot.names.class_names
-        self._allowance = snapshot.allowance
+        self._memory = snapshot.memory
         self._sheets: dict[tuple[Pattern, int], _Sheet] = {}
-        #: (sheet, from its how-many-eth candidate, up to which), in the order of the answer.
+        #: (sheet, start index, end index) of its candidates, in the order of the answer.
         self._order: list[tuple[_Sheet, int, int]] = []
-        #: The length of all texts together.
+        #: The total length of all texts.
         self.size = 0
 
     def add(self, batch: Batch) -> None:
-        """Take more candidates."""
+        """Add the candidates of a batch."""
         pattern = tuple(map(batch.choices.index, batch.choices))
-        sheet = self._sheets.get((pattern, batch.trees.slot))
-        if sheet is None:
-            sheet = self._sheets[pattern, batch.trees.slot] = _Sheet(self._template(pattern))
+        key = pattern, batch.trees.block_id
+        sheet = self._sheets.get(key)
+        if sheet is None or sheet.count >= sheet.template.piece_count:
+            sheet = self._sheets[key] = _Sheet(self._template(pattern))
+        template = sheet.template
         count = len(batch.positions)
+        if count > template.piece_count:
+            for part in batch.split(template.piece_count):
+                self.add(part)
+            return
         sheet.batches.append(batch)
         start, end = sheet.count, sheet.count + count
         if self._order and self._order[-1][0] is sheet:
             _, start, _ = self._order.pop()
         self._order.append((sheet, start, end))
         sheet.count = end
-        self.size += count * len(sheet.template.text)
+        self.size += count * len(template.text)
 
-    def written(self) -> Sequence[bytes | bytearray | memoryview]:
-        """The texts of all candidates, with separators between them, in pieces to be joined."""
-        if not self._order:
-            return []
-        texts = {id(sheet): _text(sheet) for sheet in self._sheets.values()}
-        pieces: list[bytes | bytearray | memoryview] = []
-        for sheet, start, end in self._order:
-            text = texts[id(sheet)]
-            length = len(sheet.template.text)
-            is_all = end - start == sheet.count
-            pieces.append(text if is_all else memoryview(text)[start * length : end * length])
-        pieces[-1] = memoryview(pieces[-1])[: -len(_SEPARATOR)]
-        for text in texts.values():
+    def length(self) -> int:
+        """The length of all `pieces` together, if all uuids have 36 characters."""
+        return self.size - len(_SEPARATOR)
+
+    def pieces(self) -> Iterator[bytes | bytearray | memoryview]:
+        """The texts of all candidates with separators between them; each piece is made when its
+        turn comes, and dropped once it is written."""
+        texts: dict[_Sheet, bytes | bytearray] = {}
+        last = self._order[-1] if self._order else None
+        for entry in self._order:
+            sheet, start, end = entry
+            text = texts.pop(sheet, None) if texts else None
+            if text is None:
+                text = _text(sheet)
+            if end < sheet.count:
+                texts[sheet] = text
+            piece: bytes | bytearray | memoryview = text
+            if entry is last or end - start < sheet.count:
+                length = len(sheet.template.text)
+                shorter = len(_SEPARATOR) if entry is last else 0
+                piece = memoryview(text)[start * length : end * length - shorter]
             if b"\0" in text:
-                # What fills up the uuids that are no uuids: an old database may have any name of up
-                # to 36 letters.
-                return [bytes(piece).replace(b"\0", b"") for piece in pieces]
-        return pieces
+                # Padding: an old database may have any text of up to 36 characters as a uuid.
+                piece = without_padding(piece)
+            yield piece
 
     def _template(self, pattern: Pattern) -> Template:
-        templates = self._plan.templates
-        template = templates.get((self._form, pattern))
+        key = self._plan, self._form, pattern
+        template: Template | None = self._memory.get(key)
         if template is None:
-            if len(templates) >= TEMPLATES_MAX:
-                templates.clear()
             template = template_of(self._plan, self._form, self._class_names, pattern)
-            if self._allowance.grow(template.size):
-                templates[self._form, pattern] = template
+            self._memory.keep(key, template, template.size)
         return template
 
 
@@ -241,66 +252,66 @@ def _formatted(sheet: _Sheet, batch: Batch) -> list[bytes]:
     """The texts of the candidates of a batch, one by one."""
     template = sheet.template
     columns: dict[int, list[bytes]] = {}
-    for slot, texts in _columns(batch, template.fields):
-        columns[slot] = (
+    for demand, texts in _columns(batch, template.fields):
+        columns[demand] = (
             texts.tolist()
             if isinstance(texts, np.ndarray)
             else [texts.tobytes()] * len(batch.positions)
         )
     form = template.to_format
-    return [form % uuids for uuids in zip(*map(columns.__getitem__, template.slots), strict=True)]
+    return [form % uuids for uuids in zip(*map(columns.__getitem__, template.demands), strict=True)]
 
 
 def _fill(
     places: NDArray[np.void], template: Template, columns: Iterable[tuple[int, Texts | np.void]]
 ) -> None:
-    for slot, uuids in columns:
-        for name in template.fields[slot]:
+    for demand, uuids in columns:
+        for name in template.fields[demand]:
             places[name] = uuids
 
 
-def _columns(batch: Batch, slots: Iterable[int]) -> list[tuple[int, Texts | np.void]]:
-    """For each of some slots the uuids of its providers: one for each candidate, or one for
+def _columns(batch: Batch, demands: Iterable[int]) -> list[tuple[int, Texts | np.void]]:
+    """For each of some demands the uuids of its providers: one for each candidate, or one for
     all."""
     block, rows = batch.trees.block, batch.rows
-    uuids, size = uuid_texts(block), block.shape.size
+    uuids, size = block.uuid_elements, block.shape.size
     columns: list[tuple[int, Texts | np.void]] = []
-    for slot in slots:
-        choice = batch.choices[slot]
+    for demand in demands:
+        choice = batch.choices[demand]
         local = choice < size
         columns.append(
-            (slot, uuids[choice].take(rows) if local else _foreign(batch, choice - size))
+            (demand, uuids[choice].take(rows) if local else _foreign(batch, choice - size))
         )
     return columns
 
 
 def _columns_of_many(
-    batches: Sequence[Batch], slots: Iterable[int]
+    batches: Sequence[Batch], demands: Iterable[int]
 ) -> Iterator[tuple[int, Texts | np.void]]:
     """`_columns` of several batches of one block, one behind the other."""
     block = batches[0].trees.block
-    uuids, size = uuid_texts(block), block.shape.size
+    uuids, size = block.uuid_elements, block.shape.size
     rows = np.concatenate([batch.rows for batch in batches])
     counts = [len(batch.positions) for batch in batches]
     table = np.repeat(np.array([batch.choices for batch in batches]), counts, axis=0)
     any_foreign = bool((table >= size).any())
-    for slot in slots:
-        choices = table[:, slot]
+    for demand in demands:
+        choices = table[:, demand]
         if not any_foreign:
-            yield slot, uuids[choices, rows]
+            yield demand, uuids[choices, rows]
             continue
         column = uuids[np.minimum(choices, size - 1), rows]
         start = 0
         for batch, count in zip(batches, counts, strict=True):
-            if batch.choices[slot] >= size:
-                column[start : start + count] = _foreign(batch, batch.choices[slot] - size)
+            if batch.choices[demand] >= size:
+                column[start : start + count] = _foreign(batch, batch.choices[demand] - size)
             start += count
-        yield slot, column
+        yield demand, column
 
 
 def _foreign(batch: Batch, place: int) -> Texts | np.void:
     """The uuids of the sharing providers at a place: one for each candidate, or one for all."""
     trees = batch.trees
     if trees.served_by is None:
-        return trees.known.text(trees.foreign[place])
-    return trees.known.texts(trees.served_by[place, batch.positions])
+        return trees.sharing_providers.text(trees.serving[place])
+    return trees.sharing_providers.texts(trees.served_by[place, batch.positions])

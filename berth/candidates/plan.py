@@ -1,36 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a request to a plan: names and uuids become ids, groups become *slots*, conditions become
+"""From a request to a plan: names and uuids become ids, groups become *demands*, conditions become
 look-up tables.
 
-A slot is a choice that the search has to make: which provider gives these amounts. A suffixed group
-is one slot, since one provider does it all; the unsuffixed group is one slot for each of its
-classes, since each may come from another provider.
+A demand is one choice that the search has to make: which provider gives these amounts. A suffixed
+group is one demand, because one provider serves all of it; the unsuffixed group is one demand for
+each of its classes, because each may come from another provider.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from berth.candidates.request import CandidatesRequest, RequestGroup
+from berth.candidates.places import Places, Subtrees
 from berth.index.aggregate_sets import Mask
-from berth.index.snapshot import Location, Snapshot
-from berth.model.errors import UnknownResourceClass, UnknownTraits
-from berth.model.ids import AggregateId, AggregateUUID, ClassId, TraitId
-from berth.model.inventory import MAX_INT
+from berth.model.ids import ClassId, TraitId
 
-if TYPE_CHECKING:
-    from berth.candidates.candidate_texts import Template
-    from berth.candidates.local import Reach
-
-#: Plans that are kept; one more, and all are forgotten. Their bytes are bounded by the fleet's
-#: `Allowance`.
-KEPT_MAX: Final = 1024
-#: What a plan and its request take, and each slot more, without the tables of aggregates.
+#: What a plan takes, and each of its demands in addition, without the tables of aggregates.
 PLAN_BYTES: Final = 4096
-SLOT_BYTES: Final = 1024
+DEMAND_BYTES: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +30,13 @@ class TraitTest:
     required: tuple[frozenset[TraitId], ...] = ()
     forbidden: frozenset[TraitId] = frozenset()
 
+    @property
+    def has_conditions(self) -> bool:
+        """Whether there is any condition."""
+        return bool(self.required or self.forbidden)
+
     def passes(self, traits: frozenset[TraitId]) -> bool:
-        """Whether a provider, or a union of providers, with these traits will do."""
+        """Whether these traits, of one provider or of several together, meet the conditions."""
         return self.forbidden.isdisjoint(traits) and not any(
             wanted.isdisjoint(traits) for wanted in self.required
         )
@@ -49,8 +44,8 @@ class TraitTest:
 
 @dataclass(frozen=True, slots=True)
 class MembershipTest:
-    """Conditions on aggregates as tables over ids of `AggregateSets`; None where nothing is
-    asked."""
+    """Conditions on aggregates as tables over ids of `AggregateSets`; None stands for no
+    condition."""
 
     #: True where a set satisfies every positive `member_of`.
     member: Mask | None = None
@@ -58,389 +53,311 @@ class MembershipTest:
     forbidden: Mask | None = None
 
     @property
-    def asks(self) -> bool:
+    def has_conditions(self) -> bool:
         """Whether there is any condition."""
         return self.member is not None or self.forbidden is not None
 
     @property
     def size(self) -> int:
-        """What the tables take, in bytes."""
+        """The bytes that the tables take."""
         return sum(table.nbytes for table in (self.member, self.forbidden) if table is not None)
 
     def passes(self, aggregate_set: int) -> bool:
-        """Whether one provider's own memberships will do."""
+        """Whether one provider's own memberships satisfy the conditions."""
         return (self.member is None or bool(self.member[aggregate_set])) and not (
             self.forbidden is not None and bool(self.forbidden[aggregate_set])
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class Demand:
     """One choice of a provider.
 
     Attributes:
-        suffix: of the slot's group.
-        ask: equal for slots that ask the same, so that it is answered once for them.
+        suffix: of the demand's group.
+        query_id: equal for demands with equal conditions, which are answered once for all of them.
         amounts: (class, amount); empty for a group without resources.
-        traits: what the provider itself must have; for a slot of the unsuffixed group the forbidden
-            ones only, because its required traits are asked of all providers of the group together.
-        in_tree: the root of the only tree whose own providers will do.
-        unsuffixed: whether root memberships count for the tree, and whether `in_tree` shuts out
-            sharing providers.
+        traits: what the provider itself must have; for the unsuffixed group only the forbidden
+            ones, because its providers must have the required traits together.
+        places: where the provider must be.
+        unsuffixed: whether the root's memberships count for the whole tree, and `places.in_tree`
+            excludes sharing providers.
     """
 
     suffix: str
-    ask: int
+    query_id: int
     amounts: tuple[tuple[ClassId, int], ...]
     traits: TraitTest
     membership: MembershipTest
-    in_tree: Location | None
+    places: Places
     unsuffixed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Kinds:
-    """Slots that ask the same and stand in the same subtrees are of one kind; kinds are numbered.
+@dataclass(frozen=True)
+class PlannedRelation:
+    """Groups whose providers are together or apart (spec/beyond.md 2.4).
 
     Attributes:
-        of_slot: slot -> its kind.
-        slots, first_slots, counts: per kind, a slot that stands for it, that slot's number, and how
-            many there are.
-        suffixed, unsuffixed: the kinds of each sort.
-        asking: class -> (kind, amount) of those that ask it.
-        of_subtree: for each `same_subtree`, the kinds of its slots.
-        subtrees_of: the same the other way round.
+        at: the level that is compared: "provider", "tree" or "subtree", or a trait.
+        groups: the demands of each group.
     """
 
-    of_slot: tuple[int, ...]
-    slots: tuple[Slot, ...]
-    first_slots: tuple[int, ...]
+    is_together: bool
+    at: str | TraitId
+    groups: tuple[tuple[int, ...], ...]
+
+    @cached_property
+    def demands(self) -> tuple[int, ...]:
+        """The demands of all its groups."""
+        return tuple(number for group in self.groups for number in group)
+
+    def others(self, number: int) -> tuple[int, ...]:
+        """The demands that are compared with a demand: if together, all; if apart, those of other
+        groups."""
+        if self.is_together:
+            return self.demands
+        return tuple(each for group in self.groups if number not in group for each in group)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Structural rules over some demands, by their numbers: see `berth.candidates.rules`.
+
+    Attributes:
+        suffixed, unsuffixed: the demands of suffixed groups, and of the unsuffixed one.
+        isolate: no two suffixed groups on one provider.
+        one_per_tree: at most one provider of any tree.
+        union_traits: of all providers of the unsuffixed group together.
+        subtrees: of each, the provider of one demand is above all others.
+        relations: see `PlannedRelation`.
+    """
+
+    suffixed: tuple[int, ...]
+    unsuffixed: tuple[int, ...]
+    isolate: bool
+    one_per_tree: bool
+    union_traits: TraitTest
+    subtrees: tuple[tuple[int, ...], ...]
+    relations: tuple[PlannedRelation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DemandClasses:
+    """Demands with the same query, subtrees and relations form one class; classes are numbered.
+
+    Attributes:
+        of_demand: demand -> its class.
+        demands, first_demands, counts: for each class its first demand, that demand's number, and
+            how many demands there are.
+        suffixed, unsuffixed: the classes of each sort.
+        requesting: resource class -> (demand class, amount) of each that requests it.
+        of_subtree: for each `same_subtree`, the classes of its demands.
+        subtrees_of: for each class, the `same_subtree` restrictions of its demands.
+        of_relation: for each relation, the classes of its demands.
+        related: for each class, (relation, the classes that are compared with it).
+    """
+
+    of_demand: tuple[int, ...]
+    demands: tuple[Demand, ...]
+    first_demands: tuple[int, ...]
     counts: tuple[int, ...]
     suffixed: tuple[int, ...]
     unsuffixed: tuple[int, ...]
-    asking: Mapping[ClassId, Sequence[tuple[int, int]]]
+    requesting: Mapping[ClassId, Sequence[tuple[int, int]]]
     of_subtree: tuple[tuple[int, ...], ...]
     subtrees_of: tuple[tuple[int, ...], ...]
+    of_relation: tuple[tuple[int, ...], ...]
+    related: tuple[tuple[tuple[int, tuple[int, ...]], ...], ...]
 
     @classmethod
-    def of(cls, slots: Sequence[Slot], subtrees: Sequence[Sequence[int]]) -> Kinds:
-        """The kinds of some slots."""
-        named: list[list[int]] = [[] for _ in slots]
-        for subtree, numbers in enumerate(subtrees):
-            for number in numbers:
-                named[number].append(subtree)
-        members: dict[tuple[int, tuple[int, ...]], list[int]] = {}
-        for number, slot in enumerate(slots):
-            members.setdefault((slot.ask, tuple(named[number])), []).append(number)
-        kind_of = {number: kind for kind, each in enumerate(members.values()) for number in each}
+    def of(
+        cls,
+        demands: Sequence[Demand],
+        subtrees: Sequence[Sequence[int]],
+        relations: Sequence[PlannedRelation] = (),
+    ) -> DemandClasses:
+        """The classes of some demands."""
+        named = _naming(len(demands), subtrees)
+        related = _naming(len(demands), [relation.demands for relation in relations])
+        members: dict[tuple[int, tuple[int, ...], tuple[int, ...]], list[int]] = {}
+        for number, demand in enumerate(demands):
+            key = demand.query_id, tuple(named[number]), tuple(related[number])
+            members.setdefault(key, []).append(number)
+        class_of = {
+            number: demand_class
+            for demand_class, each in enumerate(members.values())
+            for number in each
+        }
         first = tuple(each[0] for each in members.values())
-        asking: dict[ClassId, list[tuple[int, int]]] = {}
-        for kind, number in enumerate(first):
-            for class_id, amount in slots[number].amounts:
-                asking.setdefault(class_id, []).append((kind, amount))
+        requesting: dict[ClassId, list[tuple[int, int]]] = {}
+        for demand_class, number in enumerate(first):
+            for class_id, amount in demands[number].amounts:
+                requesting.setdefault(class_id, []).append((demand_class, amount))
         return cls(
-            of_slot=tuple(kind_of[number] for number in range(len(slots))),
-            slots=tuple(slots[number] for number in first),
-            first_slots=first,
+            of_demand=tuple(class_of[number] for number in range(len(demands))),
+            demands=tuple(demands[number] for number in first),
+            first_demands=first,
             counts=tuple(map(len, members.values())),
-            suffixed=tuple(k for k, number in enumerate(first) if not slots[number].unsuffixed),
-            unsuffixed=tuple(k for k, number in enumerate(first) if slots[number].unsuffixed),
-            asking=asking,
+            suffixed=tuple(c for c, number in enumerate(first) if not demands[number].unsuffixed),
+            unsuffixed=tuple(c for c, number in enumerate(first) if demands[number].unsuffixed),
+            requesting=requesting,
             of_subtree=tuple(
-                tuple(sorted({kind_of[number] for number in numbers})) for numbers in subtrees
+                tuple(sorted({class_of[number] for number in numbers})) for numbers in subtrees
             ),
             subtrees_of=tuple(tuple(named[number]) for number in first),
+            of_relation=tuple(
+                tuple(sorted({class_of[number] for number in relation.demands}))
+                for relation in relations
+            ),
+            related=tuple(
+                tuple(
+                    (place, tuple(sorted({class_of[n] for n in relations[place].others(number)})))
+                    for place in related[number]
+                )
+                for number in first
+            ),
         )
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Everything that the search needs to know of a request.
+def _naming(count: int, several: Sequence[Sequence[int]]) -> list[list[int]]:
+    """For each of some demands, the places of the sequences that name it."""
+    naming: list[list[int]] = [[] for _ in range(count)]
+    for place, numbers in enumerate(several):
+        for number in numbers:
+            naming[number].append(place)
+    return naming
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSplit:
+    """An amount that may come from several providers (spec/beyond.md 2.5).
 
     Attributes:
-        slots: in the order of the request.
-        root_traits: asked of the root of a candidate's tree.
-        union_traits: asked of the providers of the unsuffixed group together.
-        isolate: no two suffixed groups on one provider.
-        subtrees: for each `same_subtree`, the slots whose providers need one of them as their
-            common ancestor.
-        one_per_tree: below 1.29: at most one provider of any tree gives resources.
-        reaches, templates: caches of the stages behind, of what follows from the plan
-            alone; a plan that is kept has them ready.
+        demand: the providers that may give a part; it asks them for an amount of 0.
+        amount: what all parts add up to.
+        min, step, parts: each part is at least `min` and a multiple of `step`; there are at most
+            `parts`.
     """
 
-    slots: tuple[Slot, ...]
+    demand: Demand
+    class_id: ClassId
+    amount: int
+    min: int
+    step: int
+    parts: int
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything that the search needs to know of a request; compared by identity.
+
+    Attributes:
+        demands: in the order of the request.
+        root_traits: conditions on the root of a candidate's tree.
+        tree_traits: conditions on all traits of that tree together.
+        root_membership: conditions on the root's own aggregates.
+        within, not_in: the trees that may anchor candidates, by their roots; None for all.
+        forbidden_at_root: sets of aggregates that exclude a root and everything that would serve
+            its tree (5.3).
+        union_traits: conditions on all providers of the unsuffixed group together.
+        isolate: no two suffixed groups on one provider.
+        subtrees: for each `same_subtree`, the demands whose providers need one of them as their
+            common ancestor.
+        relations: all other relations between groups.
+        splits: the amounts that may be split. No demand has them; each is numbered as a demand in
+            `whole`, after all demands.
+        whole: the rules that name splits too; None without splits.
+        one_per_tree: below 1.29: at most one provider of any tree gives resources.
+    """
+
+    demands: tuple[Demand, ...]
     root_traits: TraitTest
+    forbidden_at_root: Mask | None
     union_traits: TraitTest
     isolate: bool
     subtrees: tuple[tuple[int, ...], ...]
     one_per_tree: bool
-    reaches: dict[frozenset[ClassId] | None, Reach] = field(default_factory=dict)
-    templates: dict[Hashable, Template] = field(default_factory=dict)
+    tree_traits: TraitTest = TraitTest()
+    root_membership: MembershipTest = MembershipTest()
+    within: Subtrees | None = None
+    not_in: Subtrees | None = None
+    relations: tuple[PlannedRelation, ...] = ()
+    splits: tuple[PlannedSplit, ...] = ()
+    whole: Rules | None = None
 
     @property
     def size(self) -> int:
-        """What the plan takes, in bytes, without what later stages keep with it."""
-        tables = {id(slot.membership): slot.membership.size for slot in self.slots}
-        return PLAN_BYTES + SLOT_BYTES * len(self.slots) + sum(tables.values())
+        """About how many bytes it takes."""
+        parts: tuple[MembershipTest | Places | Subtrees | None, ...] = (
+            *(demand.membership for demand in self.asking),
+            *(demand.places for demand in self.asking),
+            *(self.root_membership, self.within, self.not_in),
+        )
+        sizes = {id(part): part.size for part in parts if part is not None}
+        demands = len(self.asking) + len(self.relations)
+        return PLAN_BYTES + DEMAND_BYTES * demands + sum(sizes.values())
 
     @cached_property
-    def asks(self) -> Mapping[int, Slot]:
-        """ask -> a slot that asks it."""
-        return {slot.ask: slot for slot in self.slots}
+    def queries(self) -> Mapping[int, Demand]:
+        """query id -> a demand with that query."""
+        return {demand.query_id: demand for demand in self.asking}
 
     @cached_property
-    def forbidden_at_root(self) -> Mask | None:
-        """Aggregate sets that shut a root out, with all that would serve its tree (5.3)."""
-        forbidden = (slot.membership.forbidden for slot in self.slots if slot.unsuffixed)
-        return next(forbidden, None)
+    def asking(self) -> tuple[Demand, ...]:
+        """The demands, and behind them those of the splits."""
+        return (*self.demands, *(split.demand for split in self.splits))
+
+    @cached_property
+    def rules(self) -> Rules:
+        """The rules over the demands."""
+        return Rules(
+            *by_suffix(self.demands),
+            self.isolate,
+            self.one_per_tree,
+            self.union_traits,
+            self.subtrees,
+            self.relations,
+        )
 
     @cached_property
     def giving(self) -> tuple[int, ...]:
-        """The slots whose providers give something."""
-        return tuple(number for number, slot in enumerate(self.slots) if slot.amounts)
+        """The demands whose providers give something."""
+        return tuple(number for number, demand in enumerate(self.demands) if demand.amounts)
 
     @cached_property
-    def kinds(self) -> Kinds:
-        """What the search may treat alike."""
-        return Kinds.of(self.slots, self.subtrees)
+    def demand_classes(self) -> DemandClasses:
+        """The classes of interchangeable demands."""
+        return DemandClasses.of(self.demands, self.subtrees, self.relations)
 
     @cached_property
-    def alike(self) -> tuple[tuple[int, ...], ...]:
-        """Suffixed slots with resources that ask the same, where there are several."""
-        asking: dict[int, list[int]] = {}
-        for number, slot in enumerate(self.slots):
-            if slot.amounts and not slot.unsuffixed:
-                asking.setdefault(slot.ask, []).append(number)
-        return tuple(tuple(numbers) for numbers in asking.values() if len(numbers) > 1)
+    def identical_groups(self) -> tuple[tuple[int, ...], ...]:
+        """Suffixed demands with resources and the same query, if there are several of them."""
+        by_query: dict[int, list[int]] = {}
+        for number, demand in enumerate(self.demands):
+            if demand.amounts and not demand.unsuffixed:
+                by_query.setdefault(demand.query_id, []).append(number)
+        return tuple(tuple(numbers) for numbers in by_query.values() if len(numbers) > 1)
 
     @cached_property
     def totals(self) -> tuple[tuple[ClassId, int, tuple[int, ...]], ...]:
-        """(class, amount, asks) of each class that is asked for in several ways: what all slots
-        want of it together."""
+        """(resource class, total amount, query ids) of each class that several queries name."""
         amounts: dict[ClassId, int] = {}
-        asks: dict[ClassId, set[int]] = {}
-        for slot in self.slots:
-            for class_id, amount in slot.amounts:
+        query_ids: dict[ClassId, set[int]] = {}
+        for demand in self.demands:
+            for class_id, amount in demand.amounts:
                 amounts[class_id] = amounts.get(class_id, 0) + amount
-                asks.setdefault(class_id, set()).add(slot.ask)
+                query_ids.setdefault(class_id, set()).add(demand.query_id)
         return tuple(
             (class_id, amounts[class_id], tuple(sorted(several)))
-            for class_id, several in asks.items()
+            for class_id, several in query_ids.items()
             if len(several) > 1
         )
 
 
-class NothingFits(Exception):
-    """The answer is empty before any search: an amount that no inventory can give, a tree that does
-    not exist."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """A plan, and what it was made of: as long as that is so, the same request has this plan."""
-
-    request: CandidatesRequest
-    plan: Plan
-    sets_count: int
-    aggregate_ids: Mapping[AggregateUUID, AggregateId]
-
-
-class KeptPlans:
-    """The plans of requests that come again as the same object: a part of a fleet's `Memory`.
-
-    A plan depends on the names of classes and traits, with which the memory ends; on the ids of
-    aggregates and on how many sets of them there are, which an entry says and each use compares;
-    and on nothing else, for one that names a tree is not kept. What the later stages keep with a
-    plan ends with it. All of it ends when the fleet's `Allowance` is used up.
-    """
-
-    def __init__(self) -> None:
-        #: (request's identity, one_per_tree) -> its plan. An entry holds the request, so that no
-        #: other one can have that identity.
-        self.entries: dict[tuple[int, bool], _Kept] = {}
-
-    def forget(self) -> None:
-        """See `berth.index.allowance.Memory`."""
-        self.entries.clear()
-
-
-def kept_plan_of(snapshot: Snapshot, request: CandidatesRequest, *, one_per_tree: bool) -> Plan:
-    """`plan_of`, remembered for requests that come again as the same object."""
-    # PERF bench, flat: half of a small answer's time went into finding out the same again.
-    plans = snapshot.memory.part(KeptPlans)
-    entries = plans.entries
-    key = id(request), one_per_tree
-    kept = entries.get(key)
-    # Counted first: what comes meanwhile makes the plan be made again.
-    sets_count, aggregate_ids = len(snapshot.aggregate_sets), snapshot.aggregate_ids
-    if kept is not None and kept.sets_count == sets_count and kept.aggregate_ids is aggregate_ids:
-        return kept.plan
-    plan = plan_of(snapshot, request, one_per_tree=one_per_tree)
-    if all(group.in_tree is None for group in request.groups):
-        if len(entries) >= KEPT_MAX:
-            plans.forget()
-        snapshot.allowance.add(plans)
-        if snapshot.allowance.grow(plan.size):
-            entries[key] = _Kept(request, plan, sets_count, aggregate_ids)
-    return plan
-
-
-def plan_of(snapshot: Snapshot, request: CandidatesRequest, *, one_per_tree: bool) -> Plan:
-    """Resolve a request against a snapshot: `root_required` first, then the groups in their order.
-
-    Raises:
-        UnknownResourceClass, UnknownTraits: a name that the deployment does not know.
-        NothingFits: no need to search.
-    """
-    roots = _trait_ids(snapshot, request.root_required | request.root_forbidden)
-    slots: list[Slot] = []
-    union_traits = TraitTest()
-    slot_of_suffix: dict[str, int] = {}
-    asked: dict[object, Slot] = {}
-    for group in request.groups:
-        if not group.suffix:
-            of_class, union_traits = _unsuffixed(snapshot, group, first_ask=len(slots))
-            slots.extend(of_class)
-            continue
-        slot_of_suffix[group.suffix] = len(slots)
-        same = _what_is_asked(group)
-        slot = asked.get(same)
-        if slot is None:
-            slot = asked[same] = _suffixed(snapshot, group, ask=len(slots))
-        slots.append(replace(slot, suffix=group.suffix))
-    return Plan(
-        slots=tuple(slots),
-        root_traits=_trait_test(
-            roots, (frozenset((name,)) for name in request.root_required), request.root_forbidden
-        ),
-        union_traits=union_traits,
-        isolate=request.group_policy == "isolate",
-        # One suffix alone restricts nothing, and a restriction holds no more for being repeated.
-        subtrees=tuple(
-            tuple(sorted(slot_of_suffix[suffix] for suffix in suffixes))
-            for suffixes in dict.fromkeys(request.same_subtree)
-            if len(suffixes) > 1
-        ),
-        one_per_tree=one_per_tree,
-    )
-
-
-def any_root_passes(snapshot: Snapshot, plan: Plan) -> bool:
-    """Whether there is a tree whose root has the traits asked of roots."""
-    return any(
-        plan.root_traits.passes(block.shape.kinds[0].traits) for _, block in snapshot.occupied()
-    )
-
-
-def _what_is_asked(group: RequestGroup) -> tuple[object, ...]:
-    """All of a group but its suffix, to be compared."""
+def by_suffix(demands: Sequence[Demand]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The numbers of the demands of suffixed groups, and of those of the unsuffixed one."""
+    numbered = list(enumerate(demands))
     return (
-        frozenset(group.resources.items()),
-        group.required,
-        group.forbidden,
-        group.member_of,
-        group.not_member_of,
-        group.in_tree,
+        tuple(number for number, demand in numbered if not demand.unsuffixed),
+        tuple(number for number, demand in numbered if demand.unsuffixed),
     )
-
-
-def _suffixed(snapshot: Snapshot, group: RequestGroup, *, ask: int) -> Slot:
-    amounts, membership, traits, in_tree = _resolved(snapshot, group)
-    if not amounts and not group.required and not group.member_of:
-        # COMPAT spec/allocation-candidates.md 5.2: without resources and with forbidden things or a
-        # tree alone, nobody.
-        raise NothingFits
-    # COMPAT likewise: the tree of a group without resources must exist, and is then ignored.
-    return Slot(
-        group.suffix,
-        ask,
-        amounts,
-        traits,
-        membership,
-        in_tree if amounts else None,
-        unsuffixed=False,
-    )
-
-
-def _unsuffixed(
-    snapshot: Snapshot, group: RequestGroup, *, first_ask: int
-) -> tuple[list[Slot], TraitTest]:
-    amounts, membership, traits, in_tree = _resolved(snapshot, group)
-    own = TraitTest(forbidden=traits.forbidden)
-    slots = [
-        Slot(group.suffix, ask, (amount,), own, membership, in_tree, unsuffixed=True)
-        for ask, amount in enumerate(amounts, first_ask)
-    ]
-    return slots, TraitTest(traits.required)
-
-
-def _resolved(
-    snapshot: Snapshot, group: RequestGroup
-) -> tuple[tuple[tuple[ClassId, int], ...], MembershipTest, TraitTest, Location | None]:
-    """A group's names in the order in which they are looked up; the first thing that fails ends
-    it."""
-    amounts = tuple((_class_id(snapshot, name), amount) for name, amount in group.resources.items())
-    membership = _membership_test(snapshot, group)
-    named = frozenset().union(group.forbidden, *group.required)
-    try:
-        trait_ids = _trait_ids(snapshot, named)
-    except UnknownTraits:
-        if membership.member is not None and not _anybody_in(snapshot, membership.member):
-            raise NothingFits from None
-        raise
-    in_tree = None
-    if group.in_tree is not None:
-        in_tree = _root_of(snapshot, group.in_tree)
-    if any(amount > MAX_INT for _, amount in amounts):
-        raise NothingFits
-    return amounts, membership, _trait_test(trait_ids, group.required, group.forbidden), in_tree
-
-
-def _class_id(snapshot: Snapshot, name: str) -> ClassId:
-    class_id = snapshot.names.class_ids.get(name)
-    if class_id is None:
-        raise UnknownResourceClass(name)
-    return class_id
-
-
-def _trait_ids(snapshot: Snapshot, names: frozenset[str]) -> dict[str, TraitId]:
-    known = snapshot.names.trait_ids
-    unknown = sorted(name for name in names if name not in known)
-    if unknown:
-        raise UnknownTraits(unknown)
-    return {name: known[name] for name in names}
-
-
-def _trait_test(
-    ids: Mapping[str, TraitId], required: Iterable[frozenset[str]], forbidden: Iterable[str]
-) -> TraitTest:
-    return TraitTest(
-        tuple(frozenset(ids[name] for name in names) for names in required),
-        frozenset(ids[name] for name in forbidden),
-    )
-
-
-def _membership_test(snapshot: Snapshot, group: RequestGroup) -> MembershipTest:
-    def having(uuids: frozenset[str]) -> Mask:
-        known = (snapshot.aggregate_ids.get(AggregateUUID(uuid)) for uuid in uuids)
-        return snapshot.aggregate_sets.having_any(number for number in known if number is not None)
-
-    member: Mask | None = None
-    for uuids in group.member_of:
-        table = having(uuids)
-        # RACE: the registry may grow between two tables; a set given out since is in no block of
-        # this snapshot.
-        member = table if member is None else member & table[: len(member)]
-    return MembershipTest(member, having(group.not_member_of) if group.not_member_of else None)
-
-
-def _anybody_in(snapshot: Snapshot, member: Mask) -> bool:
-    return any(bool(member[block.aggregate_sets].any()) for _, block in snapshot.occupied())
-
-
-def _root_of(snapshot: Snapshot, uuid: str) -> Location:
-    location = snapshot.locate_uuid(uuid)
-    if location is None:
-        raise NothingFits
-    return location._replace(node=0)

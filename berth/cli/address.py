@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The address that `berth serve` listens on: read, resolved, and held."""
+"""The address that `berth serve` listens on: parsed, resolved, and reserved."""
 
 import ipaddress
 import shlex
@@ -18,7 +18,7 @@ DEFAULT_PORT = 8778
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An address to listen on, resolved: `host` is numeric."""
+    """A resolved address to listen on: `host` is numeric."""
 
     host: str
     port: int
@@ -38,17 +38,17 @@ class Address:
 
 
 def parse_bind(text: str) -> Address:
-    """Read `HOST:PORT`, `HOST`, `:PORT` or `[IPV6]:PORT`, and resolve the host.
+    """Parse `HOST:PORT`, `HOST`, `:PORT` or `[IPV6]:PORT`, and resolve the host.
 
     Raises:
-        CommandFailed: it is none of these (USAGE), or there is no such host (ADDRESS).
+        CommandFailed: it is none of these (USAGE), or the host is unknown (ADDRESS).
     """
     host, port = split_bind(text)
     try:
         family, _, _, _, resolved = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
         raise CommandFailed(
-            f"cannot listen on {text}: {host} is not a known host", ExitCode.ADDRESS
+            f"cannot listen on {text}: unknown host {host}", ExitCode.ADDRESS
         ) from error
     return Address(str(resolved[0]), port, family)
 
@@ -77,14 +77,13 @@ def split_bind(text: str) -> tuple[str, int]:
 
 @contextmanager
 def reserved(address: Address) -> Iterator[Address]:
-    """Own an address for this process and its workers, choosing a port where it is 0.
+    """Reserve an address for this process and its workers, and choose a port if it is 0.
 
-    The socket is bound and never listens. It is bound exclusively and opened to sharing only then,
-    so a second service, which could otherwise join the address and take half the connections, is
-    refused.
+    The socket is bound but never listens. It is bound exclusively first and shared only then, so
+    that a second service cannot join the address and take half of the connections.
 
     Raises:
-        CommandFailed: the address is taken or not this machine's (ADDRESS).
+        CommandFailed: the address is in use or not this machine's (ADDRESS).
     """
     with socket.socket(address.family, socket.SOCK_STREAM) as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -93,7 +92,7 @@ def reserved(address: Address) -> Iterator[Address]:
         except OSError as error:
             raise CommandFailed(
                 f"cannot listen on {address.url}: {(error.strerror or str(error)).lower()}; "
-                f"choose another with --bind HOST:PORT (port 0 takes a free one)",
+                f"choose another with --bind HOST:PORT (port 0 picks a free one)",
                 ExitCode.ADDRESS,
             ) from error
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)

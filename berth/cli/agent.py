@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth agent`: reports what a host offers, for people who run hosts without nova."""
+"""`berth agent`: reports a host's resources, for fleets without Nova."""
 
 import click
 
@@ -11,7 +11,7 @@ from berth.cli.agent_show import show
 
 @click.group()
 def agent() -> None:
-    """Report what this host offers."""
+    """Report this host's resources to the service."""
 
 
 for command in (plan, run, sample, show):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where an agent tells how it is: `/metrics` and `/healthz`, over plain HTTP."""
+"""The agent's endpoint: `/metrics` and `/healthz`, over plain HTTP."""
 
 import json
 import logging
@@ -17,20 +17,20 @@ from berth.hosts.agent_report import AgentReport
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds that a client may take for its request.
+#: Seconds that a client may take to send its request.
 _REQUEST_S_MAX: Final = 10.0
 
 
 @contextmanager
-def told_at(host: str, port: int, report: AgentReport) -> Iterator[str]:
-    """Answer at an address meanwhile, in threads of their own; its URL.
+def metrics_served_at(host: str, port: int, report: AgentReport) -> Iterator[str]:
+    """Serve both paths meanwhile, in separate threads; returns the URL.
 
     Raises:
-        CommandFailed: the address is taken, or is not this machine's (ADDRESS).
+        CommandFailed: the address is in use, or is not this machine's (ADDRESS).
     """
 
     class Handler(_Handler):
-        told = report
+        agent_report = report
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
@@ -40,8 +40,9 @@ def told_at(host: str, port: int, report: AgentReport) -> Iterator[str]:
     try:
         server = Server((host, port), Handler)
     except (OSError, gaierror, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise CommandFailed(
-            f"cannot tell metrics at {host}:{port}: {error}; choose another with metrics.bind",
+            f"cannot serve metrics at {host}:{port}: {reason}; set another metrics.bind",
             ExitCode.ADDRESS,
         ) from error
     url_host = f"[{host}]" if ":" in host else host
@@ -54,23 +55,25 @@ def told_at(host: str, port: int, report: AgentReport) -> Iterator[str]:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers two paths."""
+    """Answers the two paths."""
 
-    told: AgentReport
+    agent_report: AgentReport
     timeout = _REQUEST_S_MAX
 
     def do_GET(self) -> None:
-        """Metrics, or health; 503 where some node was not reported lately."""
+        """Answer with metrics, or health: 503 if some node was not reported recently."""
         path = self.path.partition("?")[0]
         if path == "/metrics":
-            content_type, body = self.told.metrics(self.headers.get("Accept", ""))
+            content_type, body = self.agent_report.metrics(self.headers.get("Accept", ""))
             self._answer(HTTPStatus.OK, content_type, body)
         elif path == "/healthz":
-            is_well, health = self.told.health()
+            is_well, health = self.agent_report.health()
             status = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE
             self._answer(status, "application/json", json.dumps(health, indent=1).encode() + b"\n")
         else:
-            self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"There are /metrics and /healthz\n")
+            self._answer(
+                HTTPStatus.NOT_FOUND, "text/plain", b"The paths are /metrics and /healthz\n"
+            )
 
     do_HEAD = do_GET
 
@@ -83,9 +86,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def version_string(self) -> str:
-        """Say nothing of Python."""
+        """Do not name Python."""
         return "berth"
 
     def log_message(self, format: str, *args: object) -> None:
-        """Requests are logged in detail only."""
+        """Log requests at DEBUG only."""
         LOG.debug(format, *args)

@@ -35,20 +35,20 @@ class AgentSource:
     driver: str | None
 
     def read(self) -> AgentConfig:
-        """Read it.
+        """Read the configuration.
 
         Raises:
-            BadConfiguration: it cannot be read, or not be meant.
+            BadConfiguration: with every fault.
         """
-        # Here, so that `--help` need not wait for it.
+        # Imported here, so that `--help` is fast.
         from berth.hosts.agent_config import read_agent_config
 
-        found = read_agent_config(self.path)
-        return replace(found, driver=self.driver) if self.driver else found
+        config = read_agent_config(self.path)
+        return replace(config, driver=self.driver) if self.driver else config
 
 
 def of_agent(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take the options, and hand it an `AgentSource` as `agent_source`."""
+    """Add the options to a command, which receives them as `agent_source`."""
 
     @click.option(
         "--config",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth agent plan`: what the next start of the agent would change at its service."""
+"""`berth agent plan`: what the next start of the agent would change in the service."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ if TYPE_CHECKING:
 @of_agent
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(agent_source: AgentSource, as_json: bool) -> None:
-    """Show what the next start would change at the service; nothing is written.
+    """Show what the next start would change in the service, and write nothing.
 
-    Prints the tree as the service has it, the tree as it would be, and the allocations that would
-    move.
+    Prints the changes of the tree, marked with +, - and ~, and the allocations that would move.
 
     Exit codes: 0 no changes; 13 changes pending; 12 the host's tree conflicts with existing
     allocations.
     """
-    # Here, so that `--help` need not wait for it.
+    # Imported here, so that `--help` is fast.
     from berth.cli.migration_report import end, print_json, print_text
     from berth.hosts.adoption import take_over
     from berth.hosts.migration import migrate
@@ -36,16 +35,16 @@ def plan(agent_source: AgentSource, as_json: bool) -> None:
     from berth.hosts.tracker import Tracker
     from berth.hosts.transports import of_service
 
-    found = agent_source.read()
-    client = ReportClient(of_service(found.access()))
-    driver = found.make_driver(client.get_usages, to_look_only=True)
+    config = agent_source.read()
+    client = ReportClient(of_service(config.access()))
+    driver = config.make_driver(client.get_usages, read_only=True)
     tracker = Tracker(client, driver, attempts_max=1, pause=time.sleep, rng=Random())
     done = list(
         migrate(
             tracker,
-            found.nodes(to_look_only=True),
+            config.nodes(read_only=True),
             dry_run=True,
-            take_over=partial(take_over, client.service, keep=_forget if found.adopt else None),
+            take_over=partial(take_over, client.service, keep=_forget if config.adopt else None),
         )
     )
     (print_json if as_json else print_text)(done, None, dry_run=True)
@@ -53,4 +52,4 @@ def plan(agent_source: AgentSource, as_json: bool) -> None:
 
 
 def _forget(node: Node) -> None:
-    """Nothing is written, neither at the service nor on the host."""
+    """Keep nothing: neither the service nor the host is written to."""

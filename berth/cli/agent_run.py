@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth agent run`: report this host, and go on doing so."""
+"""`berth agent run`: report this host, once or continuously."""
 
 import click
 
@@ -8,7 +8,7 @@ from berth.cli.agent_options import AgentSource, of_agent
 
 @click.command()
 @of_agent
-@click.option("--once", is_flag=True, help="Report once, as at a start, and end.")
+@click.option("--once", is_flag=True, help="Report once, as at a start, and exit.")
 @click.option(
     "--adopt",
     is_flag=True,
@@ -16,13 +16,12 @@ from berth.cli.agent_options import AgentSource, of_agent
 )
 @click.pass_obj
 def run(debug: bool, agent_source: AgentSource, once: bool, adopt: bool) -> None:
-    """Report this host when the agent starts, and again from time to time.
+    """Report this host at the start, and then periodically.
 
-    At the start, the tree may take a new shape, together with the allocations of its consumers. If
-    that fails for a reason that does not pass by itself, the agent ends. SIGHUP makes the agent
-    read its configuration again.
+    At the start, the agent may reshape the host's tree, moving allocations with it. If that fails
+    permanently, the agent ends. Send SIGHUP to make it read its configuration again.
     """
-    # Here, so that `--help` need not wait for it.
+    # Imported here, so that `--help` is fast.
     from berth.cli.agent_running import run_agent
 
     run_agent(agent_source, once=once, adopt=adopt, debug=debug)

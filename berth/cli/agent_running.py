@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent of a host as a process: its signals, its logs, and where it says how it is."""
+"""The agent as a process: its signals, its logs, and its endpoint."""
 
 import logging
 import signal
@@ -16,12 +16,11 @@ from typing import Final
 
 import click
 
-from berth import config
-from berth.api.log_setup import set_up_logging
 from berth.cli import service_manager
-from berth.cli.agent_endpoint import told_at
+from berth.cli.agent_endpoint import metrics_served_at
+from berth.cli.agent_log import set_up_logging
 from berth.cli.agent_options import AgentSource
-from berth.cli.wakeup import SLEEP_S_MAX
+from berth.edge.server.wakeup import SLEEP_S_MAX
 from berth.hosts.adoption import take_over
 from berth.hosts.agent import Agent, Orders, Woken
 from berth.hosts.agent_config import AgentConfig
@@ -36,18 +35,18 @@ from berth.hosts.undo import UndoNotes, new_undo_path
 
 LOG = logging.getLogger(__name__)
 
-#: Attempts of one report: conflicts with others are usual, and answers get lost.
+#: Attempts for one report: conflicts with other clients are common, and responses get lost.
 _ATTEMPTS_MAX: Final = 5
 
 
 def run_agent(agent_source: AgentSource, *, once: bool, adopt: bool, debug: bool) -> None:
-    """Report until a signal asks to stop, or once.
+    """Report until a signal stops the agent, or once.
 
     Raises:
-        KeyboardInterrupt: it was stopped before the one report was done.
-        ComputeError, CommandFailed: the start failed for a reason that does not pass by itself.
+        KeyboardInterrupt: the agent was stopped before it had reported once.
+        ComputeError, CommandFailed: the start failed permanently.
     """
-    set_up_logging(config.load(debug=debug))
+    set_up_logging(debug=debug)
     alarm = Alarm()
     first = _read(agent_source, adopt=adopt)
     requests: Counter[str] = Counter()
@@ -66,8 +65,8 @@ def run_agent(agent_source: AgentSource, *, once: bool, adopt: bool, debug: bool
         with ExitStack() as stack:
             if first.metrics_bind is not None and not once:
                 report = AgentReport(made, requests)
-                url = stack.enter_context(told_at(*first.metrics_bind, report))
-                LOG.info("Metrics are told at %s/metrics, and health at %s/healthz", url, url)
+                url = stack.enter_context(metrics_served_at(*first.metrics_bind, report))
+                LOG.info("Serving metrics at %s/metrics, and health at %s/healthz", url, url)
             failed = made.start()
             if once:
                 _tell_reported(made.nodes, failed)
@@ -75,9 +74,9 @@ def run_agent(agent_source: AgentSource, *, once: bool, adopt: bool, debug: bool
             service_manager.tell_ready(f"reports {_named(made.nodes)}")
             made.run()
     except KeyboardInterrupt:
-        # To be stopped is how an agent ends, and not how a report is done.
+        # Being stopped is the normal end of an agent, but not of a single report.
         if once:
-            click.echo("berth: broken off, not all is reported; run it again", err=True)
+            click.echo("berth: interrupted before everything was reported; run it again", err=True)
             raise
     service_manager.tell_stopping("the agent ends")
 
@@ -85,13 +84,13 @@ def run_agent(agent_source: AgentSource, *, once: bool, adopt: bool, debug: bool
 def _tell_reported(nodes: Sequence[Node], failed: Mapping[str, Exception]) -> None:
     for node in nodes:
         if node.name not in failed:
-            click.echo(f"{node.name} ({node.uuid}) is reported")
+            click.echo(f"reported {node.name} ({node.uuid})")
     for error in failed.values():
         raise error
 
 
 def _named(nodes: Sequence[Node]) -> str:
-    """The nodes by name where they are few."""
+    """The nodes by name, if they are few."""
     few = ", ".join(node.name for node in nodes[:3])
     return few if len(nodes) <= 3 else f"{few} and {len(nodes) - 3} more"
 
@@ -99,24 +98,25 @@ def _named(nodes: Sequence[Node]) -> str:
 class Alarm:
     """Wakes the agent on signals.
 
-    A handler runs between any two steps of what it interrupts, and would wait for ever for a lock
-    that is held there, as an Event has one; a SimpleQueue has none.
+    A signal handler runs between any two steps of the code that it interrupts, and would deadlock
+    on a
+    lock that this code holds. An Event has such a lock; a SimpleQueue does not.
     """
 
     def __init__(self) -> None:
-        #: Something is put in by every signal.
+        #: Every signal puts an item here.
         self._knocks: SimpleQueue[None] = SimpleQueue()
         self._stops = False
         self._reloads = False
 
     def set(self) -> None:
-        """Wake on SIGTERM and Ctrl-C to stop, on SIGHUP to read the configuration again."""
+        """Stop on SIGTERM and Ctrl-C; read the configuration again on SIGHUP."""
         signal.signal(signal.SIGTERM, self._stop)
         signal.signal(signal.SIGINT, self._stop)
         signal.signal(signal.SIGHUP, self._reload)
 
     def wait(self, seconds: float) -> Woken:
-        """Wait, unless woken, and tell the service manager meanwhile that the agent goes on."""
+        """Wait, unless woken, and keep telling the service manager that the agent is alive."""
         self._sleep(seconds, lambda: self._stops or self._reloads)
         if self._stops:
             return Woken.TO_STOP
@@ -126,10 +126,10 @@ class Alarm:
         return Woken.BY_TIME
 
     def pause(self, seconds: float) -> None:
-        """Wait between two attempts; shorter where the agent is to stop.
+        """Wait between two attempts, less if the agent is stopped.
 
         Raises:
-            KeyboardInterrupt: it is.
+            KeyboardInterrupt: it was stopped.
         """
         self._sleep(seconds, lambda: self._stops)
         if self._stops:
@@ -154,27 +154,34 @@ class Alarm:
 
 
 def _read(agent_source: AgentSource, *, adopt: bool) -> AgentConfig:
-    found = agent_source.read()
-    return replace(found, adopt=adopt or found.adopt)
+    config = agent_source.read()
+    return replace(config, adopt=adopt or config.adopt)
 
 
 def _orders(
-    found: AgentConfig, alarm: Alarm, requests: Counter[str], lock: StateLock, *, is_once: bool
+    agent_config: AgentConfig,
+    alarm: Alarm,
+    requests: Counter[str],
+    lock: StateLock,
+    *,
+    is_once: bool,
 ) -> Orders:
-    undo = UndoNotes(lambda: new_undo_path(found.state_dir))
-    transport = of_service(found.access())
+    undo = UndoNotes(lambda: new_undo_path(agent_config.state_dir))
+    transport = of_service(agent_config.access())
     client = ReportClient(transport, note=undo.note, pause=alarm.pause)
-    # Counted on where a configuration is read again.
+    # The counts continue when the configuration is read again.
     client.service.requests = requests
-    driver = found.make_driver(KnownUsages(client, time.monotonic).used)
-    lock.hold(found.state_dir)
+    driver = agent_config.make_driver(KnownUsages(client, time.monotonic).used)
+    lock.hold(agent_config.state_dir)
     return Orders(
         Tracker(client, driver, attempts_max=_ATTEMPTS_MAX, pause=alarm.pause, rng=Random()),
-        found.nodes(),
-        interval_s=found.interval_s,
-        start_patience_s=0 if is_once else found.start_patience_s,
-        driver=found.driver,
+        agent_config.nodes(),
+        interval_s=agent_config.interval_s,
+        start_patience_s=0 if is_once else agent_config.start_patience_s,
+        driver=agent_config.driver,
         watch=None if is_once else TreeWatch(client, time.monotonic),
         let_go=partial(let_go, transport),
-        take_over=partial(take_over, client.service, keep=found.keep if found.adopt else None),
+        take_over=partial(
+            take_over, client.service, keep=agent_config.keep if agent_config.adopt else None
+        ),
     )

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth agent sample`: a configuration to begin with."""
+"""`berth agent sample`: a configuration to start from."""
 
 from typing import Final
 
 import click
 
 SAMPLE: Final = """\
-# What `berth agent run` reports, and to whom: /etc/berth/agent.yaml.
-# What stands after a # is what holds where nothing is said, or an example.
-# `berth agent show` shows what would be reported; it needs no service.
+# /etc/berth/agent.yaml: what `berth agent run` reports, and to which service.
+# Lines that begin with # show the defaults, or examples.
+# `berth agent show` prints what would be reported, without contacting a service.
 
 service:
   url: http://127.0.0.1:8778
-  # On the service's host, after umask 077:
+  # Create it on the service's host, after `umask 077`:
   # berth token create --user hosts --role service > agent.token
   token_file: /etc/berth/agent.token
-  # With Keystone, in the place of these two:
+  # With Keystone, use these instead of the two above:
   # auth_type: password
   # auth:
   #   auth_url: https://keystone.example.org/v3
@@ -25,14 +25,14 @@ service:
   #   user_domain_name: Default
   #   project_domain_name: Default
 
-# Who knows the host: linux, libvirt or static; each has options of its own.
+# The driver that examines the host: linux, libvirt or static. Each has its own options.
 driver: linux
 options: {}
 #  model: numa
 #  reserved: {VCPU: 2, MEMORY_MB: 1024}
 #  allocation_ratios: {VCPU: 4.0}
 
-# The name in the service is the host's own, and its uuid is made once.
+# By default, the node has the host's name, and a UUID that is generated once.
 # node: {name: host-1}
 
 # interval_s: 60
@@ -46,5 +46,5 @@ options: {}
 
 @click.command()
 def sample() -> None:
-    """Print an agent.yaml to begin with."""
+    """Print an agent.yaml to start from."""
     click.echo(SAMPLE, nl=False)

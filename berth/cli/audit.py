@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth audit`: orphaned allocations, and providers without a host."""
+"""`berth audit`: finds orphaned allocations, and providers without a host."""
 
 import json
 import subprocess
@@ -48,7 +48,7 @@ _HINT_OF_UNTYPED: Final = (
     "--living",
     multiple=True,
     metavar="TYPE=FILE",
-    help="All consumers of a type that exist, one uuid per line; may be repeated, also for one "
+    help="All consumers of a type that exist, one UUID per line; may be repeated, also for one "
     "type. Types that you do not name are not checked. Nova's consumers are of type `unknown`.",
 )
 @click.option(
@@ -61,13 +61,13 @@ _HINT_OF_UNTYPED: Final = (
     "--hosts",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="All hosts that exist, one name or uuid per line. Without it, providers are not checked.",
+    help="All hosts that exist, one name or UUID per line. Without it, providers are not checked.",
 )
 @click.option(
     "--placed",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Where consumers run: a uuid and a host per line; several lines for one that moves.",
+    help="Where consumers run: a UUID and a host per line; several lines for one that moves.",
 )
 @click.option("--fix", "to_fix", is_flag=True, help="Remove what was found (asks first).")
 @click.option("--yes", is_flag=True, help="With --fix: do not ask.")
@@ -112,9 +112,10 @@ def audit(
     url: str | None,
     as_json: bool,
 ) -> None:
-    """Find orphaned allocations, and providers without a host.
+    """Find orphaned allocations and providers.
 
-    Finds consumers that no longer exist but still hold something, leaked migrations, consumers with
+    Finds consumers that no longer exist but still have allocations, leaked migrations, consumers
+    with
     allocations on several hosts, and providers whose host is gone. It checks only what you give it
     a list for. Without lists, it finds only consumers on several hosts, and can fix nothing.
 
@@ -132,13 +133,14 @@ def audit(
             _undo(service, UndoFile(undo))
             return
         world = read_world(service)
-        # After reading: who began to live meanwhile is in what a command says.
+        # After reading the service, so that the output includes consumers that were created
+        # meanwhile.
         of_all = _living(living_command, _lines_of_command, of_files)
-        known = Known(living=of_all, hosts=of_hosts, placed=of_places)
-        consumers = read_consumers(service, suspects(world, known))
-        inventories = read_inventories(service, world, missing_hosts(world, known))
-        findings = find(world, consumers, known, inventories)
-        _report(findings, unjudged(world, consumers, known), as_json=as_json)
+        facts = Known(living=of_all, hosts=of_hosts, placed=of_places)
+        consumers = read_consumers(service, suspects(world, facts))
+        inventories = read_inventories(service, world, missing_hosts(world, facts))
+        findings = find(world, consumers, facts, inventories)
+        _report(findings, unjudged(world, consumers, facts), as_json=as_json)
         fixable = [finding for finding in findings if finding.can_be_fixed]
         left = len(findings)
         if to_fix:
@@ -147,17 +149,17 @@ def audit(
         if to_fix and fixable and (yes or _is_agreed(question)):
             left -= _fix(service, consumers, fixable, UndoFile(undo_file or _default_undo_file()))
     if left:
-        found = f"{len(findings)} problem{'s' if len(findings) > 1 else ''} found"
+        problems = f"{len(findings)} problem{'s' if len(findings) > 1 else ''} found"
         done = f"{len(findings) - left} fixed" if left < len(findings) else "none fixed"
         hint = "" if to_fix or not fixable else " (use --fix)"
-        raise CommandFailed(f"{found}, {done}{hint}", ExitCode.INCONSISTENT)
+        raise CommandFailed(f"{problems}, {done}{hint}", ExitCode.INCONSISTENT)
 
 
 def _refuse_excess(world: World, fixable: Sequence[Finding], at_most: int | None) -> None:
-    """See that no list has been cut short.
+    """Check that no list seems to have been cut short.
 
     Raises:
-        CommandFailed: more would be removed than is allowed.
+        CommandFailed: the fix would remove more than is allowed.
     """
     if at_most is not None:
         if len(fixable) > at_most:
@@ -174,10 +176,10 @@ def _refuse_excess(world: World, fixable: Sequence[Finding], at_most: int | None
 
 
 def _is_agreed(question: str) -> bool:
-    """Whether whoever is asked agrees.
+    """Ask for confirmation.
 
     Raises:
-        UsageError: nobody can answer.
+        UsageError: there is no terminal to ask at.
     """
     try:
         return click.confirm(question, err=True)
@@ -197,7 +199,7 @@ def _living(
     read: Callable[[str], list[str]],
     so_far: Mapping[str, frozenset[str]],
 ) -> dict[str, frozenset[str]]:
-    """Types of consumers, and those of each that live, by all of its lists together."""
+    """The living consumers of each type, from all of its lists."""
     living = dict(so_far)
     for option in options:
         kind, equals, where = option.partition("=")
@@ -211,12 +213,15 @@ def _living(
 def _lines_of_file(path: str) -> list[str]:
     try:
         return _lines(Path(path).read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandFailed(f"{path} cannot be read: {error}", ExitCode.USAGE) from error
+    except UnicodeDecodeError as error:
+        raise CommandFailed(f"{path} is not UTF-8 text", ExitCode.USAGE) from error
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise CommandFailed(f"cannot read {path}: {reason}", ExitCode.USAGE) from error
 
 
 def _lines_of_command(command: str) -> list[str]:
-    """What a command prints; one that fails has said nothing."""
+    """The output of a command; one that fails is an error."""
     done = subprocess.run(
         ["/bin/sh", "-c", command], stdout=subprocess.PIPE, text=True, check=False
     )
@@ -235,7 +240,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _some(where: object, lines: list[str]) -> list[str]:
-    """Lines, of which there are some: an empty list would mean that nobody lives."""
+    """Refuse an empty list, which would mean that nothing exists."""
     if not lines:
         raise CommandFailed(
             f"{where} is empty, which is probably a mistake. If nothing exists, list one entry "
@@ -283,7 +288,8 @@ def _report(findings: Sequence[Finding], unjudged: Mapping[str, int], *, as_json
                         for finding in findings
                     ],
                     "not_judged": unjudged,
-                }
+                },
+                indent=2,
             )
         )
         return
@@ -302,15 +308,17 @@ def _report(findings: Sequence[Finding], unjudged: Mapping[str, int], *, as_json
 def _fix(
     service: Service, consumers: Consumers, findings: Iterable[Finding], undo: UndoFile
 ) -> int:
-    """Remove what was found; how many of them are no more."""
+    """Fix some problems; return the number of those that are gone."""
     undo.create()
     done = 0
     try:
         for finding in findings:
-            done += _is_done(finding.sentence, partial(fix, service, consumers, finding, undo))
+            done += _is_done(
+                "fixed", finding.sentence, partial(fix, service, consumers, finding, undo)
+            )
     finally:
-        # What was done can be undone even where the rest is broken off.
-        click.echo(f"`berth audit --undo {undo.path}` restores it")
+        # Print this even if the command is interrupted: what was done can be undone.
+        click.echo(f"to undo this: berth audit --undo {undo.path}")
     return done
 
 
@@ -318,19 +326,19 @@ def _undo(service: Service, undo: UndoFile) -> None:
     changes = read_changes(undo)
     left = len(changes)
     for change in changes:
-        left -= _is_done(change["subject"], partial(restore, service, change))
+        left -= _is_done("restored", change["subject"], partial(restore, service, change))
     if left:
         raise CommandFailed(f"{left} of {len(changes)} were not restored", ExitCode.INCONSISTENT)
 
 
-def _is_done(words: str, make: Callable[[], Outcome]) -> bool:
-    """Make one change, and tell what has become of it; one that is refused is that one alone."""
+def _is_done(done: str, words: str, make: Callable[[], Outcome]) -> bool:
+    """Make one change, and print the result; a refusal affects this change only."""
     try:
         outcome = make()
     except Refused as error:
         click.echo(f"refused: {words}: {error}")
         return False
-    click.echo(f"{outcome.value}: {words}")
+    click.echo(f"{done if outcome is Outcome.DONE else outcome.value}: {words}")
     return outcome in (Outcome.DONE, Outcome.NOTHING_TO_DO)
 
 

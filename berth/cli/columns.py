@@ -1,14 +1,69 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists for people: columns as wide as what stands in them."""
+"""Tables for people: columns as wide as their longest cell, cut to the width of a terminal.
 
-from collections.abc import Collection, Sequence
+In a pipe or a file, nothing is cut and nothing is coloured.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Collection, Iterable, Sequence
 
 import click
 
 
-def print_columns(heads: Sequence[str], rows: Collection[Sequence[str]]) -> None:
-    """Print rows of text under their heads."""
+def print_columns(
+    heads: Sequence[str],
+    rows: Collection[Sequence[str]],
+    *,
+    right: Collection[str] = (),
+    indent: int = 0,
+) -> None:
+    """Print rows of text below their headings.
+
+    Args:
+        right: the headings of the columns of numbers.
+        indent: blanks in front of each line.
+    """
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     for row in (heads, *rows):
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
+        cells = [
+            cell.rjust(width) if head in right else cell.ljust(width)
+            for head, cell, width in zip(heads, row, widths, strict=True)
+        ]
+        print_line(" " * indent + "  ".join(cells).rstrip(), is_bold=row is heads)
+
+
+def print_fields(fields: Iterable[tuple[str, str]]) -> None:
+    """Print names and values, one pair a line; values are never cut."""
+    pairs = list(fields)
+    width = max(len(name) for name, _ in pairs)
+    for name, value in pairs:
+        head = name.ljust(width)
+        click.echo(f"{click.style(head, bold=True) if has_colours() else head}  {value}".rstrip())
+
+
+def print_line(line: str, *, is_bold: bool = False) -> None:
+    """Print a line, cut to the width of the terminal if there is one."""
+    cut = cut_to(line, shutil.get_terminal_size().columns) if sys.stdout.isatty() else line
+    click.echo(click.style(cut, bold=True) if is_bold and has_colours() else cut)
+
+
+def cut_to(line: str, width: int) -> str:
+    """A line, or its beginning and an ellipsis, in at most so many columns."""
+    return line if len(line) <= width else f"{line[: max(width - 1, 0)]}…"
+
+
+def has_colours() -> bool:
+    """Whether standard output is a terminal, and NO_COLOR is not set."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def amount(number: float) -> str:
+    """A number for people, with separators of thousands."""
+    return f"{number:,}"
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """A number and its noun, such as `1 host` or `1,200 hosts`."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

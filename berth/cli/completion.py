@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth completion`: what a shell reads to complete commands, options and what follows them."""
+"""`berth completion`: shell completion of commands, options and their values."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from click.shell_completion import get_completion_class
 
 PROGRAM: Final = "berth"
 
-#: The variable of the environment in which a shell asks.
+#: The environment variable with which a shell asks for completions.
 COMPLETION: Final = "_BERTH_COMPLETE"
 
 
@@ -16,26 +16,27 @@ COMPLETION: Final = "_BERTH_COMPLETE"
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the completion script of a shell.
+    """Print the completion script for a shell.
 
-    For bash, in ~/.bashrc: eval "$(berth completion bash)"
+    For bash, add to ~/.bashrc: eval "$(berth completion bash)"
     """
-    kind = get_completion_class(shell)
-    assert kind is not None, "click knows the three"
-    click.echo(kind(context.find_root().command, {}, PROGRAM, COMPLETION).source())
+    script = get_completion_class(shell)
+    assert script is not None, "click supports all three"
+    click.echo(script(context.find_root().command, {}, PROGRAM, COMPLETION).source())
 
 
-def driver_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """The drivers that are installed and whose names begin so."""
-    # Here, so that the completion of all else need not wait for it.
+def driver_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
+    """The installed drivers whose names have a prefix."""
+    # Deferred: no other completion needs it.
     from berth.hosts.drivers import driver_names as installed_names
 
-    return [name for name in installed_names() if name.startswith(begun)]
+    return [name for name in installed_names() if name.startswith(prefix)]
 
 
-def rule_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """The rules of the policy that guard a route and whose names begin so."""
-    # Here, so that the completion of all else need not wait for it.
-    from berth.api.policy import ROUTE_RULES
+def rule_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
+    """The policy rules of routes whose names have a prefix."""
+    # Deferred: no other completion needs it.
+    from berth.api.guarding import guarding_rules
 
-    return [name for name, _, _, _ in ROUTE_RULES if name.startswith(begun)]
+    names = [guarding.rule.name for guarding in guarding_rules()]
+    return [name for name in names if name.startswith(prefix)]

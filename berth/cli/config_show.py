@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth config show`: what every option is, and who said so."""
+"""`berth config show`: the value of every option, and where it comes from."""
 
 from __future__ import annotations
 
@@ -22,37 +22,39 @@ def config() -> None:
 
 @config.command()
 @click.option(
-    "--set", "only_set", is_flag=True, help="Only options set by a file or the environment."
+    "--set", "only_set", is_flag=True, help="Only options that a file or the environment sets."
 )
-@click.option("--json", "as_json", is_flag=True, help="For programs: a list of options.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @configured
 def show(source: ConfigurationSource, only_set: bool, as_json: bool) -> None:
-    """Print every option that has an effect, with its value and the source of the value.
+    """Print every option with its value and where the value comes from.
 
-    Masks passwords and other secrets. Names on stderr the options of your files that berth does not
-    know.
+    Masks passwords and other secrets. Warns about options in your files that have no effect.
     """
-    # Here, so that `--help` need not wait for it.
-    from berth.cli.config_values import effective, unknown
+    # Deferred: `--help` does not need it.
+    from berth.cli.config_values import effective, without_effect
+    from berth.config import check_values
     from berth.config.options import register_known_opts
 
     conf = source.load()
+    check_values(conf)
     options = register_known_opts(conf)
-    values = [one for one in effective(conf, options) if one.source or not only_set]
+    values = [value for value in effective(conf, options) if value.source or not only_set]
     if as_json:
-        click.echo(json.dumps([one._asdict() for one in values], indent=2))
+        click.echo(json.dumps([value._asdict() for value in values], indent=2))
     else:
         _print(values)
-    for group, name, path in unknown(conf, options):
-        click.echo(f"berth: [{group}]{name} in {path}: there is no such option", err=True)
+    for sentence in without_effect(conf, options):
+        click.echo(f"berth: {sentence}", err=True)
 
 
 def _print(values: Collection[Value]) -> None:
-    """As a configuration file would have it, with the source behind."""
+    """In the format of a configuration file, with the source in a comment."""
     group = None
-    for one in values:
-        if one.group != group:
-            click.echo(f"{'' if group is None else chr(10)}[{one.group}]")
-            group = one.group
-        text = f"{one.name} = {one.value}" if one.value is not None else f"#{one.name} ="
-        click.echo(f"{text:50}  # {one.source or 'default'}")
+    for option in values:
+        if option.group != group:
+            click.echo(f"{'' if group is None else chr(10)}[{option.group}]")
+            group = option.group
+        is_set = option.value is not None
+        text = f"{option.name} = {option.value}" if is_set else f"#{option.name} ="
+        click.echo(f"{text:50}  # {option.source or 'default'}")

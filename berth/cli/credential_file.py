@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changing a file of credentials: one command at a time, and whole or not at all."""
+"""Change a file of credentials atomically, one command at a time."""
 
 import fcntl
 import os
@@ -9,11 +9,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from berth.api.auth.watched_file import CredentialsUnusable, read_credentials
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
+from berth.edge.auth.watched_file import CredentialsUnusable, read_credentials
 
-#: Of a file that is made new: its owner's alone.
+#: The mode of a new file: only its owner may read it.
 _MODE = 0o600
 
 
@@ -27,23 +27,23 @@ def change(
     *,
     may_create: bool,
 ) -> None:
-    """Replace the text of a file by what `edit` makes of it.
+    """Replace the text of a file with the result of `edit`.
 
-    Commands that change files of one folder wait for each other. A reader sees the old file or the
-    new one, and after a power cut one of them is there. The file keeps its mode and its owner.
+    Commands that change files in the same directory wait for each other. A reader sees the old file
+    or the new one, also after a power failure. The file keeps its mode and owner.
 
     Args:
-        parse: what the file has to be; raises MalformedLine.
-        edit: from the text as it is (empty for a file that does not exist) and what was parsed of
-            it to the new text; what it raises leaves everything as it was.
-        may_create: whether a file that does not exist is made.
+        parse: parses the file; raises MalformedLine.
+        edit: returns the new text, given the old text (empty for a new file) and what `parse` made
+            of it; if it raises, the file stays unchanged.
+        may_create: create a file that does not exist.
 
     Raises:
-        CredentialsUnusable: the file cannot be read or understood, or does not exist and may not
-            be made.
-        CommandFailed: it cannot be written (CONFIGURATION).
+        CredentialsUnusable: the file cannot be read or parsed, or does not exist and must not be
+            created.
+        CommandFailed: the file cannot be written (CONFIGURATION).
     """
-    # What a link leads to is changed, not the link.
+    # Change the target of a symbolic link, not the link.
     path = path.resolve()
     with _writing(path), _locked(path.parent):
         if path.exists() or not may_create:
@@ -55,37 +55,37 @@ def change(
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Say of what the system refuses which file it was."""
+    """Name the file in errors of the operating system."""
     try:
         yield
     except FileNotFoundError as error:
         raise CredentialsUnusable(
-            f"{path} cannot be written: there is no folder {path.parent}; create it, or name "
+            f"cannot write {path}: there is no directory {path.parent}; create it, or choose "
             f"another file with --file"
         ) from error
     except OSError as error:
         raise CommandFailed(
-            f"{path} cannot be written: {(error.strerror or str(error)).lower()}",
+            f"cannot write {path}: {(error.strerror or str(error)).lower()}",
             ExitCode.CONFIGURATION,
         ) from error
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold the folder, so that no lock file is left lying in it."""
-    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def _locked(directory: Path) -> Iterator[None]:
+    """Lock the directory itself, so that no lock file stays behind."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(held)
+        os.close(descriptor)
 
 
 def _replace(path: Path, text: str) -> None:
-    number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        with open(number, "w", encoding="utf-8") as file:
-            _take_after(file.fileno(), path)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            _copy_mode_and_owner(path, file.fileno())
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -94,21 +94,21 @@ def _replace(path: Path, text: str) -> None:
         with suppress(FileNotFoundError):
             os.unlink(name)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
+    directory = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(directory)
     finally:
-        os.close(folder)
+        os.close(directory)
 
 
-def _take_after(number: int, path: Path) -> None:
-    """Give a new file the mode and the owner of the one that it replaces."""
+def _copy_mode_and_owner(path: Path, descriptor: int) -> None:
+    """Give a new file the mode and owner of the file that it replaces."""
     try:
-        found = path.stat()
+        old = path.stat()
     except FileNotFoundError:
-        os.fchmod(number, _MODE)
+        os.fchmod(descriptor, _MODE)
         return
-    made = os.fstat(number)
-    if (made.st_uid, made.st_gid) != (found.st_uid, found.st_gid):
-        os.fchown(number, found.st_uid, found.st_gid)
-    os.fchmod(number, found.st_mode & 0o777)
+    new = os.fstat(descriptor)
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+        os.fchown(descriptor, old.st_uid, old.st_gid)
+    os.fchmod(descriptor, old.st_mode & 0o777)

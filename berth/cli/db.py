@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth db`: prepare the database, and look after it."""
+"""`berth db`: create, upgrade, check and copy the database."""
 
 import click
 
@@ -12,7 +12,7 @@ def db() -> None:
 
 
 @db.command()
-@click.option("--repair", is_flag=True, help="Repair what can be repaired, and print what is left.")
+@click.option("--repair", is_flag=True, help="Repair what berth can repair, and print the rest.")
 @click.option(
     "--dry-run", is_flag=True, help="With --repair: print what it would do, and change nothing."
 )
@@ -21,10 +21,12 @@ def check(source: ConfigurationSource, repair: bool, dry_run: bool) -> None:
     """Check the database for inconsistencies.
 
     Changes nothing without --repair. Services may keep running.
+
+    Exit codes: 0 no inconsistencies, or all repaired; 8 some found, or left.
     """
     if dry_run and not repair:
-        raise click.UsageError("--dry-run says what --repair would do: give both")
-    # Here, so that `--help` need not wait for it.
+        raise click.UsageError("--dry-run needs --repair: it prints what --repair would do")
+    # Deferred: `--help` does not need it.
     from berth.cli.db_check import check_database
 
     check_database(source, repair=repair, dry_run=dry_run)
@@ -37,8 +39,8 @@ def check(source: ConfigurationSource, repair: bool, dry_run: bool) -> None:
     metavar="URL",
     required=True,
     envvar="BERTH_COPY_FROM",
-    help="The database to copy. BERTH_COPY_FROM may hold the URL instead, which keeps the password "
-    "out of the list of processes.",
+    help="The database to copy. To keep its password out of the process list, set BERTH_COPY_FROM "
+    "instead.",
 )
 @click.option(
     "--to",
@@ -46,7 +48,7 @@ def check(source: ConfigurationSource, repair: bool, dry_run: bool) -> None:
     metavar="URL",
     required=True,
     envvar="BERTH_COPY_TO",
-    help="The empty database to copy into, or set BERTH_COPY_TO.",
+    help="The empty database to copy into. You can set BERTH_COPY_TO instead.",
 )
 @click.option(
     "--force",
@@ -55,15 +57,30 @@ def check(source: ConfigurationSource, repair: bool, dry_run: bool) -> None:
 )
 @configured
 def copy(configuration: ConfigurationSource, source_url: str, target_url: str, force: bool) -> None:
-    """Copy a database into an empty one, of any engine, and compare the two.
+    """Copy a database into an empty one, and compare the two.
 
-    Stop every service that uses either of them first; the source is not changed. To continue a
-    copy that was interrupted, run the same command again.
+    The two may be on different engines. Stop every service that uses either of them first. The
+    source does not change. To continue an interrupted copy, run the same command again.
     """
-    # Here, so that `--help` need not wait for it.
+    # Deferred: `--help` does not need it.
     from berth.cli.db_copy import copy_to_empty
 
     copy_to_empty(configuration, source_url, target_url, force=force)
+
+
+@db.command("new-identity")
+@configured
+def new_identity(source: ConfigurationSource) -> None:
+    """Make all earlier revisions of the database foreign.
+
+    Run it after you restored a backup, and on a copy of the database's files: otherwise a client
+    that follows the changes may take the state of one database for that of another. Services may
+    keep running. `berth db copy` gives its target a new identity by itself.
+    """
+    # Deferred: `--help` does not need it.
+    from berth.cli.db_schema import renew_identity
+
+    renew_identity(source)
 
 
 @db.command()
@@ -71,15 +88,16 @@ def copy(configuration: ConfigurationSource, source_url: str, target_url: str, f
 @click.option(
     "--force",
     is_flag=True,
-    help="Proceed even if a berth wrote to the database within the last minute.",
+    help="Release even if a berth service wrote to the database within the last minute.",
 )
 @configured
 def release(source: ConfigurationSource, yes: bool, force: bool) -> None:
-    """Remove berth's own tables, so that OpenStack Placement can use the database again.
+    """Hand the database back to OpenStack Placement.
 
-    Keeps everything that was written through berth. Stop every berth that uses the database first.
+    Removes berth's own tables and keeps everything that clients wrote. Stop every berth service
+    that uses the database first: berth notices only a service that wrote within the last minute.
     """
-    # Here, so that `--help` need not wait for it.
+    # Deferred: `--help` does not need it.
     from berth.cli.db_schema import release_database
 
     release_database(source, yes=yes, force=force)
@@ -93,13 +111,13 @@ def release(source: ConfigurationSource, yes: bool, force: bool) -> None:
 )
 @configured
 def upgrade(source: ConfigurationSource, force: bool) -> None:
-    """Upgrade the schema to this release; keeps the data, and can be repeated.
+    """Create the schema, or upgrade it to this release and keep the data.
 
-    Takes over a database of OpenStack Placement in place; `berth db release` hands it back. Stop
-    every service that writes to it first: the upgrade is refused while one does. To continue an
-    upgrade that was interrupted, run the same command again.
+    Also converts a database of OpenStack Placement in place; `berth db release` hands it back.
+    Stop every service that writes to the database first, or berth refuses to upgrade it. To
+    continue an interrupted upgrade, run the same command again.
     """
-    # Here, so that `--help` need not wait for it.
+    # Deferred: `--help` does not need it.
     from berth.cli.db_schema import upgrade_schema
 
     upgrade_schema(source, force=force)
@@ -108,9 +126,11 @@ def upgrade(source: ConfigurationSource, force: bool) -> None:
 @db.command()
 @configured
 def version(source: ConfigurationSource) -> None:
-    """Print the schema's revisions, OpenStack Placement's and then berth's own; `None` if there is
-    no schema."""
-    # Here, so that `--help` need not wait for it.
+    """Print the revisions of the schema.
+
+    The first is OpenStack Placement's, the second berth's own. Prints `None` if there is no schema.
+    """
+    # Deferred: `--help` does not need it.
     from berth.cli.db_schema import print_version
 
     print_version(source)

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The work of `berth db check`."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import click
 
 from berth import deploy
-from berth.cli.db_opened import opened
+from berth.cli.db_opened import current
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.options import ConfigurationSource
@@ -17,53 +14,37 @@ from berth.upkeep import schema
 
 
 def check_database(source: ConfigurationSource, *, repair: bool, dry_run: bool) -> None:
-    """Print what is wrong in the configured database, and with `repair` what is done about it.
+    """Print the inconsistencies in the configured database, and repair them with `repair`.
 
     Raises:
-        CommandFailed: something is wrong, or is left so.
-        SchemaNotReady: it has not the schema whose invariants this release knows.
+        CommandFailed: there are inconsistencies, or some are left.
+        SchemaNotReady: the schema is not this release's.
     """
     settings = read_settings(source.load())
-    with _current(settings, to_look_only=dry_run or not repair) as database:
+    with current(settings, "check", read_only=dry_run or not repair) as database:
         if not repair:
             _check(database, settings)
         else:
             _repair(database, settings, dry_run=dry_run)
 
 
-@contextmanager
-def _current(settings: Settings, *, to_look_only: bool) -> Iterator[Database]:
-    """The database, if it has the schema whose invariants this release knows."""
-    name = settings.database.masked_url
-    if deploy.is_absent(settings):
-        raise deploy.SchemaNotReady(
-            f"there is no database {name} to check: `berth db upgrade` makes it"
-        )
-    with opened(settings, to_look_only=to_look_only) as database:
-        if (versions := schema.versions_of(database)) != schema.CURRENT:
-            raise deploy.SchemaNotReady(
-                f"{name} cannot be checked: {schema.why_not_current(versions)}"
-            )
-        yield database
-
-
 def _check(database: Database, settings: Settings) -> None:
-    found = 0
+    count = 0
     for fault in schema.iter_faults(database):
         click.echo(fault.sentence)
-        found += 1
+        count += 1
     name = settings.database.masked_url
-    if found:
+    if count:
         raise CommandFailed(
-            f"{_counted(found)} found in {name}; `berth db check --repair --dry-run` says which of "
-            f"them can be put right",
+            f"{_counted(count)} found in {name}; `berth db check --repair --dry-run` shows which "
+            f"of them berth can repair",
             ExitCode.INCONSISTENT,
         )
-    click.echo(f"nothing wrong in {name}")
+    click.echo(f"no faults found in {name}")
 
 
 def _repair(database: Database, settings: Settings, *, dry_run: bool) -> None:
-    """Say of each fault what is done about it, and do it unless this is a dry run."""
+    """Print each fault with its repair, and make the repair unless this is a dry run."""
     find = schema.iter_faults if dry_run else schema.iter_repaired
     repaired = left = 0
     for fault in find(database, deploy.owner_of(settings)):
@@ -77,15 +58,15 @@ def _repair(database: Database, settings: Settings, *, dry_run: bool) -> None:
     name = settings.database.masked_url
     if dry_run:
         click.echo(
-            f"dry run: --repair would put right {_counted(repaired)} in {name} and leave {left}"
+            f"dry run: --repair would repair {_counted(repaired)} in {name} and leave {left}"
         )
     else:
-        click.echo(f"put right {_counted(repaired)} in {name}")
+        click.echo(f"repaired {_counted(repaired)} in {name}")
     if left or (dry_run and repaired):
         raise CommandFailed(
-            f"{_counted(left)} in {name} cannot be put right without you"
+            f"{_counted(left)} in {name} need your attention"
             if not dry_run
-            else f"nothing has been changed in {name}",
+            else f"nothing in {name} was changed",
             ExitCode.INCONSISTENT,
         )
 

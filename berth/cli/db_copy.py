@@ -25,23 +25,23 @@ def copy_to_empty(
     """Copy a database into an empty one, compare the two, and print what was copied.
 
     Args:
-        force: although somebody wrote to the first within the last minute.
+        force: copy even if something wrote to the source within the last minute.
 
     Raises:
-        CommandFailed: there is nothing to copy, the copy broke off, or it is not the same.
+        CommandFailed: there is nothing to copy, the copy was interrupted, or it differs.
     """
     origin, destination = (_settings_for(configuration, url) for url in (from_url, to_url))
     if deploy.is_absent(origin):
         raise CommandFailed(
             f"there is no database {origin.database.masked_url} to copy", ExitCode.DATABASE
         )
-    with _reached(origin, to_look_only=True) as source, _reached(destination) as target:
+    with _reached(origin, read_only=True) as source, _reached(destination) as target:
         outcome = _copied(origin, destination, source, target, force=force)
-    _tell(outcome, origin, destination)
+    _print(outcome, origin, destination)
 
 
 def _settings_for(configuration: ConfigurationSource, url: str) -> Settings:
-    """The settings of the service, but for another database."""
+    """The settings of the service with another database."""
     conf = configuration.load()
     conf.set_override("connection", url, group="placement_database")
     conf.set_override("connection_parameters", "", group="placement_database")
@@ -49,9 +49,9 @@ def _settings_for(configuration: ConfigurationSource, url: str) -> Settings:
 
 
 @contextmanager
-def _reached(settings: Settings, *, to_look_only: bool = False) -> Iterator[Database]:
-    """A database that can be read, whatever is in it; where it cannot, that is said of this one."""
-    with opened(settings, to_look_only=to_look_only) as database:
+def _reached(settings: Settings, *, read_only: bool = False) -> Iterator[Database]:
+    """Open a database with any schema; an error names this database."""
+    with opened(settings, read_only=read_only) as database:
         schema.is_empty(database)
         yield database
 
@@ -59,24 +59,25 @@ def _reached(settings: Settings, *, to_look_only: bool = False) -> Iterator[Data
 def _copied(
     origin: Settings, destination: Settings, source: Database, target: Database, *, force: bool
 ) -> Outcome:
-    way = f"{origin.database.masked_url} to {destination.database.masked_url}"
+    urls = f"{origin.database.masked_url} to {destination.database.masked_url}"
     try:
         with reporting() as report:
             return copy_database(source, target, report=report, force=force)
     except Difference as error:
         raise CommandFailed(
-            f"the copy from {way} is not the same: {error}; if somebody wrote to the source, stop "
-            f"that, empty the target and begin again",
+            f"the copy from {urls} differs from the source: {error}; stop every service that "
+            f"writes to the source, empty the target and start again",
             ExitCode.INCONSISTENT,
         ) from error
     except DatabaseUnavailable as error:
         raise CommandFailed(
-            f"the copy from {way} broke off: {error}; run the same command again to go on",
+            f"the copy from {urls} was interrupted: {error}; run the same command again to "
+            f"continue",
             ExitCode.DATABASE,
         ) from error
 
 
-def _tell(outcome: Outcome, origin: Settings, destination: Settings) -> None:
+def _print(outcome: Outcome, origin: Settings, destination: Settings) -> None:
     for note in outcome.notes:
         click.echo(f"note: {note}")
     for fault in outcome.faults:
@@ -84,11 +85,11 @@ def _tell(outcome: Outcome, origin: Settings, destination: Settings) -> None:
     rows = sum(outcome.rows.values())
     click.echo(
         f"{destination.database.masked_url} is a copy of {origin.database.masked_url}: {rows} rows "
-        f"in {len(outcome.rows)} tables, each compared"
+        f"in {len(outcome.rows)} tables, all compared"
     )
     if outcome.faults:
         raise CommandFailed(
-            f"{len(outcome.faults)} faults were found in the copy, and are in "
-            f"{origin.database.masked_url} too: see `berth db check`",
+            f"the copy has {len(outcome.faults)} faults, as {origin.database.masked_url} has: "
+            f"see `berth db check`",
             ExitCode.INCONSISTENT,
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The work of `berth db upgrade`, `version` and `release`: the schema of the database."""
+"""The work of `berth db upgrade`, `version`, `release` and `new-identity`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import click
 
 from berth import deploy
-from berth.cli.db_opened import opened
+from berth.cli.db_opened import current, opened
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.options import ConfigurationSource
@@ -17,10 +17,10 @@ from berth.upkeep import schema
 
 
 def upgrade_schema(source: ConfigurationSource, *, force: bool) -> None:
-    """Bring the schema of the configured database to this release, and print what was done.
+    """Upgrade the schema of the configured database to this release, and print the steps.
 
     Args:
-        force: even if another program has written to the database within the last minute.
+        force: upgrade even if another program wrote to the database within the last minute.
     """
     settings = read_settings(source.load())
     with _resumable(), opened(settings) as database, reporting() as report:
@@ -36,25 +36,25 @@ def upgrade_schema(source: ConfigurationSource, *, force: bool) -> None:
 
 
 def print_version(source: ConfigurationSource) -> None:
-    """Print the revisions of the schema; `None` where there is no database."""
+    """Print the revisions of the schema; `None` if there is no database."""
     settings = read_settings(source.load())
     if deploy.is_absent(settings):
         click.echo("None")
         return
-    with opened(settings, to_look_only=True) as database:
+    with opened(settings, read_only=True) as database:
         click.echo(schema.current_version(database))
 
 
 def release_database(source: ConfigurationSource, *, yes: bool, force: bool) -> None:
-    """Remove berth's own tables, and print which they were.
+    """Remove berth's own tables, and print their names.
 
     Args:
         yes: do not ask.
-        force: although a berth wrote to the database within the last minute.
+        force: release even if a berth service wrote to the database within the last minute.
 
     Raises:
-        CommandFailed: there is no database, or nobody agrees.
-        StillWritten: a berth serves from it.
+        CommandFailed: there is no database, or the user did not confirm.
+        StillWritten: a berth service uses it.
     """
     settings = read_settings(source.load())
     name = settings.database.masked_url
@@ -65,31 +65,44 @@ def release_database(source: ConfigurationSource, *, yes: bool, force: bool) -> 
     with opened(settings) as database:
         removed = schema.release(database, force=force)
         version = schema.current_version(database)
-    what = f"removed {', '.join(removed)} from" if removed else "there is nothing of berth's in"
-    click.echo(f"{what} {name}, which is at {version}")
+    done = f"removed {', '.join(removed)} from" if removed else "no tables of berth's own in"
+    click.echo(f"{done} {name}, which is at {version}")
+
+
+def renew_identity(source: ConfigurationSource) -> None:
+    """Give the configured database a new identity.
+
+    Raises:
+        SchemaNotReady: there is no database, or its schema is not this release's.
+    """
+    settings = read_settings(source.load())
+    with current(settings, "change") as database:
+        schema.renew_identity(database)
+    name = settings.database.masked_url
+    click.echo(f"{name} has a new identity; all earlier revisions are foreign")
 
 
 @contextmanager
 def _resumable() -> Iterator[None]:
-    """Say after Ctrl-C that nothing is lost."""
+    """After Ctrl-C, say how to continue."""
     try:
         yield
     except KeyboardInterrupt:
-        click.echo("berth: broken off; the same command goes on from here", err=True)
+        click.echo("berth: interrupted; run the same command again to continue", err=True)
         raise
 
 
 def _confirm(question: str) -> None:
-    """Go on only if somebody agrees.
+    """Ask the user to confirm.
 
     Raises:
-        CommandFailed: nobody does, or nobody is there to be asked.
+        CommandFailed: the user did not, or there is no terminal.
     """
     try:
         agreed = click.confirm(question, err=True)
     except click.Abort as error:
         raise CommandFailed(
-            "nothing has been changed: say --yes if nobody can answer", ExitCode.USAGE
+            "nothing was changed: use --yes to skip the question", ExitCode.USAGE
         ) from error
     if not agreed:
-        raise CommandFailed("nothing has been changed", ExitCode.INTERRUPTED)
+        raise CommandFailed("nothing was changed", ExitCode.INTERRUPTED)

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a command ends that met an error of any part."""
+"""The message and exit code for an error from any part of berth."""
 
 from typing import Final
 
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 
-#: The code of an error, or of its nearest ancestor here. By name, as whoever tells of an error has
-#: imported its module, and should not wait for those of all others.
+#: The exit code of an error class, or of its nearest ancestor in this table. By name, so that no
+#: module is imported for it.
 EXIT_CODES: Final = {
     "berth.upkeep.adoption.StillWritten": ExitCode.IN_USE,
     "berth.hosts.errors.StateDirInUse": ExitCode.IN_USE,
     "berth.deploy.NotInThisRelease": ExitCode.UNSUPPORTED,
+    "berth.extras.ServiceNotInstalled": ExitCode.UNSUPPORTED,
     "berth.model.errors.UnsupportedDatabase": ExitCode.UNSUPPORTED,
     "berth.model.errors.SchemaError": ExitCode.SCHEMA,
     "berth.config.ConfigurationError": ExitCode.CONFIGURATION,
@@ -25,14 +26,15 @@ EXIT_CODES: Final = {
 
 
 def failure_for(error: Exception) -> CommandFailed:
-    """What to say about an error, and the code to end with."""
+    """The message about an error, and the exit code."""
     if isinstance(error, CommandFailed):
         return error
     for kind in type(error).__mro__:
         if code := EXIT_CODES.get(f"{kind.__module__}.{kind.__qualname__}"):
-            return CommandFailed(str(error), code)
+            # One line for each fault of a configuration or a tree.
+            return CommandFailed("\nberth: ".join(getattr(error, "faults", [str(error)])), code)
     return CommandFailed(
-        f"a mistake in berth itself, {type(error).__name__}: {error}; please report it with what "
-        f"`berth --debug` adds",
+        f"a bug in berth: {type(error).__name__}: {error}; please report it with the output of "
+        f"`berth --debug`",
         ExitCode.INTERNAL,
     )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exit codes of the `berth` command: the one place that defines them.
 
-Scripts may rely on them; a code keeps its meaning for good.
+Scripts rely on them, so a code never changes its meaning.
 """
 
 from enum import IntEnum
@@ -10,39 +10,42 @@ from enum import IntEnum
 class ExitCode(IntEnum):
     """How a command ended."""
 
-    #: It did what it was asked to.
+    #: Success.
     OK = 0
-    #: The configuration is missing, unreadable or contradictory; also any failure with no code
+    #: The configuration is missing, unreadable or contradictory; also any failure without a code
     #: of its own.
     CONFIGURATION = 1
-    #: The command line was not understood.
+    #: The command line is wrong.
     USAGE = 2
-    #: The database's schema is not the one this release needs: `berth db upgrade` comes first.
+    #: The database does not have this release's schema: run `berth db upgrade` first.
     SCHEMA = 3
-    #: What is configured is not part of this release (an engine, an authentication).
+    #: This release does not support the configured database engine or authentication, or the extra
+    #: that it needs is not installed.
     UNSUPPORTED = 4
-    #: The address to listen on is taken, or is not this machine's.
+    #: The address to listen on is in use, or not an address of this machine.
     ADDRESS = 5
-    #: Refused for safety: serving others without authentication.
+    #: Refused because it is unsafe: serving other machines without authentication.
     UNSAFE = 6
-    #: The database could not be opened, read or migrated.
+    #: The database cannot be opened, read or upgraded.
     DATABASE = 7
-    #: `berth db check` or `berth audit` found something wrong, or left it so.
+    #: `berth db check` or `berth audit` found problems, or left some.
     INCONSISTENT = 8
     #: No worker could start; the log says why.
     WORKERS = 9
-    #: Refused because the database, or the state directory of a host's agent, is in use.
+    #: Refused because the database, or the state directory of an agent, is in use.
     IN_USE = 10
-    #: The service that a command speaks to does not answer, or refused what was asked.
+    #: The service does not answer, or refused the request.
     SERVICE = 11
-    #: What a host says of itself cannot be, or its tree could not take the shape that it is to
-    #: have; the service holds the old one.
+    #: The host's report is invalid, or its provider tree cannot be reshaped; the service keeps the
+    #: old tree.
     HOST = 12
-    #: A dry run found something to do; nothing was written.
+    #: A dry run found pending changes; nothing was written.
     PENDING = 13
-    #: A mistake in berth itself.
+    #: `berth candidates` found no host that fits.
+    NOTHING_FITS = 14
+    #: A bug in berth.
     INTERNAL = 70
-    #: Stopped by Ctrl-C before there was anything to drain.
+    #: Interrupted with Ctrl-C, or not confirmed.
     INTERRUPTED = 130
     #: The reader closed the pipe (for example `head`).
     OUTPUT_CLOSED = 141

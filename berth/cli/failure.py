@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a command says that it failed."""
+"""How a command reports that it failed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from berth.model.errors import DatabaseUnavailable
 if TYPE_CHECKING:
     from berth.config import Settings
 
-#: What to do about what engines say, the first that fits. All of them word the same few things.
+#: The next step for an engine's error message; the first pattern that matches.
 _NEXT_STEPS: Final = (
-    ("locked", "another program holds it; try again"),
+    ("locked", "another program has locked it; try again"),
     (
         "password|access denied|authentication|role .* does not exist",
         "correct the user and the password in [placement_database]connection",
@@ -27,27 +27,29 @@ _NEXT_STEPS: Final = (
     ),
     (
         "read.?only",
-        "this user must be able to write to it, and a replica will not do",
+        "connect to a primary server, with a user that may write",
     ),
     (
         "connect|resolve|reached|timed? ?out|unreachable|gone away",
-        "see whether the server runs, and whether [placement_database]connection has its right "
-        "host and port",
+        "check that the server runs, and the host and port in [placement_database]connection",
     ),
-    ("permission denied|denied", "grant this user all rights on it"),
+    ("permission denied|denied", "grant this user all privileges on it"),
 )
 _SQLITE_STEP: Final = (
-    "it has to be an SQLite file that this user may read and write, in a folder where this user "
-    "may make files"
+    "it must be an SQLite file that you can read and write, in a directory where you can create "
+    "files"
 )
-_SERVER_STEP: Final = "the server's log may say more"
+_SERVER_STEP: Final = "see the server's log"
 
-#: How MySQL's drivers word an error: a number and a text.
+#: How drivers write the operating system's error numbers.
+_ERRNO: Final = re.compile(r"\[Errno -?\d+\] ")
+
+#: How MySQL's drivers write an error: a number and a text.
 _NUMBERED: Final = re.compile(r"""^\((\d+), (['"])(.*)\2\)$""")
 
 
 class CommandFailed(Exception):
-    """A command cannot do what it was asked to: one sentence for people, one code for scripts."""
+    """A command failed: one sentence for people, and an exit code for scripts."""
 
     def __init__(self, message: str, code: ExitCode) -> None:
         super().__init__(message)
@@ -56,26 +58,26 @@ class CommandFailed(Exception):
 
 @contextmanager
 def naming_the_database(settings: Settings) -> Iterator[None]:
-    """Say of a database that cannot be used which it is, and what to look at.
+    """Add the database's URL and the next step to an error about the database.
 
     Raises:
-        CommandFailed: in place of DatabaseUnavailable (DATABASE).
+        CommandFailed: instead of DatabaseUnavailable (DATABASE).
     """
     try:
         yield
     except DatabaseUnavailable as error:
         cause = str(error).partition(": ")[2] or str(error)
-        cause = _NUMBERED.sub(r"\3 (\1)", cause)
+        cause = _ERRNO.sub("", _NUMBERED.sub(r"\3", cause))
         raise CommandFailed(
             f"cannot use the database {settings.database.masked_url}: {cause}; "
-            f"{next_step(cause, settings.database.engine)}",
+            f"{next_step(cause, is_sqlite=settings.database.is_sqlite)}",
             ExitCode.DATABASE,
         ) from error
 
 
-def next_step(cause: str, engine: str) -> str:
-    """What to do about a database that cannot be used, by what the engine said of it."""
-    if engine == "sqlite":
+def next_step(cause: str, *, is_sqlite: bool) -> str:
+    """What to do about a database that cannot be used, from the engine's message."""
+    if is_sqlite:
         return _NEXT_STEPS[0][1] if "locked" in cause else _SQLITE_STEP
     for words, step in _NEXT_STEPS:
         if re.search(words, cause, re.IGNORECASE):

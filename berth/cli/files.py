@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth files`: where the files are that come with berth and that operators copy."""
+"""`berth files`: the directory of the files that come with berth for operators to copy."""
 
 from pathlib import Path
 from typing import Final
@@ -10,7 +10,7 @@ import berth
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 
-#: The distribution that the files belong to, and their folder in its list of files.
+#: The distribution that has the files, and their directory in its list of files.
 _DISTRIBUTION: Final = "berthd"
 _FOLDER: Final = "share/berth"
 
@@ -19,22 +19,22 @@ _FOLDER: Final = "share/berth"
 def files() -> None:
     """Print the directory of the files that come with berth.
 
-    It has units for systemd, configurations for WSGI servers, alerts and dashboards for Prometheus
-    and Grafana, and the file of the container image.
+    The directory has systemd units, configurations for WSGI servers, alerts and dashboards for
+    Prometheus and Grafana, and the Containerfile of the image.
     """
-    found = _installed() or _of_source_tree()
-    if found is None:
+    directory = _installed() or _in_source_tree()
+    if directory is None:
         raise CommandFailed(
-            "this berth was installed without its files: install the wheel of berthd, or take "
-            "them from contrib/ of the source",
+            "this berth was installed without its files: install the wheel of berthd, or use "
+            "contrib/ of the source",
             ExitCode.CONFIGURATION,
         )
-    click.echo(found)
+    click.echo(directory)
 
 
 def _installed() -> Path | None:
-    """Where pip has put the files, which depends on how it was called."""
-    # Here, so that `--help` need not wait for it.
+    """Where pip put the files, which depends on how it was called."""
+    # Deferred: `--help` does not need it.
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
@@ -48,7 +48,7 @@ def _installed() -> Path | None:
     return None
 
 
-def _of_source_tree() -> Path | None:
-    """The folder of the sources, where berth runs from there."""
+def _in_source_tree() -> Path | None:
+    """The directory in the source tree, if berth runs from there."""
     contrib = Path(berth.__file__).parents[1] / "contrib"
     return contrib if (contrib / "systemd").is_dir() else None

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whom `berth user` and `berth token` speak of: names, projects and roles."""
+"""Names, projects and roles in `berth user` and `berth token`."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -17,45 +18,47 @@ if TYPE_CHECKING:
 
 def identity_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add `--project` and `--role`."""
-    project = click.option("--project", metavar="P", help="The project.  [default: the name]")
+    project = click.option(
+        "--project", metavar="PROJECT", help="The project.  [default: the user's name]"
+    )
     role = click.option(
-        "--role", "roles", multiple=True, metavar="R", help="A role; may be repeated."
+        "--role", "roles", multiple=True, metavar="ROLE", help="A role; may be repeated."
     )
     return project(role(command))
 
 
 def check_name(name: str) -> None:
-    """Refuse what cannot be the name of a user or of a project.
+    """Refuse an invalid name of a user or a project.
 
     Raises:
         CommandFailed: USAGE.
     """
-    # Here, so that `--help` need not wait for it.
-    from berth.api.auth.htpasswd import fault_of_name
+    # Deferred: `--help` does not need it.
+    from berth.edge.auth.htpasswd import fault_of_name
 
     if fault := fault_of_name(name):
-        raise CommandFailed(f"{name!r} cannot be a name: {fault}", ExitCode.USAGE)
+        raise CommandFailed(f"{shlex.quote(name)} is not a valid name: {fault}", ExitCode.USAGE)
 
 
 def check_roles(conf: cfg.ConfigOpts, roles: Iterable[str]) -> None:
-    """Refuse what cannot be a role, and say of others that no rule asks for them.
+    """Refuse invalid roles, and warn about roles that no policy rule grants anything.
 
     Raises:
         CommandFailed: USAGE.
         ConfigurationError: a policy file cannot be read.
     """
-    # Here, so that `--help` need not wait for it.
-    from berth.api.auth.htpasswd import fault_of_role
+    # Deferred: `--help` does not need it.
     from berth.api.policy import check_policy, named_roles
+    from berth.edge.auth.htpasswd import fault_of_role
 
     check_policy(conf)
-    known = named_roles(conf)
+    granted = named_roles(conf)
     for role in roles:
         if fault := fault_of_role(role):
-            raise CommandFailed(f"{role!r} cannot be a role: {fault}", ExitCode.USAGE)
-        if role.lower() not in known:
+            raise CommandFailed(f"{shlex.quote(role)} is not a valid role: {fault}", ExitCode.USAGE)
+        if role.lower() not in granted:
             click.echo(
-                f"berth: no rule of the policy asks for the role {role}; those that it knows are "
-                f"{', '.join(sorted(known))}",
+                f"berth: no policy rule grants the role {role} anything; the policy's roles are "
+                f"{', '.join(sorted(granted))}",
                 err=True,
             )

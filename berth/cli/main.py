@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The root of the `berth` command, and how every failure of it ends.
+"""The root of the `berth` command, and how it reports failures.
 
-A failure is one sentence and, where there is one, the next step, on stderr, with an exit code of
-`berth.cli.exit_codes`. A traceback is shown with `--debug` only.
+A failure prints one sentence on stderr, with the next step if there is one, and exits with a code
+of `berth.cli.exit_codes`. Only `--debug` prints a traceback.
 """
 
+import atexit
+import gc
 import os
 import sys
 import traceback
@@ -17,54 +19,88 @@ import berth
 from berth.cli.completion import COMPLETION, PROGRAM, completion
 from berth.cli.deferred import DeferringGroup
 from berth.cli.exit_codes import ExitCode
+from berth.extras import needs_service
 
 
 @click.group(cls=DeferringGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(berth.__version__, message="berth %(version)s")
-@click.option("-d", "--debug", is_flag=True, help="Log in detail, and show where failures arise.")
+@click.option("-d", "--debug", is_flag=True, help="Log at level DEBUG, and print tracebacks.")
 @click.pass_context
 def cli(context: click.Context, debug: bool) -> None:
-    """What every machine in a fleet can offer, who holds what, and where more would fit."""
+    """Track what every machine in a fleet offers, who uses it, and where more fits."""
     context.obj = debug
 
 
 cli.defer(
-    ("agent", "agent", "Report what this host offers."),
+    ("agent", "agent", "Report this host's resources to the service."),
+    (
+        "aggregate",
+        "fleet.aggregate",
+        "List and label aggregates, and set those of a provider.",
+    ),
     (
         "audit",
         "audit",
-        "Find orphaned allocations, and providers without a host.",
+        "Find orphaned allocations and providers.",
     ),
+    ("candidates", "fleet.candidates", "Find where a request fits."),
+    ("claim", "fleet.claim", "Allocate resources to a consumer, all or nothing."),
+    ("class", "fleet.resource_class", "List, show, create and delete resource classes."),
     ("config", "config_show", "Show the configuration."),
+    ("consumer", "fleet.consumer", "Show consumers and their allocations."),
     ("db", "db", "Create, upgrade, check and copy the database."),
+    ("demo", "fleet.demo", "Make a fleet to try things on, and take it away."),
     ("files", "files", "Print the directory of the files that come with berth."),
+    (
+        "inventory",
+        "fleet.inventory",
+        "List, show, set and delete the inventory of a provider.",
+    ),
     (
         "migrate-inventory",
         "migrate_inventory",
-        "Bring hosts into the shape that they are to have, with every service stopped.",
+        "Reshape this host's trees while every service is stopped.",
     ),
     ("policy", "policy", "Show and test the policy."),
+    ("provider", "fleet.provider", "List, show, create, change and delete providers."),
+    ("release", "fleet.release", "Remove all allocations of consumers, of all or of none."),
+    (
+        "reshape",
+        "fleet.reshape",
+        "Replace inventories of providers and allocations of consumers in one transaction.",
+    ),
     ("serve", "serve", "Serve the placement API."),
     (
         "status",
         "status",
-        "Check whether this release can serve with the configuration and the database as they are.",
+        "Check whether this release can serve.",
     ),
     ("token", "token", "Create, list and revoke tokens (auth_strategy = token)."),
-    ("user", "user", "Manage users and their passwords (auth_strategy = http_basic)."),
+    (
+        "trait",
+        "fleet.trait",
+        "List, show, create and delete traits, and set those of a provider.",
+    ),
+    ("usage", "fleet.usage", "Show what is used: of a provider, or by a project."),
+    ("user", "user", "Manage users (auth_strategy = http_basic)."),
+    ("why", "fleet.why", "Explain why a request does not fit, and what would help."),
 )
 cli.add_command(completion)
 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the `berth` command and end the process with its exit code."""
-    if asked := os.environ.get(COMPLETION):
-        sys.exit(shell_complete(cli, {}, PROGRAM, COMPLETION, asked))
+    # At exit Python collects garbage several times over: a quarter of a second for the modules of
+    # the service.
+    atexit.register(gc.freeze)
+    if instruction := os.environ.get(COMPLETION):
+        sys.exit(shell_complete(cli, {}, PROGRAM, COMPLETION, instruction))
     debug = False
     try:
         with cli.make_context(PROGRAM, list(sys.argv[1:] if args is None else args)) as context:
             debug = context.params["debug"]
-            cli.invoke(context)
+            with needs_service():
+                cli.invoke(context)
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except click.ClickException as error:
@@ -73,11 +109,11 @@ def main(args: Sequence[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort):
         sys.exit(ExitCode.INTERRUPTED)
     except BrokenPipeError:
-        # What is still buffered would be written once more when Python ends.
+        # Python would write the rest of its buffer at exit and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ExitCode.OUTPUT_CLOSED)
     except Exception as error:  # noqa: BLE001 - the outermost edge
-        # Here, because it knows the errors of all parts.
+        # Deferred: only failures need it.
         from berth.cli.error_codes import failure_for
 
         if debug:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth migrate-inventory`: what an agent does when it starts, with every service stopped."""
+"""`berth migrate-inventory`: does what an agent does when it starts, with every service stopped."""
 
 from pathlib import Path
 
@@ -11,14 +11,12 @@ from berth.cli.options import ConfigurationSource, configured
 
 @click.command("migrate-inventory")
 @of_agent
-@click.option(
-    "--dry-run", is_flag=True, help="Show what would be done, before and after; write nothing."
-)
+@click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
 @click.option(
     "--undo-file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Where each reshape is written down.  [default: undo/reshape-TIME.jsonl in the agent's "
+    help="The file that records each reshape.  [default: undo/reshape-TIME.jsonl in the agent's "
     "state directory]",
 )
 @click.option(
@@ -26,15 +24,15 @@ from berth.cli.options import ConfigurationSource, configured
     "to_undo",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Take back the reshapes of such a file, and do nothing else.",
+    help="Undo the reshapes that are recorded in this file.",
 )
 @click.option(
     "--url",
     metavar="URL",
-    help="With --undo: of a service, which is asked with the token in OS_TOKEN; without it the "
-    "database is opened directly.",
+    help="With --undo: the service to use, with the token in OS_TOKEN. Without it, berth opens the "
+    "database directly.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @configured
 def migrate_inventory(
     source: ConfigurationSource,
@@ -45,18 +43,21 @@ def migrate_inventory(
     url: str | None,
     as_json: bool,
 ) -> None:
-    """Bring hosts into the shape that they are to have, with every service stopped.
+    """Reshape this host's trees while every service is stopped.
 
-    For each node of this host, inventory and allocations move as at the start of an agent, but in
-    the database itself. A node is migrated wholly or not at all, a node that fails does not hold up
-    the others, and a second run finds nothing to do.
+    For each node of this host, inventory and allocations move as they do when the agent starts, but
+    directly in the database. A node is migrated completely or not at all, a node that fails does
+    not
+    hold up the others, and a second run finds nothing to do.
 
     Exit codes: 0 done; 13 a dry run found changes pending; 12 a host's tree conflicts with existing
-    allocations; 10 something else writes to the database.
+    allocations; 10 another program writes to the database.
     """
     if url is not None and to_undo is None:
-        raise click.UsageError("--url is for --undo: an agent reports to its service by itself")
-    # Here, so that `--help` need not wait for it.
+        raise click.UsageError(
+            "--url only works with --undo: the agent itself migrates on a running service"
+        )
+    # Imported here, so that `--help` is fast.
     from berth.cli.inventory_migration import migrate_or_undo
 
     migrate_or_undo(

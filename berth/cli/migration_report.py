@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What has become of nodes that were migrated, or would be: for people, and for programs."""
+"""Prints which nodes were migrated, or would be, for people and for programs."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,17 +11,17 @@ import click
 from berth.cli.error_codes import failure_for
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
-from berth.cli.tree_drawing import print_tree, tree_as_json
-from berth.hosts.errors import Conflict
+from berth.cli.tree_drawing import print_changes, tree_as_json
+from berth.hosts.errors import BadConfiguration, BadProviderTree, Conflict
 from berth.hosts.migration import Outcome
 from berth.hosts.plan import Plan, amounts_of
 from berth.hosts.tracker import Rehearsal
 from berth.hosts.wording import some_of
 
-#: Nodes with the same failure that are named.
+#: How many nodes with the same error are named.
 _NAMED_MAX: Final = 10
 
-#: Of several nodes that failed for different reasons, which code the command ends with.
+#: The command's exit code if several nodes failed: the first of these that applies.
 _WORST_FIRST: Final = (
     ExitCode.INTERNAL,
     ExitCode.HOST,
@@ -35,10 +35,10 @@ Amounts = Mapping[tuple[str, str], int]
 
 
 def print_text(done: Sequence[Outcome], undo: Path | None, *, dry_run: bool) -> None:
-    """Print it for people: of a dry run the trees before and after, and what moves.
+    """Print the result for people; for a dry run, the changes.
 
     Args:
-        undo: the file that undoes it, where there is one.
+        undo: the file that undoes it, if there is one.
     """
     idle = [outcome.node.name for outcome in done if not (outcome.plan or outcome.error)]
     for outcome in done:
@@ -48,45 +48,45 @@ def print_text(done: Sequence[Outcome], undo: Path | None, *, dry_run: bool) -> 
             click.echo(f"{outcome.node.name}: done, {_summary(outcome.plan)}")
     if idle:
         click.echo(f"{some_of(idle, _NAMED_MAX)}: nothing to do")
-    by_error: dict[str, list[str]] = {}
+    by_error: dict[tuple[str, ...], list[str]] = {}
     for outcome in done:
         if outcome.error is not None:
-            by_error.setdefault(_sentence(outcome.error), []).append(outcome.node.name)
-    for sentence, names in by_error.items():
-        click.echo(f"{some_of(names, _NAMED_MAX)}: not migrated: {sentence}")
+            by_error.setdefault(_faults_of(outcome.error), []).append(outcome.node.name)
+    for faults, names in by_error.items():
+        lines = faults if len(faults) == 1 else [f"\n  {fault}" for fault in faults]
+        click.echo(f"{some_of(names, _NAMED_MAX)}: not migrated: {''.join(lines)}")
     if undo is not None and not dry_run:
-        click.echo(f"`berth migrate-inventory --undo {undo}` takes it back")
+        click.echo(f"to undo this: berth migrate-inventory --undo {undo}")
 
 
 def print_json(done: Sequence[Outcome], undo: Path | None, *, dry_run: bool) -> None:
-    """Print it for programs."""
+    """Print the result for programs."""
     body = {
         "dry_run": dry_run,
         "undo_file": None if undo is None else str(undo),
         "nodes": [_as_json(outcome, dry_run=dry_run) for outcome in done],
     }
-    click.echo(json.dumps(body))
+    click.echo(json.dumps(body, indent=2))
 
 
 def end(done: Sequence[Outcome], *, dry_run: bool) -> None:
-    """End as the nodes have.
+    """Set the exit code.
 
     Raises:
-        CommandFailed: some are not migrated, or a dry run found something to do.
+        CommandFailed: some nodes were not migrated, or a dry run found changes pending.
     """
     failed = [outcome.error for outcome in done if outcome.error is not None]
     if failed:
         codes = {_code_of(error) for error in failed}
         raise CommandFailed(
-            f"{len(failed)} of {_nodes(len(done))} cannot be migrated, and "
-            f"{'is' if len(failed) == 1 else 'are'} as before",
+            f"{len(failed)} of {_nodes(len(done))} cannot be migrated and "
+            f"{'is' if len(failed) == 1 else 'are'} unchanged",
             next((code for code in _WORST_FIRST if code in codes), ExitCode.HOST),
         )
     pending = sum(1 for outcome in done if outcome.plan)
     if dry_run and pending:
         raise CommandFailed(
-            f"dry run: {pending} of {_nodes(len(done))} {'has' if pending == 1 else 'have'} "
-            f"something to do; nothing was written",
+            f"dry run: {pending} of {_nodes(len(done))} would change; nothing was written",
             ExitCode.PENDING,
         )
 
@@ -104,49 +104,50 @@ def _nodes(number: int) -> str:
 # --- For people -----------------------------------------------------------------------------------
 
 
-def _print_rehearsal(uuid: str, name: str, found: Rehearsal) -> None:
+def _print_rehearsal(uuid: str, name: str, rehearsal: Rehearsal) -> None:
     click.echo(f"{name} ({uuid})")
-    click.echo("  now:")
-    print_tree(found.before, uuid, indent=4)
-    click.echo("  then:")
-    print_tree(found.after, uuid, since=found.before, indent=4)
-    for number, consumer in enumerate(_moved(found.plan)):
-        if not number:
-            click.echo("  moves:")
-        click.echo(f"    {_draw_move(found, consumer)}")
-    writes = sum(_writes(found.plan).values())
-    click.echo(f"  {_summary(found.plan)}; {_counted(writes, 'write')}")
+    print_changes(rehearsal.before, rehearsal.after, uuid, indent=2)
+    for consumer in _moved(rehearsal.plan):
+        click.echo(f"  ~ consumer {_draw_move(rehearsal, consumer)}")
+    writes = sum(_writes(rehearsal.plan).values())
+    click.echo(f"  {_summary(rehearsal.plan)}; {_counted(writes, 'write')}")
 
 
-def _draw_move(found: Rehearsal, consumer: str) -> str:
-    gone, come = _move(found, consumer)
-    parts = [_draw_amounts(found, amounts) for amounts in (gone, come) if amounts]
+def _draw_move(rehearsal: Rehearsal, consumer: str) -> str:
+    gone, come = _move(rehearsal, consumer)
+    parts = [_draw_amounts(rehearsal, amounts) for amounts in (gone, come) if amounts]
     return f"{consumer}: {' -> '.join(parts)}"
 
 
-def _draw_amounts(found: Rehearsal, amounts: Amounts) -> str:
+def _draw_amounts(rehearsal: Rehearsal, amounts: Amounts) -> str:
     by_provider: dict[str, list[str]] = {}
     for (provider, resource_class), amount in amounts.items():
         by_provider.setdefault(provider, []).append(f"{resource_class}={amount}")
     return ", ".join(
-        " ".join([_name(found, provider), *words]) for provider, words in by_provider.items()
+        " ".join([_name(rehearsal, provider), *words]) for provider, words in by_provider.items()
     )
 
 
 def _summary(plan: Plan) -> str:
     return (
-        f"{_counted(len(plan.created), 'provider')} made, {len(_changed(plan))} changed, "
-        f"{len(plan.deleted)} removed; {_counted(len(_moved(plan)), 'consumer')} moved"
+        f"{_counted(len(plan.created), 'provider')} created, {len(_changed(plan))} changed, "
+        f"{len(plan.deleted)} deleted; {_counted(len(_moved(plan)), 'consumer')} moved"
     )
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _faults_of(error: Exception) -> tuple[str, ...]:
+    if isinstance(error, BadConfiguration | BadProviderTree):
+        return error.faults
+    return (_sentence(error),)
 
 
 def _sentence(error: Exception) -> str:
     if isinstance(error, Conflict):
-        return f"somebody else writes to it; stop every service, and try again ({error})"
+        return f"another program writes to it; stop every service and try again ({error})"
     return str(failure_for(error))
 
 
@@ -158,16 +159,16 @@ def _moved(plan: Plan) -> Sequence[str]:
 
 
 def _changed(plan: Plan) -> set[str]:
-    """The providers that are there before and after, and are written."""
+    """The providers that exist before and after, and are written."""
     written = {data.uuid for data in (*plan.renamed, *plan.aggregates, *plan.traits)}
     written |= plan.inventories.keys()
     return written - {data.uuid for data in (*plan.created, *plan.deleted)}
 
 
-def _move(found: Rehearsal, consumer: str) -> tuple[Amounts, Amounts]:
-    """What a consumer does not hold any more, and what it holds instead."""
-    before = amounts_of(found.held[consumer])
-    after = amounts_of((found.plan.allocations or {})[consumer])
+def _move(rehearsal: Rehearsal, consumer: str) -> tuple[Amounts, Amounts]:
+    """The allocations that a consumer loses, and those that it gets."""
+    before = amounts_of(rehearsal.current[consumer])
+    after = amounts_of((rehearsal.plan.allocations or {})[consumer])
     changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
     gone = {key: before.get(key, 0) - after.get(key, 0) for key in changed}
     return (
@@ -177,7 +178,7 @@ def _move(found: Rehearsal, consumer: str) -> tuple[Amounts, Amounts]:
 
 
 def _writes(plan: Plan) -> dict[str, int]:
-    """The requests that a plan takes, by kind; classes and traits that are new come on top."""
+    """The number of requests of a plan, by kind, without those for new classes and traits."""
     is_at_once = plan.allocations is not None
     deleted = {data.uuid for data in plan.deleted}
     return {
@@ -191,9 +192,9 @@ def _writes(plan: Plan) -> dict[str, int]:
     }
 
 
-def _name(found: Rehearsal, provider: str) -> str:
-    """The name of a provider; the uuid of one that stands elsewhere."""
-    for tree in found.after, found.before:
+def _name(rehearsal: Rehearsal, provider: str) -> str:
+    """The name of a provider, or its UUID if it is not in the tree."""
+    for tree in rehearsal.after, rehearsal.before:
         if tree.exists(provider):
             return tree.data(provider).name
     return provider
@@ -226,26 +227,26 @@ def _as_json(outcome: Outcome, *, dry_run: bool) -> dict[str, Any]:
     return body
 
 
-def _rehearsal_as_json(found: Rehearsal, root: str) -> dict[str, Any]:
-    moves = {consumer: _move(found, consumer) for consumer in _moved(found.plan)}
+def _rehearsal_as_json(rehearsal: Rehearsal, root: str) -> dict[str, Any]:
+    moves = {consumer: _move(rehearsal, consumer) for consumer in _moved(rehearsal.plan)}
     return {
-        "before": [*tree_as_json(found.before, root)],
-        "after": [*tree_as_json(found.after, root)],
+        "before": [*tree_as_json(rehearsal.before, root)],
+        "after": [*tree_as_json(rehearsal.after, root)],
         "moves": [
             {
                 "consumer": consumer,
-                "from": _amounts_as_json(found, gone),
-                "to": _amounts_as_json(found, come),
+                "from": _amounts_as_json(rehearsal, gone),
+                "to": _amounts_as_json(rehearsal, come),
             }
             for consumer, (gone, come) in moves.items()
         ],
     }
 
 
-def _amounts_as_json(found: Rehearsal, amounts: Amounts) -> list[dict[str, Any]]:
+def _amounts_as_json(rehearsal: Rehearsal, amounts: Amounts) -> list[dict[str, Any]]:
     return [
         {
-            "provider": _name(found, provider),
+            "provider": _name(rehearsal, provider),
             "uuid": provider,
             "resource_class": resource_class,
             "amount": amount,

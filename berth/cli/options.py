@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that every command takes: which configuration to read."""
+"""The options of every command that reads the configuration."""
 
 from __future__ import annotations
 
@@ -19,40 +19,41 @@ OPTIONS = (
         multiple=True,
         metavar="FILE",
         type=click.Path(),
-        help="Read this placement.conf instead of the usual places; may be repeated, later wins.",
+        help="Read this file instead of searching for placement.conf. May be repeated; later files "
+        "override earlier ones.",
     ),
     click.option(
         "--config-dir",
         multiple=True,
         metavar="DIR",
         type=click.Path(file_okay=False),
-        help="Read the *.conf files of this directory too, after the files.",
+        help="Also read the *.conf files in this directory, after those files.",
     ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationSource:
-    """Where a command's configuration comes from; picklable, to be handed to workers."""
+    """Where a command reads its configuration; picklable, so that workers can get it."""
 
     files: tuple[str, ...]
     dirs: tuple[str, ...]
     debug: bool
 
     def load(self) -> cfg.ConfigOpts:
-        """Read it; with no configuration at all, the embedded defaults.
+        """Read the configuration; without any, use the embedded defaults.
 
         Raises:
             ConfigurationError: a file is missing or cannot be read.
         """
-        # Here, so that `--help` and the completion of options need not wait for it.
+        # Deferred: `--help` and completion do not need it.
         from berth import config
 
         return config.load(self.files, self.dirs, embedded=True, debug=self.debug)
 
 
 def configured(command: Callable[..., None]) -> Callable[..., None]:
-    """Add `--config-file` and `--config-dir`, given to the command as a `ConfigurationSource`."""
+    """Add `--config-file` and `--config-dir`; the command gets a `ConfigurationSource`."""
 
     def with_source(
         debug: bool, config_file: tuple[str, ...], config_dir: tuple[str, ...], **options: object

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`placement-manage`, as deployment tools call it: the commands, options, words and exit codes of
-the original's (spec/operations.md 5.1), on berth's own machinery.
+"""`placement-manage` for deployment tools: OpenStack Placement's commands, options, texts and exit
+codes (spec/operations.md 5.1).
 
-`db sync` leaves a database that berth can serve: it takes over one of the original's, data
-migrations included, as `berth db upgrade` does. A failure is one line where the original shows a
-traceback.
+`db sync` makes a database that berth can serve: it also converts one of OpenStack Placement's, with
+its data migrations, as `berth db upgrade` does. A failure prints one line, not a traceback.
 """
 
 import argparse
@@ -24,7 +23,7 @@ from berth.upkeep import schema
 
 PROGRAM: Final = "placement-manage"
 
-#: Rows that `online_data_migrations` migrates at a time, until nothing is left.
+#: Rows in a batch of `online_data_migrations`.
 BATCH_ROWS: Final = 50
 
 #: Exit codes of `online_data_migrations` besides 0.
@@ -32,17 +31,17 @@ SOME_WERE_MIGRATED: Final = 1
 A_MIGRATION_FAILED: Final = 2
 NO_COUNT: Final = 127
 
-#: A command: does it, and gives the exit code.
+#: Runs a command and returns its exit code.
 _Run = Callable[[Database, Settings, argparse.Namespace], int]
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command, and end the process with its exit code."""
+    """Run the command and exit with its code."""
     sys.exit(run(sys.argv[1:] if args is None else list(args)))
 
 
 def run(args: Sequence[str]) -> int:
-    """Run the command; its exit code."""
+    """Run the command and return its exit code."""
     command = cfg.SubCommandOpt(
         "command", title="Command", help="Available commands", handler=_add_commands
     )
@@ -131,7 +130,7 @@ def _migrate_data(database: Database, settings: Settings, chosen: argparse.Names
 
 
 class _Migrations:
-    """The data migrations, run in batches, and what came of them."""
+    """Runs the data migrations in batches, and counts the rows."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
         owner = deploy.owner_of(settings)
@@ -141,19 +140,19 @@ class _Migrations:
                 database, owner, most
             ),
         }
-        #: Rows that were migrated, of each migration that a batch came to.
+        #: Migrated rows by migration, for those that a batch reached.
         self._migrated: dict[str, int] = {}
         self.has_failed = False
 
     def run_batch(self, most: int) -> int:
-        """Migrate at most so many rows; how many it were."""
+        """Migrate up to `most` rows, and return how many."""
         left = most
         for name, part in self._parts.items():
             if not left:
                 break
             try:
                 migrated = next(part(left), 0)
-            except Exception as error:  # noqa: BLE001 - told, and the others have their turn
+            except Exception as error:  # noqa: BLE001 - reported; the other migrations still run
                 print(f"Error attempting to run {name}: {failure_for(error)}", file=sys.stderr)
                 self.has_failed = True
                 migrated = 0
@@ -164,7 +163,7 @@ class _Migrations:
         return most - left
 
     def table(self) -> PrettyTable:
-        """All that was done."""
+        """The migrated rows as a table."""
         table = PrettyTable(["Migration", "Total Found", "Completed"])
         for name, migrated in self._migrated.items():
             table.add_row([name, migrated, migrated])

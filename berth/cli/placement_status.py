@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`placement-status upgrade check`, as deployment tools call it: the original's checks, table and
-exit codes (spec/operations.md 5.2), by the field's own library."""
+"""`placement-status upgrade check` for deployment tools, made with oslo.upgradecheck.
+
+Checks, table and exit codes are those of OpenStack Placement (spec/operations.md 5.2).
+"""
 
 import sys
 from collections.abc import Sequence
@@ -18,17 +20,17 @@ from berth.config import read_settings
 
 PROGRAM: Final = "placement-status"
 
-#: There was no way to check.
+#: The checks could not run.
 ERROR: Final = 255
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command, and end the process with its exit code."""
+    """Run the command and exit with its code."""
     sys.exit(run(sys.argv[1:] if args is None else list(args)))
 
 
 def run(args: Sequence[str]) -> int:
-    """Run the checks; the worst of what they found: 0 all well, 1 a warning, 2 a failure."""
+    """Run the checks and return the worst result: 0 success, 1 a warning, 2 a failure."""
     try:
         conf = config.load_for_command(
             args, PROGRAM, cfg.SubCommandOpt("command", handler=_add_commands)
@@ -38,30 +40,28 @@ def run(args: Sequence[str]) -> int:
         return 1
     try:
         settings = read_settings(conf)
-        with opened(settings, to_look_only=True) as database:
-            found = list(
+        with opened(settings, read_only=True) as database:
+            checks = list(
                 upgrade_checks(database, conf, "placement-manage db online_data_migrations")
             )
     except Exception as error:  # noqa: BLE001 - the outermost edge
         print(f"{PROGRAM}: {failure_for(error)}", file=sys.stderr)
         return ERROR
-    return int(_Report(found).check())
+    return int(_Report(checks).check())
 
 
 class _Report(upgradecheck.UpgradeCommands):
-    """Prints the library's table of what was found."""
+    """Prints the library's table of results."""
 
-    def __init__(self, found: Sequence[Check]) -> None:
-        self._upgrade_checks = tuple((one.title, partial(_result_of, one)) for one in found)
+    def __init__(self, checks: Sequence[Check]) -> None:
+        self._upgrade_checks = tuple((check.title, partial(_result_of, check)) for check in checks)
 
 
-def _result_of(one: Check, _report: _Report) -> upgradecheck.Result:
-    return upgradecheck.Result(one.code, one.details)
+def _result_of(check: Check, _report: _Report) -> upgradecheck.Result:
+    return upgradecheck.Result(check.code, check.details)
 
 
 def _add_commands(commands: Any) -> None:
     upgrade = commands.add_parser("upgrade")
     upgrade.add_argument("check", choices=["check"])
-    upgrade.add_argument(
-        "--json", action="store_true", help="Accepted; the table is printed all the same."
-    )
+    upgrade.add_argument("--json", action="store_true", help="Ignored; prints the table.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth policy`: who may do what, as the policy files have it."""
+"""`berth policy`: show and test who may do what."""
 
 import json
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import click
 from berth.cli.completion import rule_names
 from berth.cli.options import ConfigurationSource, configured
 
-#: The project or user of a caller, where the command line does not say.
+#: The project or user of a caller, unless the command line names one.
 _SOMEBODY: Final = "somebody"
 
 
@@ -20,21 +20,23 @@ def policy() -> None:
 
 
 @policy.command(name="list")
-@click.option("--json", "as_json", is_flag=True, help="For programs: a list of rules.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @configured
 def list_rules(source: ConfigurationSource, as_json: bool) -> None:
-    """Print every rule in force: its check, the requests that it guards, and whether a file
-    overrides it."""
-    # Here, so that `--help` need not wait for it.
+    """Print every rule and the requests that it guards.
+
+    Also prints each rule's check, and whether a policy file overrides it.
+    """
+    # Deferred: `--help` does not need it.
     from berth.cli.policy_rules import rules_in_force
 
     rules = list(rules_in_force(source.load()))
     if as_json:
-        click.echo(json.dumps([one._asdict() for one in rules], indent=2))
+        click.echo(json.dumps([rule._asdict() for rule in rules], indent=2))
         return
-    for one in rules:
-        click.echo(f"{one.name}: {one.check}{'' if one.is_default else '  (overridden)'}")
-        for request in one.requests:
+    for rule in rules:
+        click.echo(f"{rule.name}: {rule.check}{'' if rule.is_default else '  (overridden)'}")
+        for request in rule.requests:
             click.echo(f"    {request}")
 
 
@@ -42,12 +44,11 @@ def list_rules(source: ConfigurationSource, as_json: bool) -> None:
 @click.option(
     "--auditor",
     is_flag=True,
-    help="Print a file for policy.d instead, which lets the role auditor read everything and "
-    "change nothing.",
+    help="Print a file for policy.d instead that gives the role auditor read-only access.",
 )
 def sample(auditor: bool) -> None:
     """Print a policy file with every rule and its default, commented out."""
-    # Here, so that `--help` need not wait for it.
+    # Deferred: `--help` does not need it.
     from berth.api.policy import print_sample
     from berth.cli.policy_rules import auditor_file
 
@@ -62,10 +63,12 @@ def sample(auditor: bool) -> None:
 @click.option("--role", "roles", multiple=True, help="A role of the caller; may be repeated.")
 @click.option("--project", default=_SOMEBODY, help="The project of the caller's token.")
 @click.option("--user", default=_SOMEBODY, help="The caller's user id.")
-@click.option("--system", is_flag=True, help="The token's scope is the system, not a project.")
+@click.option(
+    "--system", is_flag=True, help="The caller's token is scoped to the system, not to a project."
+)
 @click.option(
     "--target-project",
-    help="The project whose usages the caller asks for.  [default: the caller's]",
+    help="The project whose usages the caller requests.  [default: the caller's]",
 )
 @configured
 def check(
@@ -77,12 +80,14 @@ def check(
     system: bool,
     target_project: str | None,
 ) -> None:
-    """Print what a caller with these roles may do, by all rules or by the RULEs named.
+    """Print what a caller with these roles may do.
 
-    Exit codes: 1 if you name RULEs and one of them refuses, or if a policy file sets a rule that
-    does not exist; otherwise 0.
+    Checks all rules, or the RULEs that you name.
+
+    Exit codes: 0 all RULEs that you named allow it; 1 one of them refuses, or a policy file sets an
+    unknown rule; 2 there is no such RULE.
     """
-    # Here, so that `--help` need not wait for it.
+    # Deferred: `--help` does not need it.
     from berth.cli.policy_rules import Caller, print_admitted
 
     caller = Caller(roles, project, user, is_of_system=system, target_project=target_project)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of the policy in force, and whom they admit: the work of `berth policy`."""
+"""The effective policy rules, and whom they admit: the work of `berth policy`."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -9,46 +9,55 @@ from oslo_config import cfg
 from oslo_context.context import RequestContext
 
 from berth.api.errors import Refused
-from berth.api.policy import ROUTE_RULES, Policy, check_policy, create_enforcer, unknown_rules
+from berth.api.guarding import guarding_rules
+from berth.api.operations.berth_v1.rules import READERS
+from berth.api.policy import (
+    Policy,
+    check_policy,
+    create_enforcer,
+    unknown_rules,
+)
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 
-#: May look at everything, and change nothing, where `berth policy sample --auditor` is in force.
+#: The role with read-only access in the file that `berth policy sample --auditor` prints.
 AUDITOR: Final = "auditor"
 
 
 class Caller(NamedTuple):
-    """Somebody of whom it is asked what they may do."""
+    """A caller whose permissions to check."""
 
     roles: Sequence[str]
     project: str
     user: str
-    #: The token's scope is the system, not a project.
+    #: The token is scoped to the system, not to a project.
     is_of_system: bool
-    #: Whose usages are asked for; None: those of the caller's project.
+    #: The project whose usages the caller requests; None: the caller's own.
     target_project: str | None
 
 
 class Rule(NamedTuple):
-    """A rule in force."""
+    """An effective policy rule."""
 
     name: str
     check: str
     is_default: bool
-    #: As in `GET /traits`; none for a rule that others refer to.
+    #: Such as `GET /traits`; empty for a rule that only other rules use.
     requests: tuple[str, ...]
 
 
 def auditor_file() -> str:
-    """A policy file that adds the auditor to all who may look."""
+    """A policy file that adds the auditor to every rule for reading."""
     lines = [
-        f"# The role {AUDITOR} may look at everything, and change nothing.",
-        "# Put this file into policy.d, beside placement.conf, and give the role to whom it suits.",
+        f"# The role {AUDITOR} may read everything and change nothing.",
+        "# Save this file in policy.d, next to placement.conf, and give your auditors the role.",
     ]
-    for name, default, _, requests in ROUTE_RULES:
-        only_looks = all(method == "GET" for method, _ in requests)
-        if only_looks and f"role:{AUDITOR}" not in default:
-            lines.append(f'"{name}": "{default} or role:{AUDITOR}"')
+    for guarding in guarding_rules():
+        rule = guarding.rule
+        is_for_reading = all(method == "GET" for method, _ in guarding.requests)
+        admits_auditors = f"role:{AUDITOR}" in rule.default or rule.default == READERS
+        if is_for_reading and not admits_auditors:
+            lines.append(f'"{rule.name}": "{rule.default} or role:{AUDITOR}"')
     return "\n".join(lines) + "\n"
 
 
@@ -62,33 +71,33 @@ def rules_in_force(conf: cfg.ConfigOpts) -> Iterator[Rule]:
     enforcer = create_enforcer(conf)
     enforcer.load_rules()
     requests = {
-        name: tuple(f"{method} {path}" for method, path in guarded)
-        for name, _, _, guarded in ROUTE_RULES
+        guarding.rule.name: tuple(f"{method} {path}" for method, path in guarding.requests)
+        for guarding in guarding_rules()
     }
     for name, default in enforcer.registered_rules.items():
-        found = str(enforcer.rules.get(name, default.check))
-        yield Rule(name, found, name not in enforcer.file_rules, requests.get(name, ()))
+        check = str(enforcer.rules.get(name, default.check))
+        yield Rule(name, check, name not in enforcer.file_rules, requests.get(name, ()))
 
 
 def print_admitted(conf: cfg.ConfigOpts, rules: Sequence[str], asked: Caller) -> bool:
-    """Print what a caller may do, by all rules or by those named; whether each admits the caller.
+    """Print what a caller may do, for all rules or those named; return whether all admit it.
 
     Raises:
-        CommandFailed: there is no such rule (USAGE), or a policy file sets one that does not exist
+        CommandFailed: there is no such rule (USAGE), or a policy file sets an unknown one
             (CONFIGURATION).
         ConfigurationError: a policy file cannot be read.
     """
-    known = {name: requests for name, _, _, requests in ROUTE_RULES}
+    requests_by_rule = {guarding.rule.name: guarding.requests for guarding in guarding_rules()}
     for rule in rules:
-        if rule not in known:
+        if rule not in requests_by_rule:
             raise CommandFailed(
-                f"there is no rule {rule}: `berth policy list` names them all", ExitCode.USAGE
+                f"there is no rule {rule}; `berth policy list` prints all rules", ExitCode.USAGE
             )
     check_policy(conf)
     if unknown := unknown_rules(conf):
         raise CommandFailed(
-            f"the policy files set {', '.join(unknown)}, and there is no such rule: `berth policy "
-            f"list` names them all",
+            f"the policy files set unknown rules: {', '.join(unknown)}; `berth policy list` prints "
+            f"all rules",
             ExitCode.CONFIGURATION,
         )
     caller = RequestContext(
@@ -105,10 +114,10 @@ def print_admitted(conf: cfg.ConfigOpts, rules: Sequence[str], asked: Caller) ->
     )
     in_force = Policy(conf)
     refused = False
-    for name in rules or known:
+    for name in rules or requests_by_rule:
         admitted = _admits(in_force, name, caller, target)
         refused |= not admitted
-        requests = ", ".join(f"{method} {path}" for method, path in known[name])
+        requests = ", ".join(f"{method} {path}" for method, path in requests_by_rule[name])
         click.echo(f"{'yes' if admitted else 'no':4} {name:52} {requests}")
     return not refused
 

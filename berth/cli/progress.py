@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a long command says how far it has come."""
+"""Progress of long commands."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -10,23 +10,23 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-#: Seconds between two lines of a stage, where nobody sees a bar.
+#: Seconds between two lines of a stage, if stderr is not a terminal.
 _LINES_S: Final = 10.0
 
-#: Is told the stage, how much of it has been done, and how much there is.
+#: Called with the stage, the work done, and the total.
 Report = Callable[[str, int, int], None]
 
 
 @contextmanager
 def reporting(clock: Callable[[], float] = time.monotonic) -> Iterator[Report]:
-    """Shows it on stderr: a bar on a terminal, else a line now and then.
+    """Show progress on stderr: a bar on a terminal, otherwise a line every few seconds.
 
     Args:
         clock: in seconds.
     """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _NowAndThen(clock)
+        yield _Lines(clock)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -45,17 +45,17 @@ def reporting(clock: Callable[[], float] = time.monotonic) -> Iterator[Report]:
         yield show
 
 
-class _NowAndThen:
-    """A line when a stage is done, and every few seconds until then."""
+class _Lines:
+    """Prints a line every few seconds, and one when a stage is done."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._said_at = clock()
+        self._printed_at = clock()
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         now = self._clock()
         if total and done >= total:
             click.echo(f"{stage}: {done}", err=True)
-        elif now - self._said_at >= _LINES_S:
-            self._said_at = now
+        elif now - self._printed_at >= _LINES_S:
+            self._printed_at = now
             click.echo(f"{stage}: {done} of {total}", err=True)

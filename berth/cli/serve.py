@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`berth serve`: the service on a socket.
 
-This process prepares the database and keeps the address; `berth.cli.workers` answers requests.
+This process prepares the database and reserves the address; the workers of
+`berth.edge.server.workers` answer requests.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from wsgiref.types import WSGIApplication
 
 import click
 
 import berth
 from berth.cli import service_manager
 from berth.cli.address import DEFAULT_HOST, DEFAULT_PORT, Address, parse_bind, reserved
+from berth.cli.deferred import importing
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed, naming_the_database
 from berth.cli.options import ConfigurationSource, configured
@@ -34,7 +38,7 @@ LOG = logging.getLogger(__name__)
     default=f"{DEFAULT_HOST}:{DEFAULT_PORT}",
     show_default=True,
     metavar="HOST:PORT",
-    help="Address to listen on; port 0 takes a free one and says which.",
+    help="Address to listen on. Port 0 picks a free port and prints it.",
 )
 @click.option(
     "--workers",
@@ -42,20 +46,19 @@ LOG = logging.getLogger(__name__)
     show_default=True,
     type=click.IntRange(min=1),
     metavar="N",
-    help="Worker processes; all serve the same address and database.",
+    help="Number of worker processes. They share the address and the database.",
 )
 @click.option(
     "--insecure-noauth",
     is_flag=True,
-    help="Listen on other than loopback addresses although nobody has to authenticate: everybody "
-    "who reaches the address may read and change everything.",
+    help="Allow auth_strategy = noauth2 on an address that other machines can reach. Anyone who "
+    "can connect may then read and change everything.",
 )
 @click.option(
     "--tls-cert",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Serve HTTPS with this certificate, in PEM, the whole chain in one file.  [default: "
-    "[berth]tls_cert]",
+    help="Serve HTTPS with this certificate chain, in PEM.  [default: [berth]tls_cert]",
 )
 @click.option(
     "--tls-key",
@@ -73,16 +76,17 @@ def serve(
 ) -> None:
     """Serve the placement API.
 
-    With no configuration at all, the database is an SQLite file of this user's, and only this
-    machine may connect.
+    Without any configuration, berth stores its data in an SQLite file in your home directory,
+    listens on 127.0.0.1 only, and does not authenticate clients.
     """
-    # Here, so that `--help` and the completion of options need not wait for it.
-    from berth import deploy
-    from berth.api.auth.keystone import KeystoneUnavailable
-    from berth.cli.metrics_folder import metrics_folder
-    from berth.cli.tls import read_tls
-    from berth.cli.workers import run, threads_for
-    from berth.config import read_settings
+    # Deferred: `--help` and completion do not need it.
+    with importing():
+        from berth import deploy
+        from berth.cli.tls import read_tls
+        from berth.config import read_settings
+        from berth.edge.auth.keystone import KeystoneUnavailable
+        from berth.edge.server.metrics_folder import metrics_folder
+        from berth.edge.server.workers import NoWorkerStarts, run, threads_for
 
     conf = source.load()
     deploy.set_up_logging(conf)
@@ -90,7 +94,7 @@ def serve(
     deploy.check_supported(settings)
     deploy.check_policy(conf)
     deploy.check_health(settings)
-    # Keystone may start later than we do; callers are told until then.
+    # Keystone may start later than berth; clients get 503 until then.
     with suppress(KeystoneUnavailable):
         deploy.check_keystone(settings)
     deploy.check_credentials(settings)
@@ -98,10 +102,10 @@ def serve(
     address = replace(parse_bind(bind), scheme="https" if tls else "http")
     refuse_strangers(address, settings, insecure_noauth=insecure_noauth)
     warn_of_clear_text(address, settings)
-    with reserved(address) as held:
+    with reserved(address) as listening:
         with naming_the_database(settings):
             deploy.open_prepared(settings).dispose()
-        banner = describe(held, settings, workers=workers)
+        banner = describe(listening, settings, workers=workers)
 
         def announce() -> None:
             click.echo(banner)
@@ -110,51 +114,76 @@ def serve(
         try:
             with metrics_folder():
                 run(
-                    held,
-                    source,
+                    partial(load_application, source),
+                    host=listening.host,
+                    port=listening.port,
                     workers=workers,
                     threads=threads_for(settings.admission, settings.receiving),
                     client_seconds_max=settings.receiving.client_seconds_max,
                     pinned=settings.pin_workers,
-                    tls=tls,
+                    tls=(tls.cert, tls.key) if tls else None,
                     announce=announce,
+                    stopping=service_manager.tell_stopping,
                 )
+        except NoWorkerStarts as error:
+            raise CommandFailed(
+                "no worker can start; the log above says why", ExitCode.WORKERS
+            ) from error
         finally:
-            deploy.settle(settings)
+            deploy.checkpoint_sqlite(settings)
+
+
+def load_application(source: ConfigurationSource) -> tuple[WSGIApplication, float]:
+    """In a worker: read the configuration again and build the application.
+
+    Returns:
+        The application, and for how many seconds it waits for a client.
+
+    Raises:
+        BerthError, ConfigurationError: it cannot be built.
+    """
+    from berth import deploy
+    from berth.config import read_settings
+
+    conf = source.load()
+    deploy.set_up_logging(conf)
+    # The parent has compared the sums of usage, for all workers and those that replace them.
+    application = deploy.load_application(conf, recount=False)
+    return application, read_settings(conf).receiving.client_seconds_max
 
 
 def refuse_strangers(address: Address, settings: Settings, *, insecure_noauth: bool) -> None:
-    """Refuse to listen to other machines when nobody has to authenticate, unless told to.
+    """Refuse to serve other machines without authentication, unless the user insists.
 
     Raises:
-        CommandFailed: with the ways out (UNSAFE).
+        CommandFailed: names the alternatives (UNSAFE).
     """
     if settings.auth_strategy == "noauth2" and not address.is_loopback and not insecure_noauth:
         raise CommandFailed(
             f"will not listen on {address.host} with [api]auth_strategy = noauth2, which lets "
-            f"everybody do everything: bind to 127.0.0.1 or ::1, or accept that with "
+            f"everyone do everything: bind to 127.0.0.1 or ::1, or accept the risk with "
             f"--insecure-noauth",
             ExitCode.UNSAFE,
         )
 
 
 def warn_of_clear_text(address: Address, settings: Settings) -> None:
-    """Say so where passwords or tokens of berth's own would cross a network as they are."""
+    """Warn if passwords or tokens would cross a network unencrypted."""
     secrets = {"http_basic": "passwords", "token": "tokens"}.get(settings.auth_strategy)
     if secrets is not None and not address.is_loopback and address.scheme == "http":
         LOG.warning(
-            "Clients send their %s to %s in the clear, for everybody on the way to read: serve "
-            "with --tls-cert and --tls-key, or bind to 127.0.0.1 behind a proxy that has TLS",
+            "Clients send their %s to %s unencrypted: serve with --tls-cert and --tls-key, or bind "
+            "to 127.0.0.1 behind a proxy with TLS",
             secrets,
             address.url,
         )
 
 
 def describe(address: Address, settings: Settings, *, workers: int) -> str:
-    """What is said at start: where, on what, for whom, and what to try next."""
+    """The banner at startup: address, database, authentication, and a first request to try."""
     read = [*(settings.conf.config_file or ()), *(settings.conf.config_dir or ())]
     who = {
-        "noauth2": "noauth2: callers are whoever they say they are"
+        "noauth2": "noauth2: off, clients may claim to be anyone"
         + ("" if address.is_loopback else ", FROM ANYWHERE"),
         "keystone": "keystone",
         "http_basic": f"http_basic: the users of {settings.user_file}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does a service answer, and can it serve?"""
+"""Check whether a service answers and is ready."""
 
 from __future__ import annotations
 
@@ -15,35 +15,36 @@ from berth.cli.upgrade_checks import Check
 
 TITLE: Final = "Service"
 
-#: Seconds to wait for an answer: a service that is not ready says so within five.
+#: Seconds to wait for an answer; a service that is not ready answers within five.
 _ANSWER_S_MAX: Final = 6.0
 
 
 def service_check(url: str, *, is_expected: bool) -> Check:
-    """Ask a service for `/readyz`.
+    """Request `/readyz` from a service.
 
     Args:
-        is_expected: it is a failure if none answers, or one that cannot serve.
+        is_expected: report a failure if nothing answers, or if the service is not ready.
     """
     code = Code.FAILURE if is_expected else Code.SUCCESS
     try:
         ready = _ready(f"{url.rstrip('/')}/readyz")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", None) or error
-        return Check(TITLE, code, f"none answers at {url} ({reason}).")
+        cause = getattr(error, "reason", None) or error
+        reason = (getattr(cause, "strerror", None) or str(cause)).lower()
+        return Check(TITLE, code, f"no service answers at {url} ({reason}).")
     if ready is not None:
-        return Check(TITLE, code, f"the one at {url} cannot serve: {ready}.")
-    return Check(TITLE, Code.SUCCESS, f"one answers at {url} and is ready.")
+        return Check(TITLE, code, f"the service at {url} is not ready: {ready}.")
+    return Check(TITLE, Code.SUCCESS, f"the service at {url} is ready.")
 
 
 def _ready(url: str) -> str | None:
-    """Why a service cannot serve; None where it can.
+    """Why a service is not ready; None if it is.
 
     Raises:
-        OSError: nobody answers.
-        ValueError: what answers is no berth, or the URL is none.
+        OSError: nothing answers.
+        ValueError: another program answers, or the URL is not one.
     """
-    # Nothing secret is sent, and a certificate is seldom that of the loopback address.
+    # The request has no secrets, and certificates are rarely valid for the loopback address.
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -52,10 +53,10 @@ def _ready(url: str) -> str | None:
     )
     try:
         with opener.open(url, timeout=_ANSWER_S_MAX) as answer:
-            said = json.load(answer)
+            health = json.load(answer)
     except urllib.error.HTTPError as error:
         with error:
-            said = json.load(error)
-    if not isinstance(said, dict) or said.get("status") not in ("ok", "unavailable"):
-        raise ValueError("what answers there is not berth")
-    return None if said["status"] == "ok" else str(said.get("reason"))
+            health = json.load(error)
+    if not isinstance(health, dict) or health.get("status") not in ("ok", "unavailable"):
+        raise ValueError("another program answers there")
+    return None if health["status"] == "ok" else str(health.get("reason"))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells the service manager that started this process how it stands, as sd_notify(3) has it.
+"""Notifies the service manager of this process's state, with the protocol of sd_notify(3).
 
-systemd sets NOTIFY_SOCKET for a unit of `Type=notify`, and then starts what needs berth once berth
-answers, not before. Without a manager that asks for it nothing is said.
+systemd sets NOTIFY_SOCKET for a unit of `Type=notify`, and starts units that need berth once berth
+answers. Without NOTIFY_SOCKET, these functions do nothing.
 """
 
 import logging
@@ -12,40 +12,40 @@ from typing import Final
 
 LOG = logging.getLogger(__name__)
 
-#: Where the manager listens: a path, or a name of the abstract namespace after an @.
+#: The address of the manager: a path, or @ and a name in the abstract namespace.
 NOTIFY_SOCKET: Final = "NOTIFY_SOCKET"
 
-#: Microseconds after which the manager takes a silent service for dead.
+#: Microseconds after which the manager considers a silent service dead.
 WATCHDOG_USEC: Final = "WATCHDOG_USEC"
 
-#: Seconds that a start may take after a wait, before it has to say more.
+#: Seconds that a start may take after a wait, before it must notify again.
 _EXTENDED_S: Final = 120.0
 
 
 def tell_ready(status: str) -> None:
-    """The service answers from now on; `status` is a line for `systemctl status`."""
+    """The service is ready; `systemctl status` shows the `status` line."""
     _tell(f"READY=1\nSTATUS={status}")
 
 
 def tell_starting(status: str, seconds: float) -> None:
-    """The start takes so many seconds more, and some to do what it waits for."""
+    """The start takes this many seconds more, plus the time for what it waits for."""
     extended_us = int((seconds + _EXTENDED_S) * 1_000_000)
     _tell(f"EXTEND_TIMEOUT_USEC={extended_us}\nSTATUS={' '.join(status.split())}")
 
 
 def tell_stopping(status: str = "finishing the requests in flight") -> None:
-    """The service takes no more requests, and ends when those in flight are answered."""
+    """The service accepts no more requests, and exits when those in flight are answered."""
     _tell(f"STOPPING=1\nSTATUS={status}")
 
 
 def tell_alive() -> None:
-    """The service goes on; a manager that has asked for it kills one that does not say so."""
+    """The service is alive; a manager with a watchdog kills one that does not notify."""
     if alive_every_s() is not None:
         _tell("WATCHDOG=1")
 
 
 def alive_every_s() -> float | None:
-    """How often the manager is to be told that the service goes on; None: never."""
+    """Seconds between two notifications that the service is alive; None: not needed."""
     limit_us = os.environ.get(WATCHDOG_USEC, "")
     return int(limit_us) / 2_000_000 if limit_us.isdigit() and int(limit_us) else None
 
@@ -61,4 +61,4 @@ def _tell(message: str) -> None:
             manager.connect(address)
             manager.send(message.encode())
     except OSError as error:
-        LOG.warning("The service manager cannot be told at %s: %s", NOTIFY_SOCKET, error)
+        LOG.warning("Cannot notify the service manager at %s: %s", NOTIFY_SOCKET, error)

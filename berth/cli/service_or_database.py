@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way of a command to what a service holds: a running one, or its database."""
+"""How a command reaches the data of a service: through a running service, or its database."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 
 
 def service_or_database(
-    source: ConfigurationSource, url: str | None, stack: ExitStack, *, to_look_only: bool = False
+    source: ConfigurationSource, url: str | None, stack: ExitStack, *, read_only: bool = False
 ) -> Transport:
-    """The service at a URL, asked with the token in OS_TOKEN; without one, the database.
+    """The service at a URL, with the token in OS_TOKEN; without a URL, the database.
 
     Args:
         stack: closes the database.
-        to_look_only: the database stays as it is.
+        read_only: change nothing in the database.
 
     Raises:
         CommandFailed: there is no token.
         SchemaNotReady, DatabaseUnavailable: see `PlacementDirect`.
     """
     if url is None:
-        # Here, because it brings all of the service along.
+        # Deferred: it imports the whole service.
         from berth.direct import PlacementDirect
 
-        return stack.enter_context(PlacementDirect(source.load(), to_look_only=to_look_only))
-    # Here too: the other way does without.
+        return stack.enter_context(PlacementDirect(source.load(), read_only=read_only))
+    # Deferred: only this case needs it.
     from berth.hosts.transports import with_token
 
     token = os.environ.get("OS_TOKEN")
     if not token:
-        raise CommandFailed("--url needs a token in OS_TOKEN", ExitCode.USAGE)
+        raise CommandFailed("--url needs a token: set OS_TOKEN", ExitCode.USAGE)
     return with_token(url, token)

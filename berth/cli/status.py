@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth status`: may this release serve, or does something have to be done first?"""
+"""`berth status`: check whether this release can serve."""
 
 import click
 
@@ -8,21 +8,22 @@ from berth.cli.options import ConfigurationSource, configured
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="For programs: a list of checks.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--url",
-    help="The service that is expected to answer; if it does not, that is a failure.  [default: "
-    f"{DEFAULT_HOST}:{DEFAULT_PORT}, where none need answer]",
+    help="The service that must answer. Without this option, berth tries "
+    f"{DEFAULT_HOST}:{DEFAULT_PORT}, and it is not a failure if nothing answers there.",
 )
 @configured
 def status(source: ConfigurationSource, as_json: bool, url: str | None) -> None:
-    """Check whether this release can serve with the configuration and the database as they are.
+    """Check whether this release can serve.
 
-    Says which database that is, and whether a service answers.
+    Checks the configuration and the database, prints which database that is, and whether a service
+    answers.
 
-    Exit code: 0 all is well, 1 a warning, 2 a failure, 255 it cannot be checked.
+    Exit codes: 0 no problems; 1 a warning; 2 a failure; 255 the checks could not run.
     """
-    # Here, so that `--help` need not wait for it.
+    # Deferred: `--help` does not need it.
     from berth.cli.status_checks import print_status
 
     print_status(source, as_json=as_json, url=url)

@@ -11,7 +11,6 @@ from oslo_config import cfg
 from oslo_upgradecheck.upgradecheck import Code
 
 from berth import deploy
-from berth.api.auth.watched_file import is_open_to_others
 from berth.api.policy import unknown_rules
 from berth.cli.address import DEFAULT_HOST, DEFAULT_PORT
 from berth.cli.db_opened import opened
@@ -22,35 +21,36 @@ from berth.cli.options import ConfigurationSource
 from berth.cli.service_check import service_check
 from berth.cli.upgrade_checks import Check, keystone_check, schema_check, upgrade_checks
 from berth.config import ConfigurationError, Settings, read_settings
+from berth.edge.auth.watched_file import is_open_to_others
 
-#: There was no way to check. 0, 1 and 2 are those of oslo.upgradecheck.
+#: The checks could not run. 0, 1 and 2 are the codes of oslo.upgradecheck.
 ERROR: Final = 255
 
 _WORDS: Final = {Code.SUCCESS: "ok", Code.WARNING: "warning", Code.FAILURE: "failure"}
 
 
 def print_status(source: ConfigurationSource, *, as_json: bool, url: str | None) -> NoReturn:
-    """Print what each check found, and end the process with the code of the worst.
+    """Print the result of each check, and exit with the worst code.
 
     Args:
-        url: the service that is expected to answer; None: the usual address, where none need.
+        url: the service that must answer; None: try the default address.
     """
     try:
-        found = _checks(source, url)
-    except Exception as error:  # noqa: BLE001 - whatever it is, 1 and 2 would say something else
+        checks = _checks(source, url)
+    except Exception as error:  # noqa: BLE001 - 1 and 2 have other meanings here
         click.echo(f"berth: {failure_for(error)}", err=True)
         sys.exit(ERROR)
     if as_json:
-        shown = [
-            {"check": one.title, "result": _WORDS[one.code], "details": one.details}
-            for one in found
+        results = [
+            {"check": check.title, "result": _WORDS[check.code], "details": check.details}
+            for check in checks
         ]
-        click.echo(json.dumps(shown, indent=2))
+        click.echo(json.dumps(results, indent=2))
     else:
-        for one in found:
-            details = f": {one.details}" if one.details else ""
-            click.echo(f"{_WORDS[one.code]:8} {one.title}{details}")
-    sys.exit(int(max(one.code for one in found)))
+        for check in checks:
+            details = f": {check.details}" if check.details else ""
+            click.echo(f"{_WORDS[check.code]:8} {check.title}{details}")
+    sys.exit(int(max(check.code for check in checks)))
 
 
 def _checks(source: ConfigurationSource, url: str | None) -> list[Check]:
@@ -66,12 +66,12 @@ def _checks(source: ConfigurationSource, url: str | None) -> list[Check]:
     ]
     if deploy.is_absent(settings):
         raise CommandFailed(
-            f"there is no database {settings.database.masked_url} yet: `berth serve` or `berth db "
-            f"upgrade` makes one",
+            f"there is no database {settings.database.masked_url} yet: create it with `berth db "
+            f"upgrade` or `berth serve`",
             ExitCode.DATABASE,
         )
     which = Check("Database", Code.SUCCESS, settings.database.masked_url)
-    with opened(settings, to_look_only=True) as database:
+    with opened(settings, read_only=True) as database:
         schema = schema_check(database, settings)
         if schema.code is not Code.SUCCESS:
             return [which, schema, *configuration]
@@ -80,23 +80,23 @@ def _checks(source: ConfigurationSource, url: str | None) -> list[Check]:
 
 
 def _local_url(settings: Settings) -> str:
-    """Where `berth serve` is found unless it is told another address."""
+    """The URL of `berth serve` with its default address."""
     return f"{'https' if settings.tls_cert else 'http'}://{DEFAULT_HOST}:{DEFAULT_PORT}"
 
 
 def _policy_checks(conf: cfg.ConfigOpts) -> Iterator[Check]:
-    """Whether all that the policy files set is a rule."""
+    """Whether the policy files set only known rules."""
     if unknown := unknown_rules(conf):
         yield Check(
             "Policy Rules",
             Code.WARNING,
-            f"the policy files set {', '.join(unknown)}, and there is no such rule: `berth policy "
-            f"list` names them all.",
+            f"the policy files set unknown rules: {', '.join(unknown)}; `berth policy list` prints "
+            f"all rules.",
         )
 
 
 def _credentials_checks(settings: Settings) -> Iterator[Check]:
-    """Whether the file of users or of tokens can be used, and by somebody."""
+    """Whether the file of users or tokens is readable, protected, and not empty."""
     credentials = deploy.credentials_of(settings)
     if credentials is None:
         return
@@ -108,9 +108,11 @@ def _credentials_checks(settings: Settings) -> Iterator[Check]:
         return
     if is_open_to_others(path):
         yield Check(
-            title, Code.WARNING, f"{path} is open to everybody on this machine: chmod o= it."
+            title,
+            Code.WARNING,
+            f"every user of this machine can read {path}: run `chmod o= {path}`.",
         )
     elif count == 0:
-        yield Check(title, Code.WARNING, f"{path} lets nobody in yet: `{command}`.")
+        yield Check(title, Code.WARNING, f"{path} admits nobody yet: run `{command}`.")
     else:
         yield Check(title, Code.SUCCESS, None)

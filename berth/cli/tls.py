@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The certificate of `berth serve`: looked at before anybody is served with it."""
+"""The certificate of `berth serve`, checked before it is used."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-#: A certificate that expires sooner is warned of.
+#: berth warns of a certificate that expires within this time.
 EXPIRES_SOON: Final = timedelta(days=14)
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """A certificate and its key, which fit and count."""
+    """A certificate and its key, which match and are valid."""
 
     cert: Path
     key: Path
 
 
 def read_tls(cert: Path | None, key: Path | None) -> Tls | None:
-    """Look at a certificate and its key; None where there is to be no TLS.
+    """Check a certificate and its key; None without TLS.
 
     Raises:
-        CommandFailed: one is there without the other (USAGE), cannot be read, does not fit the
-            other, has a passphrase, or does not count at this time (CONFIGURATION).
+        CommandFailed: one of them is missing (USAGE), unreadable, does not match the other, has a
+            passphrase, or is not valid now (CONFIGURATION).
     """
     if cert is None and key is None:
         return None
@@ -45,33 +45,33 @@ def read_tls(cert: Path | None, key: Path | None) -> Tls | None:
             "tls_cert and tls_key in [berth]",
             ExitCode.USAGE,
         )
-    # Imported here: it is slow to load, and few commands need it.
+    # Deferred: slow to import, and few commands need it.
     from cryptography import x509
 
     pem = _read(cert, "certificate")
     _read(key, "key")
     try:
-        # The first is the service's own; the others lead to its authority.
+        # The first is the service's own; the others are intermediate certificates.
         certificate = x509.load_pem_x509_certificates(pem)[0]
     except ValueError:
-        _fail(f"{cert} has no certificate in PEM")
+        _fail(f"{cert} contains no PEM certificate")
     _check_fit(cert, key)
     _check_time(cert, certificate, datetime.now(UTC))
     return Tls(cert, key)
 
 
-def _read(path: Path, what: str) -> bytes:
+def _read(path: Path, kind: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        _fail(f"the {what} {path} cannot be read: {(error.strerror or str(error)).lower()}")
+        _fail(f"cannot read the {kind} {path}: {(error.strerror or str(error)).lower()}")
 
 
 def _check_fit(cert: Path, key: Path) -> None:
     def refuse_passphrase() -> NoReturn:
         _fail(
-            f"the key {key} has a passphrase: `openssl pkey -in {key} -out FILE` writes one "
-            f"without, which nobody but the service should be able to read"
+            f"the key {key} has a passphrase: write a key without one with `openssl pkey -in {key} "
+            f"-out FILE`, and make that file readable for the service only"
         )
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -79,18 +79,19 @@ def _check_fit(cert: Path, key: Path) -> None:
         context.load_cert_chain(cert, key, password=refuse_passphrase)
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
-            _fail(f"the key {key} is not that of the certificate {cert}")
+            _fail(f"the key {key} does not belong to the certificate {cert}")
         why = (error.reason or "no private key").replace("_", " ").lower()
-        _fail(f"the certificate {cert} and the key {key} cannot be used: {why}")
+        _fail(f"cannot use the certificate {cert} and the key {key}: {why}")
 
 
 def _check_time(cert: Path, certificate: Certificate, now: datetime) -> None:
     begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     if end <= now:
-        _fail(f"the certificate {cert} expired at {end:%Y-%m-%d %H:%M} UTC: get a new one")
+        _fail(f"the certificate {cert} expired at {end:%Y-%m-%d %H:%M} UTC: renew it")
     if begin > now:
         _fail(
-            f"the certificate {cert} counts from {begin:%Y-%m-%d %H:%M} UTC on; is the clock right?"
+            f"the certificate {cert} is not valid before {begin:%Y-%m-%d %H:%M} UTC: check this "
+            f"machine's clock"
         )
     if end - now < EXPIRES_SOON:
         LOG.warning("The certificate %s expires at %s UTC", cert, f"{end:%Y-%m-%d %H:%M}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth token`: tokens for callers, with `[api]auth_strategy = token`."""
+"""`berth token`: manage the tokens of `[api]auth_strategy = token`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ _file = click.option(
     "--file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="The file of tokens.  [default: that of the configuration]",
+    help="The token file.  [default: [api]token_file]",
 )
 
 
@@ -23,15 +23,15 @@ def token() -> None:
 
 
 @token.command()
-@click.option("--user", required=True, metavar="U", help="The owner of the token.")
+@click.option("--user", required=True, metavar="NAME", help="The owner of the token.")
 @identity_options
 @click.option(
     "--expires",
     default="90d",
     show_default=True,
     metavar="WHEN",
-    help="After so many hours, days or weeks (12h, 90d, 4w), at a date (2027-01-31, or "
-    "2027-01-31T12:00:00Z; UTC), or never.",
+    help="When the token expires: after a number of hours, days or weeks (12h, 90d, 4w), at a date "
+    "(2027-01-31 or 2027-01-31T12:00:00Z, UTC), or never.",
 )
 @_file
 @configured
@@ -43,23 +43,24 @@ def create(
     expires: str,
     file: Path | None,
 ) -> None:
-    """Create a token and print it, this once: only its hash is stored.
+    """Create a token and print it.
 
-    A running service accepts it within a second.
+    The file has only a hash of the token, so berth cannot print it again. A running service accepts
+    the token within a second.
     """
-    # Here, so that `--help` need not wait for it.
+    # Deferred: `--help` does not need it.
     from berth.cli.token_file_edits import create_token
 
     create_token(source, user=user, project=project, roles=roles, expires=expires, file=file)
 
 
 @token.command(name="list")
-@click.option("--json", "as_json", is_flag=True, help="For programs: a list of tokens.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @_file
 @configured
 def list_tokens(source: ConfigurationSource, as_json: bool, file: Path | None) -> None:
-    """Print the tokens with their owners and roles; the secrets themselves are not stored."""
-    # Here, so that `--help` need not wait for it.
+    """Print the tokens with their owners, roles and expiry dates."""
+    # Deferred: `--help` does not need it.
     from berth.cli.token_file_edits import print_tokens
 
     print_tokens(source, as_json=as_json, file=file)
@@ -70,8 +71,12 @@ def list_tokens(source: ConfigurationSource, as_json: bool, file: Path | None) -
 @_file
 @configured
 def revoke(source: ConfigurationSource, token_id: str, file: Path | None) -> None:
-    """Revoke the token with this ID, the part between its underscores."""
-    # Here, so that `--help` need not wait for it.
+    """Revoke a token.
+
+    The ID is the part of the token between its underscores; `berth token list` prints it. A running
+    service refuses the token within a second.
+    """
+    # Deferred: `--help` does not need it.
     from berth.cli.token_file_edits import revoke_token
 
     revoke_token(source, token_id, file=file)

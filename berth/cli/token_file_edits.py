@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The work of `berth token`: a file of tokens is changed, or shown."""
+"""The work of `berth token`: change or print the token file."""
 
 import json
 import re
@@ -10,9 +10,6 @@ from typing import Any, Final
 
 import click
 
-from berth.api.auth.identity import Identity
-from berth.api.auth.token_file import Token, issue, parse_tokens, render_tokens
-from berth.api.auth.watched_file import read_credentials
 from berth.cli import credential_file
 from berth.cli.columns import print_columns
 from berth.cli.exit_codes import ExitCode
@@ -20,6 +17,9 @@ from berth.cli.failure import CommandFailed
 from berth.cli.identities import check_name, check_roles
 from berth.cli.options import ConfigurationSource
 from berth.config import read_token_file
+from berth.edge.auth.identity import Identity
+from berth.edge.auth.token_file import Token, issue, parse_tokens, render_tokens
+from berth.edge.auth.watched_file import read_credentials
 
 _NEVER: Final = "never"
 _UNITS: Final = {"h": "hours", "d": "days", "w": "weeks"}
@@ -34,11 +34,12 @@ def create_token(
     expires: str,
     file: Path | None,
 ) -> None:
-    """Put a new token into the file and print it.
+    """Add a new token to the file and print it.
 
     Raises:
-        CommandFailed: a name, a role or the time cannot be meant (USAGE), or the file not written.
-        ConfigurationError: the file cannot be read or understood.
+        CommandFailed: a name, a role or the expiry is invalid (USAGE), or the file cannot be
+            written.
+        ConfigurationError: the file cannot be read or parsed.
     """
     conf = source.load()
     now = datetime.now(UTC).replace(microsecond=0)
@@ -47,8 +48,8 @@ def create_token(
     check_name(project or user)
     if not roles:
         raise CommandFailed(
-            "a token without a role is refused everything: give it one with --role, as in "
-            "--role admin, --role service or --role reader",
+            "a token without a role may do nothing: add --role, for example --role admin, --role "
+            "service or --role reader",
             ExitCode.USAGE,
         )
     check_roles(conf, roles)
@@ -65,45 +66,45 @@ def create_token(
 
 
 def print_tokens(source: ConfigurationSource, *, as_json: bool, file: Path | None) -> None:
-    """Print which tokens there are.
+    """Print the tokens.
 
     Raises:
-        ConfigurationError: the file cannot be read or understood.
+        ConfigurationError: the file cannot be read or parsed.
     """
     path = file or read_token_file(source.load())
-    shown = list(_shown(read_credentials(path, parse_tokens).values(), datetime.now(UTC)))
+    tokens = list(_described(read_credentials(path, parse_tokens).values(), datetime.now(UTC)))
     if as_json:
-        click.echo(json.dumps(shown, indent=2))
+        click.echo(json.dumps(tokens, indent=2))
     else:
         heads = ("id", "user", "project", "roles", "created", "expires", "state")
-        print_columns(heads, [[_cell(one[head]) for head in heads] for one in shown])
+        print_columns(heads, [[_cell(token[head]) for head in heads] for token in tokens])
 
 
 def revoke_token(source: ConfigurationSource, token_id: str, *, file: Path | None) -> None:
-    """Take a token out of the file.
+    """Remove a token from the file.
 
     Raises:
-        CommandFailed: there is none of this id (USAGE), or the file cannot be written.
-        ConfigurationError: the file cannot be read or understood.
+        CommandFailed: there is no such token (USAGE), or the file cannot be written.
+        ConfigurationError: the file cannot be read or parsed.
     """
     path = file or read_token_file(source.load())
 
     def edit(text: str, tokens: Mapping[str, Token]) -> str:
         if token_id not in tokens:
             raise CommandFailed(
-                f"there is no token of that ID in {path}: `berth token list` names them all",
+                f"there is no token with that ID in {path}; `berth token list` prints all tokens",
                 ExitCode.USAGE,
             )
-        return render_tokens(one for one in tokens.values() if one.id != token_id)
+        return render_tokens(token for token in tokens.values() if token.id != token_id)
 
     credential_file.change(path, parse_tokens, edit, may_create=False)
 
 
 def parse_expires(text: str, now: datetime) -> datetime | None:
-    """When a token shall expire; None for never.
+    """Parse the expiry of a token; None for never.
 
     Raises:
-        CommandFailed: it is no such thing, or is past (USAGE).
+        CommandFailed: it is not a time, or is in the past (USAGE).
     """
     if text == _NEVER:
         return None
@@ -115,24 +116,25 @@ def parse_expires(text: str, now: datetime) -> datetime | None:
             end = end.replace(tzinfo=UTC) if end.tzinfo is None else end.astimezone(UTC)
     except (ValueError, OverflowError):
         raise CommandFailed(
-            f"--expires {text}: say 12h, 90d, 4w, {_NEVER}, or a date such as 2027-01-31",
+            f"--expires {text} is not a time: write 12h, 90d, 4w, {_NEVER}, or a date such as "
+            f"2027-01-31",
             ExitCode.USAGE,
         ) from None
     if end <= now:
-        raise CommandFailed(f"--expires {text}: this is past", ExitCode.USAGE)
+        raise CommandFailed(f"--expires {text} is in the past", ExitCode.USAGE)
     return end
 
 
-def _shown(tokens: Iterable[Token], now: datetime) -> Iterable[dict[str, Any]]:
-    for one in tokens:
+def _described(tokens: Iterable[Token], now: datetime) -> Iterable[dict[str, Any]]:
+    for token in tokens:
         yield {
-            "id": one.id,
-            "user": one.user,
-            "project": one.project,
-            "roles": list(one.roles),
-            "created": one.created.isoformat(),
-            "expires": one.expires.isoformat() if one.expires else None,
-            "state": "expired" if one.is_expired(now) else "valid",
+            "id": token.id,
+            "user": token.user,
+            "project": token.project,
+            "roles": list(token.roles),
+            "created": token.created.isoformat(),
+            "expires": token.expires.isoformat() if token.expires else None,
+            "state": "expired" if token.is_expired(now) else "valid",
         }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in the way of an upgrade: the checks of `berth status` and of `placement-status`."""
+"""The checks of `berth status` and `placement-status`."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -9,8 +9,8 @@ from oslo_upgradecheck import common_checks
 from oslo_upgradecheck.upgradecheck import Code, Result, UpgradeCommands
 
 from berth import deploy
-from berth.api.auth.keystone import KeystoneUnavailable
 from berth.config import ConfigurationError, Settings
+from berth.edge.auth.keystone import KeystoneUnavailable
 from berth.store.engine.database import Database
 from berth.upkeep import schema
 
@@ -18,7 +18,7 @@ _KEYSTONE: Final = "Keystone"
 
 
 class Check(NamedTuple):
-    """What a check found; `details` says what to do, and is None where all is well."""
+    """The result of a check; `details` says what to do, and is None if there is no problem."""
 
     title: str
     code: Code
@@ -26,13 +26,13 @@ class Check(NamedTuple):
 
 
 def upgrade_checks(database: Database, conf: cfg.ConfigOpts, remedy: str) -> Iterator[Check]:
-    """The original's own, by its titles. Source: spec/operations.md 5.2.
+    """OpenStack Placement's checks, with its titles. Source: spec/operations.md 5.2.
 
     Args:
-        remedy: the command that does the data migrations.
+        remedy: the command that runs the data migrations.
     """
     left = schema.count_unmigrated(database)
-    for title, count, code, what in (
+    for title, count, code, problem in (
         (
             "Missing Root Provider IDs",
             left.providers,
@@ -43,19 +43,19 @@ def upgrade_checks(database: Database, conf: cfg.ConfigOpts, remedy: str) -> Ite
             "Incomplete Consumers",
             left.consumers,
             Code.WARNING,
-            "consumer(s) hold allocations and have no record",
+            "consumer(s) have allocations but no record",
         ),
     ):
         if count:
-            yield Check(title, code, f'{count} {what}. Run the "{remedy}" command.')
+            yield Check(title, code, f'{count} {problem}. Run the "{remedy}" command.')
         else:
             yield Check(title, Code.SUCCESS, None)
-    found: Result = common_checks.check_policy_json(UpgradeCommands(), conf)
-    yield Check("Policy File JSON to YAML Migration", Code(found.code), found.details)
+    result: Result = common_checks.check_policy_json(UpgradeCommands(), conf)
+    yield Check("Policy File JSON to YAML Migration", Code(result.code), result.details)
 
 
 def schema_check(database: Database, settings: Settings) -> Check:
-    """Whether this release can serve the database as it is."""
+    """Whether this release can serve the database with its schema."""
     versions = schema.versions_of(database)
     is_served = versions == schema.CURRENT or settings.database.sync_on_startup
     if is_served or schema.is_empty(database):
@@ -64,7 +64,7 @@ def schema_check(database: Database, settings: Settings) -> Check:
 
 
 def keystone_check(settings: Settings) -> Iterator[Check]:
-    """Whether Keystone validates tokens for us; nothing where others say who calls."""
+    """Whether Keystone validates berth's tokens; no check without auth_strategy = keystone."""
     if settings.auth_strategy != "keystone":
         return
     try:

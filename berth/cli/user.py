@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth user`: who may log in with `[api]auth_strategy = http_basic`."""
+"""`berth user`: manage the users of `[api]auth_strategy = http_basic`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,18 +13,18 @@ _file = click.option(
     "--file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="The file of users.  [default: that of the configuration]",
+    help="The user file.  [default: [api]http_basic_auth_user_file]",
 )
 _password_stdin = click.option(
     "--password-stdin",
     is_flag=True,
-    help="Read the password from the first line of the standard input, instead of asking for it.",
+    help="Read the password from the first line of standard input instead of asking for it.",
 )
 
 
 @click.group()
 def user() -> None:
-    """Manage users and their passwords (auth_strategy = http_basic)."""
+    """Manage users (auth_strategy = http_basic)."""
 
 
 @user.command()
@@ -41,23 +41,23 @@ def add(
     password_stdin: bool,
     file: Path | None,
 ) -> None:
-    """Add the user NAME, and ask for the password.
+    """Add the user NAME; asks for the password.
 
     A running service accepts the user within a second.
     """
-    # Here, so that `--help` need not wait for it.
+    # Deferred: `--help` does not need it.
     from berth.cli.user_file_edits import add_user
 
     add_user(source, name, project=project, roles=roles, password_stdin=password_stdin, file=file)
 
 
 @user.command(name="list")
-@click.option("--json", "as_json", is_flag=True, help="For programs: a list of users.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @_file
 @configured
 def list_users(source: ConfigurationSource, as_json: bool, file: Path | None) -> None:
     """Print the users with their projects and roles."""
-    # Here, so that `--help` need not wait for it.
+    # Deferred: `--help` does not need it.
     from berth.cli.user_file_edits import print_users
 
     print_users(source, as_json=as_json, file=file)
@@ -78,7 +78,7 @@ def set_user(
     file: Path | None,
 ) -> None:
     """Change the project of the user NAME, or replace the user's roles."""
-    # Here, so that `--help` need not wait for it.
+    # Deferred: `--help` does not need it.
     from berth.cli.user_file_edits import change_user
 
     change_user(source, name, project=project, roles=roles, no_roles=no_roles, file=file)
@@ -90,8 +90,8 @@ def set_user(
 @_file
 @configured
 def passwd(source: ConfigurationSource, name: str, password_stdin: bool, file: Path | None) -> None:
-    """Change the password of the user NAME."""
-    # Here, so that `--help` need not wait for it.
+    """Change the password of the user NAME; asks for the new one."""
+    # Deferred: `--help` does not need it.
     from berth.cli.user_file_edits import change_password
 
     change_password(source, name, password_stdin=password_stdin, file=file)
@@ -103,7 +103,7 @@ def passwd(source: ConfigurationSource, name: str, password_stdin: bool, file: P
 @configured
 def remove(source: ConfigurationSource, name: str, file: Path | None) -> None:
     """Remove the user NAME."""
-    # Here, so that `--help` need not wait for it.
+    # Deferred: `--help` does not need it.
     from berth.cli.user_file_edits import remove_user
 
     remove_user(source, name, file=file)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The former name of `berth.hosts`, which works for one release more.
+"""The former name of `berth.hosts`, which works for one more release.
 
-Each of its modules is the module of the same name below `berth.hosts`, and no second one.
+Each of its modules is the module of the same name below `berth.hosts`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Renamed(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self) if fullname.startswith(_FORMER) else None
 
     def exec_module(self, module: ModuleType) -> None:
-        # What stands there afterwards is what the importer gets.
+        # The importer gets whatever is in `sys.modules` afterwards.
         name = module.__name__
         sys.modules[name] = importlib.import_module(f"berth.hosts.{name.removeprefix(_FORMER)}")
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configuration: where a placement.conf is looked for, and `Settings`, which it is read into.
+"""Configuration: where berth finds placement.conf, and the `Settings` that it reads from it.
 
-An existing placement.conf works as it stands: discovery and environment variables are those of
-spec/operations.md section 3, and the options are in `config.options`. They are read once, at the
-outermost layer, into the frozen `Settings`; nothing below asks for configuration, and
-`Settings.conf` is there only for the libraries that read options themselves (oslo.policy, CORS,
-authentication).
+An existing placement.conf works unchanged: search path and environment variables follow
+spec/operations.md section 3, and `config.options` has the options. The outermost layer reads them
+once into the frozen `Settings`; nothing below reads configuration. `Settings.conf` is only for the
+libraries that read options themselves (oslo.policy, CORS, authentication).
 """
 
 import contextlib
@@ -14,10 +13,10 @@ import ipaddress
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import cast
+from typing import Any, TypeVar, cast
 
 from oslo_config import cfg
 
@@ -32,35 +31,56 @@ from berth.config.options import (
     service_opts,
 )
 
+T = TypeVar("T")
+
 PROJECT = "placement"
 PROGRAM = "berth"
 
-#: Names in the environment the folder in which processes share what they count; prometheus-client
-#: looks for it when it is imported.
+#: The environment variable that names the directory in which processes share their metrics;
+#: prometheus-client reads it on import.
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-#: Who may read the metrics where nothing is configured.
+#: Networks that may read the metrics when there is no configuration.
 _LOOPBACK = ("127.0.0.1/32", "::1/128")
 
 #: `user:password@`, up to the last @: a password with an unescaped / or @ is masked whole.
 _PASSWORD = re.compile(r"(://[^:/?@]*:)[^?]*@")
 _PASSWORD_PARAMETER = re.compile(r"(?i)([?&](?:password|passwd|pwd)=)[^&]*")
 
-#: How oslo.config says in which file it found a value.
-_LOCATION = re.compile(r"LocationInfo\(location=.*?, detail='(.*?)'\)")
+#: How oslo.config names the file or variable of a wrong value, and the reason.
+_WRONG_VALUE = re.compile(
+    r".* from LocationInfo\(location=.*?, detail='(?P<source>.*?)'\) is not valid: (?P<reason>.*)",
+    re.DOTALL,
+)
+
+#: How oslo.config names the line of a file that it cannot parse.
+_WRONG_LINE = re.compile(r"at (?P<place>.*?:\d+), (?P<reason>.*)", re.DOTALL)
+
+#: Reasons in Python's words, and in a reader's.
+_REASONS = (
+    (re.compile(r"invalid literal for int\(\) with base 10: (.*)"), r"\1 is not an integer"),
+    (re.compile(r"could not convert string to float: (.*)"), r"\1 is not a number"),
+    (re.compile(r"Unexpected boolean value (.*)"), r"\1 is neither true nor false"),
+    (re.compile(r"Should be greater than or equal to (.*)"), r"the minimum is \1"),
+    (re.compile(r"Should be less than or equal to (.*)"), r"the maximum is \1"),
+    (
+        re.compile(r"Valid values are \[(.*)\], but found (.*)"),
+        r"\2 is not one of \1",
+    ),
+)
 
 
 class ConfigurationError(Exception):
-    """The configuration cannot be found, cannot be read, or asks for what cannot be."""
+    """The configuration is missing, unreadable or contradictory."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
-    """The `[placement_database]` group: which database, and how its connections are kept."""
+    """The `[placement_database]` group: the database, and its pool of connections."""
 
-    #: The whole URL, connection_parameters appended.
+    #: The URL with connection_parameters appended.
     url: str
     sync_on_startup: bool
     sqlite_synchronous: bool
@@ -71,24 +91,22 @@ class DatabaseSettings:
     pool_timeout: int | None
     max_retries: int
     retry_interval: int
-    connection_debug: int
-    connection_trace: bool
     slave_connection: str | None
 
     @property
-    def engine(self) -> str:
-        """The kind of database: `sqlite`, `postgresql`, `mysql`, or what the URL says."""
-        return self.url.partition(":")[0].partition("+")[0]
+    def is_sqlite(self) -> bool:
+        """Whether it is an SQLite file."""
+        return self.url.partition(":")[0].partition("+")[0] == "sqlite"
 
     @property
     def masked_url(self) -> str:
-        """The URL fit for people and logs: passwords are replaced by `***`."""
+        """The URL for messages and logs, with passwords replaced by `***`."""
         return mask_url(self.url)
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionSettings:
-    """How much a worker takes on at a time before it says that it is busy."""
+    """How many requests a worker runs at once before it answers 503."""
 
     reads_running_max: int
     writes_running_max: int
@@ -100,7 +118,7 @@ class AdmissionSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReceivingSettings:
-    """How large a request may be, and how long a worker waits for it."""
+    """Maximum size of a request, and how long a worker waits for it."""
 
     body_mib_max: int
     uri_kib_max: int
@@ -110,7 +128,7 @@ class ReceivingSettings:
 
 @dataclass(frozen=True, slots=True)
 class MetricsSettings:
-    """Who may read the metrics without a token, and how many they are."""
+    """Who may read the metrics without a token, and the maximum number of resource classes."""
 
     networks: tuple[IPNetwork, ...]
     classes_max: int
@@ -118,7 +136,7 @@ class MetricsSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that berth reads from its configuration, typed and frozen."""
+    """Every option that berth reads, typed and frozen."""
 
     auth_strategy: AuthStrategy
     user_file: Path
@@ -137,12 +155,13 @@ class Settings:
     receiving: ReceivingSettings
     candidates_time_budget: float
     candidates_answer_mib_max: int
+    explain_empty_answers: bool
     pin_workers: bool
-    #: Where the certificate of `berth serve` stands, and its key.
+    #: Paths of the certificate of `berth serve` and of its key.
     tls_cert: Path | None
     tls_key: Path | None
     metrics: MetricsSettings
-    #: For the libraries that read options themselves; berth's own code does not look into it.
+    #: For the libraries that read options themselves; berth's own code does not use it.
     conf: cfg.ConfigOpts
 
 
@@ -156,12 +175,12 @@ def load(
     """Read the configuration of a command.
 
     Args:
-        config_files: files to read in order, later ones winning; none: the first placement.conf
-            of the usual places.
-        config_dirs: directories whose `*.conf` files are read after those, in sorted order; none:
-            the first placement.conf.d of the usual places.
-        embedded: where nothing says which database to use, neither a file nor the environment,
-            take the embedded one of this user, with noauth2, and let this machine read the metrics.
+        config_files: files to read in order; later ones override earlier ones. Empty: the first
+            placement.conf on the search path.
+        config_dirs: directories whose `*.conf` files are read after those, in sorted order. Empty:
+            the first placement.conf.d on the search path.
+        embedded: if neither a file nor the environment names a database, use this user's SQLite
+            file and noauth2, and let this machine read the metrics.
         debug: log at DEBUG, whatever the files say.
 
     Raises:
@@ -181,7 +200,7 @@ def load(
 
 
 def load_for_wsgi(environment: Mapping[str, str] = os.environ) -> cfg.ConfigOpts:
-    """Read the configuration of the WSGI application: OS_PLACEMENT_CONFIG_DIR, or the usual places.
+    """Read the configuration of the WSGI application: OS_PLACEMENT_CONFIG_DIR or the search path.
 
     Raises:
         ConfigurationError: the directory has no placement.conf, or a file cannot be read.
@@ -197,16 +216,16 @@ def load_for_wsgi(environment: Mapping[str, str] = os.environ) -> cfg.ConfigOpts
 def load_for_command(
     args: Sequence[str], program: str, command: cfg.SubCommandOpt
 ) -> cfg.ConfigOpts:
-    """Read the configuration of a command that takes its options as the original's do.
+    """Read the configuration of a command that parses its arguments as OpenStack Placement does.
 
     Args:
-        args: of the command line, those of oslo.config and oslo.log among them.
+        args: the command line; it may have the options of oslo.config and oslo.log.
         program: the name of the command.
-        command: what else the command line may have; its values become `conf.<its name>`.
+        command: the subcommands; their values become `conf.<its name>`.
 
     Raises:
         ConfigurationError: a file is missing or cannot be read.
-        SystemExit: the command line cannot be understood, or asks for help.
+        SystemExit: the command line is wrong, or asks for help.
     """
     return _parse(args, program=program, command=command)
 
@@ -215,89 +234,82 @@ def read_settings(conf: cfg.ConfigOpts) -> Settings:
     """Read every option once.
 
     Raises:
-        ConfigurationError: an option is missing, or the value of any that berth or one of its
-            libraries will read is not of its type.
+        ConfigurationError: an option is missing, or has a value of the wrong type; also an option
+            of one of berth's libraries.
     """
-    try:
-        _check_values(conf)
-        return Settings(
-            auth_strategy=cast(AuthStrategy, conf.api.auth_strategy),
-            user_file=read_user_file(conf),
-            token_file=read_token_file(conf),
-            database=_read_database_settings(conf),
-            incomplete_consumer_project_id=conf.placement.incomplete_consumer_project_id,
-            incomplete_consumer_user_id=conf.placement.incomplete_consumer_user_id,
-            allocation_conflict_retry_count=conf.placement.allocation_conflict_retry_count,
-            randomize_allocation_candidates=conf.placement.randomize_allocation_candidates,
-            max_allocation_candidates=conf.placement.max_allocation_candidates,
-            allocation_candidates_generation_strategy=cast(
-                GenerationStrategy, conf.placement.allocation_candidates_generation_strategy
-            ),
-            optimize_for_wide_provider_trees=conf.workarounds.optimize_for_wide_provider_trees,
-            enable_proxy_headers_parsing=conf.oslo_middleware.enable_proxy_headers_parsing,
-            log_options=conf.log_options,
-            candidates_time_budget=conf.berth.candidates_time_budget,
-            candidates_answer_mib_max=conf.berth.candidates_answer_mib_max,
-            pin_workers=conf.berth.pin_workers,
-            tls_cert=_beside_or_none(conf, conf.berth.tls_cert),
-            tls_key=_beside_or_none(conf, conf.berth.tls_key),
-            admission=AdmissionSettings(
-                reads_running_max=conf.berth.reads_running_max,
-                writes_running_max=conf.berth.writes_running_max,
-                searches_running_max=conf.berth.searches_running_max,
-                requests_waiting_max=conf.berth.requests_waiting_max,
-                wait_seconds_max=conf.berth.wait_seconds_max,
-            ),
-            receiving=ReceivingSettings(
-                body_mib_max=conf.berth.body_mib_max,
-                uri_kib_max=conf.berth.uri_kib_max,
-                bodies_waiting_max=conf.berth.bodies_waiting_max,
-                client_seconds_max=conf.berth.client_seconds_max,
-            ),
-            metrics=MetricsSettings(
-                networks=tuple(map(_read_network, conf.berth.metrics_networks)),
-                classes_max=conf.berth.metrics_classes_max,
-            ),
-            conf=conf,
-        )
-    except cfg.Error as error:
-        raise ConfigurationError(_one_line(error)) from error
+    check_values(conf)
+    return _from_options(
+        Settings,
+        conf.placement,
+        conf.berth,
+        conf.workarounds,
+        auth_strategy=conf.api.auth_strategy,
+        user_file=read_user_file(conf),
+        token_file=read_token_file(conf),
+        database=_read_database_settings(conf),
+        enable_proxy_headers_parsing=conf.oslo_middleware.enable_proxy_headers_parsing,
+        log_options=conf.log_options,
+        tls_cert=_beside_or_none(conf, conf.berth.tls_cert),
+        tls_key=_beside_or_none(conf, conf.berth.tls_key),
+        admission=_from_options(AdmissionSettings, conf.berth),
+        receiving=_from_options(ReceivingSettings, conf.berth),
+        metrics=MetricsSettings(
+            networks=tuple(map(_read_network, conf.berth.metrics_networks)),
+            classes_max=conf.berth.metrics_classes_max,
+        ),
+        conf=conf,
+    )
 
 
 def read_user_file(conf: cfg.ConfigOpts) -> Path:
-    """Where the users of `http_basic` stand."""
+    """The path of the user file for `http_basic`."""
     return _beside(conf, conf.api.http_basic_auth_user_file)
 
 
 def read_token_file(conf: cfg.ConfigOpts) -> Path:
-    """Where the tokens of `token` stand."""
+    """The path of the token file for `token`."""
     return _beside(conf, conf.api.token_file)
 
 
-def _check_values(conf: cfg.ConfigOpts) -> None:
-    """Read what libraries would read only later, in a worker or with the first request."""
+def check_values(conf: cfg.ConfigOpts) -> None:
+    """Read every option now, because libraries read some only in a worker or on a request.
+
+    Raises:
+        ConfigurationError: a value has the wrong type or is out of range.
+    """
     for group, opts in (*service_opts(), ("DEFAULT", logging_opts())):
         values = conf if group == "DEFAULT" else conf[group]
         for opt in opts:
-            if opt.dest in values and not _is_finite(values[opt.dest]):
-                raise ConfigurationError(f"Value for option {opt.name} is not valid: not a number")
+            if opt.dest in values:
+                read_option(conf, group, opt)
 
 
-def _is_finite(value: object) -> bool:
-    return not isinstance(value, float) or math.isfinite(value)
+def read_option(conf: cfg.ConfigOpts, group: str, opt: cfg.Opt) -> object:
+    """The value of an option.
+
+    Raises:
+        ConfigurationError: the value has the wrong type or is out of range.
+    """
+    try:
+        value = (conf if group == "DEFAULT" else conf[group])[opt.dest]
+    except (cfg.ConfigSourceValueError, cfg.NoSuchOptError, cfg.TemplateSubstitutionError) as error:
+        raise ConfigurationError(_wrong_value(group, opt.name, error)) from error
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigurationError(f"[{group}]{opt.name}: {value} is not a finite number")
+    return value
 
 
 def embedded_database_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the embedded database of this user lies: in the XDG data directory."""
+    """The path of this user's SQLite database, in the XDG data directory."""
     data_home = Path(environment.get("XDG_DATA_HOME", ""))
-    # The XDG rules: a relative path is invalid and to be ignored.
+    # The XDG specification: ignore a relative path.
     if not data_home.is_absolute():
         data_home = Path.home() / ".local" / "share"
     return data_home / "berth" / "berth.db"
 
 
 def mask_url(url: str) -> str:
-    """A database URL with its passwords replaced by `***`; what is no URL is hidden whole."""
+    """A database URL with its passwords replaced by `***`; all of it if it is not a URL."""
     if "://" not in url:
         return "***"
     return _PASSWORD_PARAMETER.sub(r"\1***", _PASSWORD.sub(r"\1***@", url))
@@ -315,9 +327,9 @@ def _parse(
     register_logging(conf)
     if command is not None:
         conf.register_cli_opt(command)
-    said = io.StringIO()
-    # A command of the original's kind has a command line, and oslo.config answers mistakes in it.
-    quietly = contextlib.nullcontext() if command else contextlib.redirect_stderr(said)
+    stderr = io.StringIO()
+    # Commands of OpenStack Placement's kind let oslo.config report mistakes in the command line.
+    quietly = contextlib.nullcontext() if command else contextlib.redirect_stderr(stderr)
     try:
         with quietly:
             conf(
@@ -328,10 +340,10 @@ def _parse(
                 default_config_dirs=default_config_dirs,
             )
     except SystemExit as error:
-        # Some wrong values in files it takes for a wrong command line.
+        # oslo.config treats some wrong values in files as a wrong command line.
         if command:
             raise
-        raise ConfigurationError(" ".join(said.getvalue().split())) from error
+        raise ConfigurationError(_wrong_argument(stderr.getvalue())) from error
     except cfg.ConfigFilesNotFoundError as error:
         names = ", ".join(error.config_files)
         raise ConfigurationError(f"configuration file not found: {names}") from error
@@ -339,15 +351,21 @@ def _parse(
         raise ConfigurationError(
             f"configuration directory not found: {error.config_dir}"
         ) from error
+    except cfg.ConfigFileParseError as error:
+        raise ConfigurationError(_wrong_line(error)) from error
     except cfg.Error as error:
-        raise ConfigurationError(_one_line(error)) from error
+        raise ConfigurationError(_one_line(str(error))) from error
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"a configuration file is not UTF-8: {error}") from error
+        raise ConfigurationError(f"{_not_utf8(args, program)} is not UTF-8 text") from error
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot read {error.filename}: {(error.strerror or str(error)).lower()}"
+        ) from error
     return conf
 
 
 def _beside(conf: cfg.ConfigOpts, name: str) -> Path:
-    """A file that is named as seen from the first configuration file."""
+    """The path of a file whose name is relative to the first configuration file."""
     folder = Path(conf.config_file[0]).parent if conf.config_file else FOLDER
     return folder.absolute() / name
 
@@ -368,21 +386,15 @@ def _read_database_settings(conf: cfg.ConfigOpts) -> DatabaseSettings:
             "no database is configured: set [placement_database]connection in placement.conf, "
             "or OS_PLACEMENT_DATABASE__CONNECTION in the environment"
         )
-    return DatabaseSettings(
-        url=_with_parameters(group.connection, group.connection_parameters),
-        sync_on_startup=group.sync_on_startup,
-        sqlite_synchronous=group.sqlite_synchronous,
-        mysql_sql_mode=group.mysql_sql_mode,
-        connection_recycle_time=group.connection_recycle_time,
-        max_pool_size=group.max_pool_size,
-        max_overflow=group.max_overflow,
-        pool_timeout=group.pool_timeout,
-        max_retries=group.max_retries,
-        retry_interval=group.retry_interval,
-        connection_debug=group.connection_debug,
-        connection_trace=group.connection_trace,
-        slave_connection=group.slave_connection,
-    )
+    url = _with_parameters(group.connection, group.connection_parameters)
+    return _from_options(DatabaseSettings, group, url=url)
+
+
+def _from_options(kind: type[T], *groups: Mapping[str, Any], **others: Any) -> T:
+    """Settings whose fields are called like the options that they hold, except `others`."""
+    for name in {field.name for field in fields(cast(Any, kind))} - others.keys():
+        others[name] = next(group[name] for group in groups if name in group)
+    return kind(**others)
 
 
 def _read_network(text: str) -> IPNetwork:
@@ -390,7 +402,7 @@ def _read_network(text: str) -> IPNetwork:
         return ipaddress.ip_network(text)
     except ValueError as error:
         raise ConfigurationError(
-            f"[berth]metrics_networks: {error}; networks are written as in 192.0.2.0/24"
+            f"[berth]metrics_networks: {error}; write a network as 192.0.2.0/24"
         ) from error
 
 
@@ -400,5 +412,55 @@ def _with_parameters(url: str, parameters: str) -> str:
     return f"{url}{'&' if '?' in url else '?'}{parameters}"
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(_LOCATION.sub(r"\1", str(error)).split())
+def _wrong_value(group: str, name: str, error: Exception) -> str:
+    """One line about a value that an option cannot have."""
+    if isinstance(error, (cfg.NoSuchOptError, cfg.TemplateSubstitutionError)):
+        return (
+            f"[{group}]{name} refers to an option that does not exist: write $$ for a dollar sign"
+        )
+    match = _WRONG_VALUE.fullmatch(str(error))
+    if match is None:
+        return _one_line(f"[{group}]{name}: {error}")
+    return _one_line(f"[{group}]{name} in {match['source']}: {_reason(match['reason'])}")
+
+
+def _wrong_argument(usage: str) -> str:
+    """One line about a value that oslo.config reports as a command-line argument."""
+    _, _, message = usage.rpartition("error: ")
+    return _one_line(re.sub(r"^argument --([\w-]+): ", r"[DEFAULT]\1: ", message))
+
+
+def _wrong_line(error: cfg.ConfigFileParseError) -> str:
+    """One line about a file that is not in the INI format."""
+    match = _WRONG_LINE.fullmatch(error.msg or "")
+    if match is None:
+        return _one_line(str(error))
+    return _one_line(f"cannot parse {match['place']}: {match['reason']}")
+
+
+def _not_utf8(args: Sequence[str], program: str) -> str:
+    """The configuration file that has other bytes, for an error that does not name it."""
+    paths = [Path(path) for path in args if not path.startswith("--")]
+    for path in _config_files(paths or cfg.find_config_files(PROJECT, program)):
+        try:
+            path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            return str(path)
+    return "a configuration file"
+
+
+def _config_files(paths: Iterable[str | Path]) -> Iterable[Path]:
+    """The files themselves, and those in directories."""
+    for path in map(Path, paths):
+        yield from sorted(path.glob("*.conf")) if path.is_dir() else (path,)
+
+
+def _reason(text: str) -> str:
+    for pattern, replacement in _REASONS:
+        if match := pattern.fullmatch(text):
+            return match.expand(replacement)
+    return text
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of a placement.conf: names, types, defaults and what each is for.
+"""The options of placement.conf: their names, types, defaults and help texts.
 
-Groups, names, types and defaults are those of spec/operations.md section 3; those of [berth] are
-our own. Nothing here changes process-wide state but `register_logging`, so that several
-configurations can live in one process (`berth.direct`).
+Groups, names, types and defaults follow spec/operations.md section 3; the group [berth] is our
+own. Only `register_logging` changes process-wide state, so one process can hold several
+configurations (`berth.direct`).
 """
 
 import contextlib
@@ -23,27 +23,35 @@ import berth
 
 KEYSTONE_GROUP = "keystone_authtoken"
 
-#: Where berth's defaults of [keystone_authtoken] differ from the library's, which waits for a
-#: Keystone that hangs as long as that hangs.
+#: Defaults of [keystone_authtoken] that differ from the library's, which has no timeout for a
+#: Keystone that hangs.
 KEYSTONE_DEFAULTS: Mapping[str, int] = {"http_connect_timeout": 10, "http_request_max_retries": 1}
 
 AuthStrategy = Literal["keystone", "noauth2", "http_basic", "token"]
 GenerationStrategy = Literal["depth-first", "breadth-first"]
 
-#: Where files are looked for that stand beside the configuration file, when there is none.
+#: Base of relative paths when there is no configuration file.
 FOLDER = Path("/etc/placement")
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
 
 DEFAULT_OPTS: tuple[cfg.Opt, ...] = (
-    cfg.StrOpt("tempdir", help="Directory for temporary files; accepted and unused."),
+    cfg.StrOpt("tempdir", help="Ignored; accepted so that existing files still load."),
     cfg.StrOpt(
         "pybasedir",
         default=str(Path(berth.__file__).resolve().parent.parent),
-        help="Directory that berth is installed in; the base of state_path.",
+        help="Directory that berth is installed in. Only the default of state_path uses it.",
     ),
-    cfg.StrOpt("state_path", default="$pybasedir", help="Top directory for state; unused."),
-    cfg.BoolOpt("log_options", default=True, help="Log every option's value at DEBUG at start."),
+    cfg.StrOpt(
+        "state_path",
+        default="$pybasedir",
+        help="Ignored; accepted so that existing files still load.",
+    ),
+    cfg.BoolOpt(
+        "log_options",
+        default=True,
+        help="Log the value of every option at startup, at level DEBUG and with secrets masked.",
+    ),
 )
 
 API_OPTS: tuple[cfg.Opt, ...] = (
@@ -52,21 +60,21 @@ API_OPTS: tuple[cfg.Opt, ...] = (
         default="keystone",
         choices=get_args(AuthStrategy),
         deprecated_group="DEFAULT",
-        help="How callers are known: by Keystone's tokens (keystone), by a name and a password "
-        "(http_basic), by tokens of berth's own (token), or, for one's own machine and for tests, "
-        "by what they say they are (noauth2).",
+        help="How berth authenticates clients: with Keystone tokens (keystone), user names and "
+        "passwords (http_basic), or berth's own tokens (token). noauth2 turns authentication off "
+        "and trusts whatever a client claims; use it only on your own machine and in tests.",
     ),
     cfg.StrOpt(
         "http_basic_auth_user_file",
         default="htpasswd",
-        help="With http_basic: the file of users, which `berth user` writes. A relative path is "
-        f"beside the configuration file, or in {FOLDER} where there is none.",
+        help="The file of users for http_basic; `berth user` edits it. A relative path starts "
+        f"from the directory of the first configuration file, or from {FOLDER} without one.",
     ),
     cfg.StrOpt(
         "token_file",
         default="tokens",
-        help="With token: the file of tokens, which `berth token` writes. A relative path is as "
-        "that of http_basic_auth_user_file.",
+        help="The file of tokens for auth_strategy = token; `berth token` edits it. A relative "
+        "path starts where that of http_basic_auth_user_file does.",
     ),
 )
 
@@ -74,33 +82,41 @@ PLACEMENT_OPTS: tuple[cfg.Opt, ...] = (
     cfg.StrOpt(
         "incomplete_consumer_project_id",
         default=NOBODY,
-        help="Project of consumers written without one (below microversion 1.8).",
+        help="Project ID for consumers that a client creates without one, which microversions "
+        "below 1.8 allow.",
     ),
     cfg.StrOpt(
         "incomplete_consumer_user_id",
         default=NOBODY,
-        help="User of consumers written without one (below microversion 1.8).",
+        help="User ID for consumers that a client creates without one, which microversions below "
+        "1.8 allow.",
     ),
     cfg.IntOpt(
         "allocation_conflict_retry_count",
         default=10,
-        help="How often an allocation write is tried when others write to the same providers.",
+        help="Attempts to write allocations before berth answers 409 because other requests keep "
+        "changing the same providers. Raise it if clients that claim from few providers at once "
+        "see conflicts.",
     ),
     cfg.BoolOpt(
         "randomize_allocation_candidates",
         default=False,
-        help="With a limit, answer a random sample of the candidates instead of the first ones.",
+        help="When a request sets a limit, return a random sample of the candidates instead of "
+        "the first ones. Turn it on if clients that ask at the same time compete for the same "
+        "hosts.",
     ),
     cfg.IntOpt(
         "max_allocation_candidates",
         default=-1,
-        help="The most candidates generated for one request; -1 for no bound.",
+        help="Maximum number of candidates that berth generates for one request; -1 for no "
+        "maximum. Set it if clients send queries without a limit.",
     ),
     cfg.StrOpt(
         "allocation_candidates_generation_strategy",
         default="depth-first",
         choices=("depth-first", "breadth-first"),
-        help="Order in which trees contribute candidates: one tree after another, or in turn.",
+        help="Which candidates remain when max_allocation_candidates is reached: those of the "
+        "first provider trees (depth-first), or some of every tree (breadth-first).",
     ),
 )
 
@@ -108,50 +124,80 @@ DATABASE_OPTS: tuple[cfg.Opt, ...] = (
     cfg.StrOpt(
         "connection",
         secret=True,
-        help="URL of the database, as in sqlite:////var/lib/berth/berth.db, "
-        "postgresql://user:password@host/placement, mysql+pymysql://user:password@host/placement.",
+        help="Database URL, such as sqlite:////var/lib/berth/berth.db, "
+        "postgresql://user:password@host/placement or mysql+pymysql://user:password@host/placement.",
     ),
     cfg.StrOpt(
         "connection_parameters",
         default="",
         secret=True,
-        help="Parameters appended to the URL, as in name=value&name=value.",
+        help="Parameters to append to the URL, as in name=value&name=value.",
     ),
     cfg.StrOpt(
         "slave_connection",
         secret=True,
-        help="URL of a read replica; not used, because answers from one that lags behind would "
-        "miss what was acknowledged.",
+        help="Ignored, with a warning: a read replica that lags would return data older than what "
+        "berth has already confirmed.",
     ),
     cfg.BoolOpt(
         "sync_on_startup",
         default=False,
-        help="Bring the schema up to date when the service starts.",
+        help="Upgrade the schema when the service starts, as `berth db upgrade` does.",
     ),
     cfg.BoolOpt(
         "sqlite_synchronous",
         default=True,
-        help="Whether SQLite waits for the disk at each commit. False is faster and loses "
-        "acknowledged writes when the machine stops.",
+        help="Wait for the disk at every SQLite commit. False is faster, but a power failure "
+        "loses writes that berth has already confirmed.",
     ),
-    cfg.StrOpt("mysql_sql_mode", default="TRADITIONAL", help="MySQL's sql_mode for each session."),
+    cfg.StrOpt(
+        "mysql_sql_mode",
+        default="TRADITIONAL",
+        help="The sql_mode of every MySQL or MariaDB session. TRADITIONAL rejects values that do "
+        "not fit instead of truncating them.",
+    ),
     cfg.IntOpt(
         "connection_recycle_time",
         default=3600,
-        help="Age in seconds at which a pooled connection is replaced.",
+        help="Seconds after which berth replaces a pooled connection. Set it below the idle "
+        "timeout of the server and of any firewall on the way.",
     ),
-    cfg.IntOpt("max_pool_size", help="Connections kept open in a process."),
-    cfg.IntOpt("max_overflow", help="Connections opened beyond max_pool_size under load."),
-    cfg.IntOpt("pool_timeout", help="Seconds to wait for a free connection."),
     cfg.IntOpt(
-        "max_retries", default=10, help="Attempts to connect at start; -1 for as long as it takes."
+        "max_pool_size",
+        help="Connections for reading that each worker keeps open; 10 if not set. Lower it if "
+        "the server allows few connections.",
     ),
-    cfg.IntOpt("retry_interval", default=10, help="Seconds between attempts to connect."),
     cfg.IntOpt(
-        "connection_debug", default=0, min=0, max=100, help="Verbosity of SQL in the log, 0 to 100."
+        "max_overflow",
+        help="Connections that each worker may open beyond max_pool_size under load, and closes "
+        "after use; 10 if not set.",
+    ),
+    cfg.IntOpt(
+        "pool_timeout",
+        help="Seconds that a request waits for a free connection before it fails; 30 if not set.",
+    ),
+    cfg.IntOpt(
+        "max_retries",
+        default=10,
+        help="How often the service retries at startup if it cannot reach the database; -1 for "
+        "no limit.",
+    ),
+    cfg.IntOpt(
+        "retry_interval",
+        default=10,
+        help="Seconds between these retries.",
+    ),
+    cfg.IntOpt(
+        "connection_debug",
+        default=0,
+        min=0,
+        max=100,
+        help="Ignored; accepted so that existing files still load.",
     ),
     cfg.BoolOpt(
-        "connection_trace", default=False, help="Add a stack trace to each statement as a comment."
+        "connection_trace",
+        default=False,
+        help="Ignored; accepted so that existing files still load.",
     ),
 )
 
@@ -159,139 +205,150 @@ WORKAROUNDS_OPTS: tuple[cfg.Opt, ...] = (
     cfg.BoolOpt(
         "optimize_for_wide_provider_trees",
         default=False,
-        help="Accepted. berth searches wide trees fast without being asked to.",
+        help="Ignored: berth searches wide trees fast without it.",
     ),
 )
 
-#: What the original does not have.
+#: What OpenStack Placement does not have.
 BERTH_OPTS: tuple[cfg.Opt, ...] = (
     cfg.StrOpt(
         "tls_cert",
-        help="File with the certificate of `berth serve`, and those that lead to its authority, "
-        "in PEM: it then serves HTTPS. Like its option --tls-cert, which wins.",
+        help="Certificate for `berth serve`, in PEM, followed by its intermediate certificates. "
+        "When it is set, berth serves HTTPS. The command-line option --tls-cert takes precedence.",
     ),
     cfg.StrOpt(
         "tls_key",
-        help="File with the certificate's private key, in PEM and without a passphrase. Like the "
-        "option --tls-key of `berth serve`, which wins.",
+        help="Private key of that certificate, in PEM and without a passphrase. The command-line "
+        "option --tls-key takes precedence.",
     ),
     cfg.BoolOpt(
         "pin_workers",
         default=True,
-        help="Hold each worker of `berth serve` to one processor, if there are enough of them.",
+        help="Pin each worker of `berth serve` to one CPU if there are at least as many CPUs as "
+        "workers. Turn it off if other programs on the machine are pinned too.",
     ),
     cfg.IntOpt(
         "reads_running_max",
         default=16,
         min=1,
-        help="Reads that a worker runs at a time.",
+        help="Maximum number of read requests that a worker runs at once. They are bound by the "
+        "CPU, so a higher value only makes each of them slower.",
     ),
     cfg.IntOpt(
         "writes_running_max",
         default=64,
         min=1,
-        help="Writes that a worker runs at a time; those that wait for the disk together share a "
-        "commit.",
+        help="Maximum number of writes that a worker runs at once. Concurrent writes share a "
+        "commit, so a lower value makes writing slower.",
     ),
     cfg.IntOpt(
         "searches_running_max",
         default=2,
         min=1,
-        help="Searches for allocation candidates that a worker runs at a time; reads never wait "
-        "for them.",
+        help="Maximum number of allocation candidates queries that a worker runs at once. Each "
+        "uses one CPU; other reads do not wait for them.",
     ),
     cfg.IntOpt(
         "requests_waiting_max",
         default=256,
         min=0,
-        help="Reads, and likewise writes and searches for candidates, that wait in a worker until "
-        "it is their turn; one more is answered 503.",
+        help="Maximum number of requests of each kind (reads, writes, candidates queries) that "
+        "wait in a worker. berth answers further ones with 503.",
     ),
     cfg.FloatOpt(
         "wait_seconds_max",
         default=5.0,
         min=0.0,
         max=3600.0,
-        help="How long a request waits for its turn before it is answered 503.",
+        help="Seconds that a request waits before berth answers it with 503.",
     ),
     cfg.IntOpt(
         "body_mib_max",
         default=8,
         min=1,
         max=1024,
-        help="MiB that the body of a request may have; a larger one is answered 413.",
+        help="Maximum size of a request body in MiB; berth answers a larger one with 413. Raise "
+        "it only if you reshape a provider with more than 20,000 consumers, which takes 6 MiB.",
     ),
     cfg.IntOpt(
         "uri_kib_max",
         default=32,
         min=1,
         max=16384,
-        help="KiB that the path and query of a request may have; longer ones are answered 414. "
-        "`berth serve` itself takes less than 64.",
+        help="Maximum length of a request's path and query in KiB; berth answers longer ones with "
+        "414. `berth serve` accepts less than 64 whatever you set.",
     ),
     cfg.IntOpt(
         "bodies_waiting_max",
         default=512,
         min=1,
-        help="Requests of which a worker awaits the body at a time; one more is answered 503.",
+        help="Maximum number of requests whose bodies a worker receives at once. berth answers "
+        "further ones with 503.",
     ),
     cfg.FloatOpt(
         "client_seconds_max",
         default=30.0,
         min=1.0,
         max=3600.0,
-        help="Seconds in which a client of `berth serve` has to send the headers of a request, "
-        "then its body, and later to take the answer; for a body and an answer one more second "
-        "for each 64 KiB of it. An idle connection is closed after as many.",
+        help="Seconds that a client of `berth serve` has to send a request's headers, then to "
+        "send its body, and then to read the response; bodies and responses get one more second "
+        "for each 64 KiB. berth also closes a connection that is idle for this long.",
     ),
     cfg.FloatOpt(
         "candidates_time_budget",
         default=5.0,
         min=0.0,
-        help="Seconds after which a search for candidates ends: with those it has found, or with "
-        "503 when it has none; 0 for no bound.",
+        help="Seconds after which a candidates search stops. The response has the candidates "
+        "found until then, or is 503 if there are none. 0 for no limit.",
     ),
     cfg.IntOpt(
         "candidates_answer_mib_max",
         default=256,
         min=0,
-        help="MiB of candidates in one answer, beyond which a search ends with those it has; 0 for "
-        "no bound.",
+        help="Maximum size of the candidates in one response, in MiB. A search that reaches it "
+        "stops and returns the candidates found until then. 0 for no limit.",
+    ),
+    cfg.BoolOpt(
+        "explain_empty_answers",
+        default=True,
+        help="Log why a GET /allocation_candidates has no candidates: one line of the logger "
+        "berth.explain, with the request IDs, the reason and the query. At most 10 lines a second "
+        "and worker, and 20 ms for each, after the answer.",
     ),
     cfg.ListOpt(
         "metrics_networks",
         default=[],
-        help="Networks from which /metrics may be read without a token. Where nothing at all is "
-        "configured, these are 127.0.0.1/32 and ::1/128. Name the machine itself only if no proxy "
-        "runs there for others: one that does not say that it is a proxy cannot be told from a "
-        "local client. A request that names a proxy is of none of these networks, unless "
-        "enable_proxy_headers_parsing is on: then it is of the network of the client that the "
-        "proxy names.",
+        help="Networks whose clients may read /metrics without a token, such as 192.0.2.0/24. If "
+        "there is no configuration at all, the default is 127.0.0.1/32 and ::1/128. Requests "
+        "through a proxy match none of these networks, unless enable_proxy_headers_parsing is on; "
+        "then berth uses the client address that the proxy sends. Do not list loopback addresses "
+        "if a proxy on this machine serves others without identifying itself: berth takes its "
+        "requests for local ones.",
     ),
     cfg.IntOpt(
         "metrics_classes_max",
         default=200,
         min=0,
-        help="Resource classes of which /metrics tells capacity and use, the oldest ones; of the "
-        "others it tells how many there are.",
+        help="Maximum number of resource classes, oldest first, for which /metrics reports "
+        "capacity and usage. It reports only how many others there are.",
     ),
 )
 
-#: Of oslo.policy, which has dropped it from release 6 on.
+#: oslo.policy removed this option in release 6.
 POLICY_OPTS: tuple[cfg.Opt, ...] = tuple(
     option
     for option in (
         cfg.BoolOpt(
             "enforce_scope",
             default=True,
-            help="Refuse callers whose token is not of a project's scope. False: tokens of the "
-            "system's and of a domain's scope are judged by their roles.",
+            help="Reject tokens that are not scoped to a project. False: berth checks the roles "
+            "of system-scoped and domain-scoped tokens instead.",
         ),
     )
-    if option.dest not in {one.dest for _, some in policy_opts.list_opts() for one in some}
+    if option.dest not in {opt.dest for _, opts in policy_opts.list_opts() for opt in opts}
 )
 
-#: Groups with the options that berth itself reads.
+#: The options that berth itself reads, by group.
 OPTIONS: Mapping[str, tuple[cfg.Opt, ...]] = {
     "DEFAULT": DEFAULT_OPTS,
     "api": API_OPTS,
@@ -302,7 +359,8 @@ OPTIONS: Mapping[str, tuple[cfg.Opt, ...]] = {
     "oslo_policy": POLICY_OPTS,
 }
 
-#: Added to the library's default_log_levels: the original's line, and a talkative migration tool.
+#: Added to the library's default_log_levels: OpenStack Placement's own line, and one that quiets
+#: Alembic.
 LOG_LEVELS = ("routes=INFO", "alembic=WARNING")
 
 #: Defaults of the `[cors]` group that differ from the library's.
@@ -329,9 +387,9 @@ CORS_DEFAULTS: Mapping[str, list[str]] = {
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Make every option that berth and its libraries read known to `conf`; repeatable.
+    """Register every option that berth and its libraries read; repeatable.
 
-    Logging options stand apart (`register_logging`), because oslo.log keeps the last configuration
+    Logging options are separate (`register_logging`), because oslo.log keeps the last configuration
     it saw for the whole process.
     """
     for group, opts in service_opts():
@@ -341,51 +399,50 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 
 
 def register_known_opts(conf: cfg.ConfigOpts) -> dict[tuple[str, str], cfg.Opt]:
-    """Make known to `conf` all that can have an effect, and say by group and name what that is.
+    """Register every option that can have an effect, and return them by group and name.
 
-    Beside what `register_opts` and `register_logging` do, these are the options of the libraries
-    that only one way of authentication needs.
+    In addition to what `register_opts` and `register_logging` register, these are Keystone's, if
+    that authenticates the clients: its libraries are slow to import.
     """
     conf.register_opts(logging_opts())
-    known = [
-        *service_opts(),
-        ("DEFAULT", logging_opts()),
-        (KEYSTONE_GROUP, register_keystone_opts(conf)),
-    ]
-    return {(group, opt.dest): opt for group, opts in known for opt in opts}
+    opts_by_group = [*service_opts(), ("DEFAULT", logging_opts())]
+    if conf.api.auth_strategy == "keystone":
+        opts_by_group.append((KEYSTONE_GROUP, register_keystone_opts(conf)))
+    return {(group, opt.dest): opt for group, opts in opts_by_group for opt in opts}
 
 
 def register_keystone_opts(conf: cfg.ConfigOpts) -> list[cfg.Opt]:
-    """Make known to `conf` what keystonemiddleware reads, with berth's defaults; repeatable.
+    """Register the options that keystonemiddleware reads, with berth's defaults; repeatable.
 
     Returns:
-        Those of [keystone_authtoken], of the plugin that it names too; none without Keystone.
+        The options of [keystone_authtoken] and of the plugin that it names; none if
+        keystonemiddleware is not installed.
     """
     if importlib.util.find_spec("keystonemiddleware") is None:
         return []
-    # Imported here: they are slow to load, and few commands need them.
+    # Deferred: slow to import, and few commands need them.
     from keystoneauth1 import loading
     from keystoneauth1.exceptions import NoMatchingPlugin
     from keystonemiddleware import auth_token
 
-    opts = [opt for _, some in auth_token.list_opts() for opt in some]
+    opts = [opt for _, group_opts in auth_token.list_opts() for opt in group_opts]
     conf.register_opts(opts, group=KEYSTONE_GROUP)
     for name, default in KEYSTONE_DEFAULTS.items():
         conf.set_default(name, default, group=KEYSTONE_GROUP)
     section = conf[KEYSTONE_GROUP].auth_section or KEYSTONE_GROUP
-    # The middleware looks for it there, and registers it in its own section only.
+    # The middleware reads auth_type there, but registers it in its own section only.
     conf.register_opts(loading.get_auth_common_conf_options(), group=section)
     if plugin := conf[section].auth_type:
         with contextlib.suppress(NoMatchingPlugin):
-            of_plugin = loading.get_auth_plugin_conf_options(plugin)
-            conf.register_opts(of_plugin, group=section)
+            plugin_opts = loading.get_auth_plugin_conf_options(plugin)
+            conf.register_opts(plugin_opts, group=section)
             if section == KEYSTONE_GROUP:
-                opts += of_plugin
+                opts += plugin_opts
     return opts
 
 
 def service_opts() -> list[tuple[str, Sequence[cfg.Opt]]]:
-    """All that the service reads, its libraries' options too, but logging's; by group."""
+    """Every option of the service and its libraries except logging, by group."""
     return [
         *list_opts(),
         *policy_opts.list_opts(),
@@ -401,12 +458,12 @@ def list_opts() -> list[tuple[str, Sequence[cfg.Opt]]]:
 
 
 def logging_opts() -> Sequence[cfg.Opt]:
-    """The options of oslo.log, all of group DEFAULT."""
+    """The options of oslo.log, all in group DEFAULT."""
     opts: Sequence[cfg.Opt] = _logging_options.list_opts()[0][1]
     return opts
 
 
 def register_logging(conf: cfg.ConfigOpts) -> None:
-    """Make oslo.log's options known to `conf`, which then stands for the process's logging."""
+    """Register oslo.log's options; `conf` then configures logging for the whole process."""
     log.register_options(conf)
     conf.set_default("default_log_levels", [*log.get_default_log_levels(), *LOG_LEVELS])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For hosts: what they offer as trees of providers, and how that reaches the service.
+"""Reports what hosts offer, as trees of providers, to the service.
 
-A driver knows a host and edits a `ProviderTree`; the `ReportClient` reads such trees from the
-service and writes the difference back, over HTTP or in this process (`berth.direct`); the tracker
-runs both, at start-up and from time to time.
+A driver examines a host and edits a `ProviderTree`. The `ReportClient` reads such trees from the
+service and writes the differences back, over HTTP or in this process (`berth.direct`). The tracker
+runs both, at start-up and periodically.
 Source: spec/compute-side.md.
 """
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host whose name another provider has: who that is, and whether the host can go on as it.
+"""What to do when another provider has a host's name: find out which, and take it over if allowed.
 
-So it is with a host that was installed anew, or whose state directory was lost: it comes under
-another uuid. What the service has under its name may be the host as it was, or another host. Where
-nobody holds anything of it, the host can take over its uuid, and nothing changes in the service.
+This happens to a host that was reinstalled, or that lost its state directory: it reports under a
+new UUID. The provider with its name may be the same host from before, or a different host. If that
+provider has no allocations, the host can adopt its UUID, and nothing changes in the service.
 Source: spec/compute-side.md 8, scenario L.
 """
 
@@ -22,7 +22,7 @@ from berth.hosts.wording import some_of
 
 LOG = logging.getLogger(__name__)
 
-#: Names that a message has of many.
+#: How many names a message lists.
 _NAMED_MAX: Final = 3
 
 
@@ -32,30 +32,30 @@ class Holder:
 
     uuid: str
     name: str
-    #: Its parent's uuid; None for a root.
+    #: The UUID of its parent; None for a root.
     parent: str | None
-    #: How many providers stand in its tree.
+    #: The number of providers in its tree.
     providers: int
-    #: Who holds something of its tree.
+    #: The consumers with allocations in its tree.
     consumers: tuple[str, ...]
-    #: Providers below it with inventory that no driver of berth has made.
+    #: Providers below it whose inventory no driver of berth created.
     others: tuple[str, ...]
-    #: Whether the service knows the node under its own uuid too.
+    #: Whether the service also has a provider with the node's own UUID.
     is_beside_node: bool
 
     @property
     def can_be_taken_over(self) -> bool:
-        """Whether nobody would be surprised if the node went on under its uuid."""
+        """Whether the node can adopt the UUID without affecting anything else."""
         return not (self.parent or self.consumers or self.others or self.is_beside_node)
 
 
 class NodeNameTaken(ComputeError):
-    """A node cannot be reported: another provider has its name. Nothing was sent."""
+    """A node cannot be reported because another provider has its name. Nothing was sent."""
 
     def __init__(self, node: Node, holder: Holder) -> None:
         super().__init__(
-            f"The name {node.name} is taken: the service has it as provider {holder.uuid}"
-            f"{_described(holder)}, and this host is {node.uuid}. {_remedy(holder)}"
+            f"The name {node.name} is taken by provider {holder.uuid}"
+            f"{_described(holder)}; this host is {node.uuid}. {_remedy(holder)}"
         )
         self.node = node
         self.holder = holder
@@ -68,16 +68,16 @@ def take_over(
     *,
     keep: Callable[[Node], None] | None,
 ) -> Node:
-    """The node under which a host goes on whose name is taken.
+    """Decide under which UUID a host continues when its name is taken.
 
     Args:
-        taken: why it could not be reported.
-        keep: keeps the uuid on this host; None: the operator has not allowed it.
+        taken: the error that reporting the node raised.
+        keep: saves the UUID on this host; None if the operator does not allow adoption.
 
     Raises:
-        NodeNameTaken: it cannot go on; the message says what would be right.
-        NameTaken: it was another name.
-        BadConfiguration: the uuid cannot be kept.
+        NodeNameTaken: the host cannot adopt the UUID; the message says what to do.
+        NameTaken: the conflict is about another name.
+        BadConfiguration: the UUID cannot be saved.
     """
     holder = find_holder(service, node)
     if holder is None:
@@ -86,31 +86,33 @@ def take_over(
         raise NodeNameTaken(node, holder) from taken
     adopted = Node(holder.uuid, node.name)
     keep(adopted)
-    LOG.warning("%s goes on as %s, and not as %s", node.name, adopted.uuid, node.uuid)
+    LOG.warning("%s adopts UUID %s in place of %s", node.name, adopted.uuid, node.uuid)
     return adopted
 
 
 def find_holder(service: Service, node: Node) -> Holder | None:
-    """Who has the name of a node; None where it is the node itself, or nobody.
+    """Find the provider that has a node's name; None if that is the node itself, or there is none.
 
     Raises:
-        NotThere, Refused, Unreachable: the service said so, or nothing.
+        NotThere, Refused, Unreachable: a request failed.
     """
     named = service.list_providers(name=node.name)
     if not named or named[0]["uuid"] == node.uuid:
         return None
-    (found,) = named
-    tree = service.list_providers(in_tree=found["uuid"])
+    (holder,) = named
+    tree = service.list_providers(in_tree=holder["uuid"])
     consumers = {
         consumer
-        for one in tree
-        for consumer in service.get(provider_path(one["uuid"], "allocations"))["allocations"]
+        for provider in tree
+        for consumer in service.get(provider_path(provider["uuid"], "allocations"))["allocations"]
     }
-    others = [one["name"] for one in tree if _is_of_others(service, one, found["uuid"])]
+    others = [
+        provider["name"] for provider in tree if _is_of_others(service, provider, holder["uuid"])
+    ]
     return Holder(
-        found["uuid"],
-        found["name"],
-        found["parent_provider_uuid"],
+        holder["uuid"],
+        holder["name"],
+        holder["parent_provider_uuid"],
         len(tree),
         tuple(sorted(consumers)),
         tuple(sorted(others)),
@@ -134,25 +136,25 @@ def _described(holder: Holder) -> str:
 
 
 def _remedy(holder: Holder) -> str:
-    other = "if it is another host, give this one another name"
+    other = "if it is a different host, rename this one"
     if holder.parent is not None:
-        return "That is no host: give this one another name, or rename that provider"
+        return "That provider is not a host: rename this host, or that provider"
     if holder.is_beside_node:
         return (
-            "The service knows this host by its own uuid as well: give it another name, or "
-            "delete the provider that it is not"
+            "The service also has a provider with this host's own UUID: rename this host, or "
+            "delete the wrong provider"
         )
     if holder.can_be_taken_over:
         return (
-            f"Nobody holds anything of it. If it is this host, installed anew, `berth agent run "
-            f"--adopt` goes on as {holder.uuid}; {other}"
+            f"It has no allocations. If it is this host, reinstalled, `berth agent run "
+            f"--adopt` takes it over as {holder.uuid}; {other}"
         )
     why = (
-        f"{some_of(holder.consumers, _NAMED_MAX)} hold something of it"
+        f"{some_of(holder.consumers, _NAMED_MAX)} have allocations on it"
         if holder.consumers
-        else f"{some_of(holder.others, _NAMED_MAX)} below it belong to others"
+        else f"{some_of(holder.others, _NAMED_MAX)} below it belong to other agents"
     )
     return (
-        f"It is not taken over by itself, since {why}. If it is this host, installed anew, write "
-        f"uuid: {holder.uuid} beside its name; {other}"
+        f"It is not taken over automatically, because {why}. If it is this host, reinstalled, "
+        f"set uuid: {holder.uuid} next to its name; {other}"
     )

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent: reports its nodes when it starts, and then again and again until it is told to stop.
+"""An agent: it reports its nodes when it starts, then periodically until it is stopped.
 
-At the start a tree may take a new shape, and what cannot be ends the agent: a host whose tree could
-not be brought up to date must not look as if it had been. What may pass by itself (a service that
-is starting too, others who are quicker) is tried again after growing pauses, up to a time. Once it
-has started nothing ends it: what goes wrong is told, and tried again; a reshape that is needed
-waits for the next start. Of several nodes, what goes wrong with one is that one's alone, and its
-start goes on for as long as it takes.
+At the start, a tree may be reshaped, and a permanent error ends the agent: a host whose tree could
+not be brought up to date must not look up to date. A transient error (a service that is still
+starting, a conflict with another client) is retried after growing pauses, up to a time limit. Once
+started, nothing ends the agent: it logs errors and retries, and a reshape waits for the next start.
+With several nodes, an error affects only its own node, whose start is retried without a limit.
 Source: spec/compute-side.md 3; the first document of spec/origin.
 """
 
@@ -35,7 +34,7 @@ from berth.hosts.tree_watch import TreeView
 
 LOG = logging.getLogger(__name__)
 
-#: By how much of itself the time between two passes is shortened or drawn out.
+#: The fraction by which the time between two passes varies at random.
 _JITTER: Final = 0.1
 
 #: How often the pause is doubled at most while passes fail.
@@ -45,46 +44,47 @@ _DOUBLINGS_MAX: Final = 4
 _START_PAUSE_S: Final = 1.0
 _START_PAUSE_S_MAX: Final = 60.0
 
-#: What may pass by itself.
+#: Errors that may go away by themselves.
 _PASSING: Final = (Conflict, NotThere, Unreachable, HostUnreadable)
 
 
 class Woken(Enum):
-    """Why a wait has ended."""
+    """Why a wait ended."""
 
     BY_TIME = "the time is up"
-    TO_RELOAD = "the configuration is to be read again"
-    TO_STOP = "the agent is to stop"
+    TO_RELOAD = "the configuration should be read again"
+    TO_STOP = "the agent should stop"
 
 
 @dataclass(slots=True)
 class NodeState:
-    """How a node's reports have gone."""
+    """The history of a node's reports."""
 
-    #: When the last one was done, in Unix time; None: never yet, and its start goes on.
+    #: The time of the last successful report, in Unix time; None if there was none, and the start
+    #: continues.
     done_at: float | None = None
-    #: How many have failed since.
+    #: The number of failures since.
     failures: int = 0
-    #: In all.
+    #: The total number of failures.
     done_total: int = 0
     failed_total: int = 0
-    #: Things that were sent, as `Plan` counts them.
+    #: The number of changes sent, as `Plan` counts them.
     changes_total: int = 0
     reshapes_total: int = 0
-    #: Whether its tree needs another shape, which it has not taken yet.
+    #: Whether its tree needs a reshape that has not happened yet.
     needs_reshape: bool = False
-    #: What went wrong last, empty after a report that was done.
+    #: The last error, empty after a successful report.
     error: str = ""
     view: TreeView = field(default_factory=TreeView)
 
 
 @dataclass(slots=True)
 class AgentState:
-    """What an agent knows of itself, for those who watch over it."""
+    """The agent's state, for monitoring."""
 
     nodes: dict[str, NodeState] = field(default_factory=dict)
     passes: int = 0
-    #: Seconds that all of them took, and that the last one did.
+    #: Seconds that all passes took, and that the last one took.
     passes_s: float = 0.0
     pass_s: float = 0.0
 
@@ -96,47 +96,47 @@ class Reporter(Protocol):
         """Bring the service up to date with a node."""
 
     def is_reshape_pending(self, node: Node) -> bool:
-        """Whether its tree needs a shape that it has not taken yet."""
+        """Whether the node's tree needs a reshape that has not happened yet."""
 
 
 class Watch(Protocol):
-    """Looks at nodes that were reported; `tree_watch.TreeWatch` is one."""
+    """Checks nodes after they were reported; `tree_watch.TreeWatch` is one."""
 
     def look(self, node: Node, plan: Plan) -> TreeView:
-        """How the tree of a node is."""
+        """Check the tree of a node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What an agent is to do, as its configuration says."""
+    """What the configuration tells an agent to do."""
 
     reporter: Reporter
     nodes: Sequence[Node]
     #: Between two passes.
     interval_s: float
-    #: How long a start is tried again where what is wrong may pass by itself.
+    #: For how long a start is retried after transient errors.
     start_patience_s: float
-    #: What the reporter goes by, for people.
+    #: The name of the driver, for people.
     driver: str = ""
-    #: None: nobody wants to know.
+    #: None: nothing watches the trees.
     watch: Watch | None = None
-    #: Says under which uuid a node goes on whose name is taken, or raises what is wrong; None: that
-    #: it is taken is what is wrong.
+    #: Decides under which UUID a node continues when its name is taken, or raises; None: a taken
+    #: name is an error.
     take_over: Callable[[Node, NameTaken], Node] | None = None
-    #: Closes the connections to the service, before a pause: a service has room for some thousand,
-    #: and those of a fleet that has nothing to say would take it.
+    #: Closes the connections to the service before a pause: a service accepts some thousand
+    #: connections, which an idle fleet would use up.
     let_go: Callable[[], None] = lambda: None
 
 
 class Agent:
-    """Reports some nodes, one after another: everything happens in the caller's thread.
+    """Reports some nodes, one after another, in the caller's thread.
 
     Args:
         read_orders: reads the configuration.
-        wait: waits so many seconds, or until it is woken.
-        clock: in seconds, which never goes back.
-        now: in seconds of Unix time.
-        tell: is told what is waited for, and for how many seconds, while the agent starts.
+        wait: waits for a number of seconds, or until it is woken.
+        clock: a monotonic clock, in seconds.
+        now: the Unix time, in seconds.
+        tell: called during the start with the reason for waiting, and the number of seconds.
     """
 
     def __init__(
@@ -156,13 +156,13 @@ class Agent:
         self._rng = rng
         self._tell = tell
         self._orders = read_orders()
-        #: In the order in which they are reported in the next pass.
+        #: In the order of the next pass.
         self._turns = list(self._orders.nodes)
         self.state = AgentState({node.name: NodeState() for node in self._turns})
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """The nodes of the configuration as it was last read."""
+        """The nodes of the last configuration that was read."""
         return tuple(self._orders.nodes)
 
     @property
@@ -172,18 +172,18 @@ class Agent:
 
     @property
     def driver(self) -> str:
-        """What it reports by, as the configuration calls it."""
+        """The driver's name in the configuration."""
         return self._orders.driver
 
     def start(self) -> Mapping[str, Exception]:
-        """Report every node for the first time, in the shape that it is to have.
+        """Report every node for the first time, reshaping its tree if needed.
 
         Returns:
-            By their names, what is wrong with nodes that could not be reported while others were.
+            By node name, the errors of the nodes that could not be reported while others were.
 
         Raises:
-            ComputeError: no node could be; of several nodes, the first one's error.
-            KeyboardInterrupt: the agent is to stop.
+            ComputeError: no node could be reported; of several nodes, the error of the first.
+            KeyboardInterrupt: the agent was stopped.
         """
         began = self._clock()
         failed: dict[str, Exception] = {}
@@ -203,7 +203,7 @@ class Agent:
             jittered = max(pause, asked) * self._rng.uniform(0.5, 1.0)
             if not waiting or self._clock() + jittered > began + self._orders.start_patience_s:
                 break
-            self._sleep(f"{_words(waiting[0])}; tried again in {jittered:.0f} s", jittered)
+            self._sleep(f"{_words(waiting[0])}; retrying in {jittered:.0f} s", jittered)
             pause = min(2 * pause, _START_PAUSE_S_MAX)
         if len(failed) == len(self._turns):
             name, error = next(iter(failed.items()))
@@ -215,7 +215,7 @@ class Agent:
         return failed
 
     def run(self) -> None:
-        """Report every node from time to time until told to stop."""
+        """Report every node periodically until the agent is stopped."""
         while (woken := self._rest(self._pause())) is not Woken.TO_STOP:
             if woken is Woken.TO_RELOAD:
                 self._reload()
@@ -227,10 +227,11 @@ class Agent:
     # --- A pass -----------------------------------------------------------------------------------
 
     def _pass(self, nodes: Sequence[Node]) -> dict[str, Exception]:
-        """Report some nodes; by their names, what went wrong.
+        """Report some nodes; return the errors by node name.
 
-        Where the service does not answer, the other nodes would only wait for it too. They come
-        first in the next pass: it may be that it does not answer for one of them alone.
+        If the service does not answer, the remaining nodes are skipped, since they would only wait
+        for
+        it too. They come first in the next pass, in case a single node is the problem.
         """
         began = self._clock()
         failed: dict[str, Exception] = {}
@@ -240,12 +241,14 @@ class Agent:
             except Unreachable as error:
                 for other in nodes[place:]:
                     failed[other.name] = error
-                # By name: a node that was just taken over has another uuid among the turns.
-                left_out = {one.name for one in nodes[place + 1 :]}
-                self._turns.sort(key=lambda one: (one.name not in left_out, one.name == node.name))
+                # By name: a node that was just taken over has another UUID in this list.
+                left_out = {waiting.name for waiting in nodes[place + 1 :]}
+                self._turns.sort(
+                    key=lambda waiting: (waiting.name not in left_out, waiting.name == node.name)
+                )
                 break
             except Exception as error:  # noqa: BLE001 - the agent's loop
-                # A driver's own mistake is that of this node, and not the end of the others.
+                # A driver's bug affects this node, and not the others.
                 failed[node.name] = error
         for name, wrong in failed.items():
             state = self.state.nodes[name]
@@ -258,7 +261,7 @@ class Agent:
         return failed
 
     def _report(self, node: Node) -> None:
-        """Report a node, as at a start until it was done once."""
+        """Report a node, as at a start until the first success."""
         state = self.state.nodes[node.name]
         startup = not self._is_done(node)
         try:
@@ -270,7 +273,7 @@ class Agent:
         finally:
             state.needs_reshape = self._orders.reporter.is_reshape_pending(node)
         if startup:
-            LOG.info("%s is reported%s", node.name, ", in a new shape" if plan.is_reshape else "")
+            LOG.info("%s is reported%s", node.name, ", reshaped" if plan.is_reshape else "")
         elif state.error:
             LOG.info("%s is reported again", node.name)
         state.done_at = self._now()
@@ -288,7 +291,7 @@ class Agent:
         adopted = self._orders.take_over(node, taken)
 
         def with_adopted(nodes: Sequence[Node]) -> list[Node]:
-            return [adopted if one == node else one for one in nodes]
+            return [adopted if other == node else other for other in nodes]
 
         self._orders = replace(self._orders, nodes=with_adopted(self._orders.nodes))
         self._turns = with_adopted(self._turns)
@@ -308,7 +311,9 @@ class Agent:
     # --- Between passes ---------------------------------------------------------------------------
 
     def _pause(self) -> float:
-        """The time between two passes, longer while they all fail, never the same on two hosts."""
+        """The time between two passes: longer while all fail, and random, so that hosts do not
+        synchronise.
+        """
         failures = min(state.failures for state in self.state.nodes.values())
         pause = self._orders.interval_s * (1 << min(failures, _DOUBLINGS_MAX))
         return pause * self._rng.uniform(1 - _JITTER, 1 + _JITTER)
@@ -319,7 +324,7 @@ class Agent:
 
     def _sleep(self, why: str, seconds: float) -> None:
         """Wait between two attempts of a start."""
-        LOG.warning("Not everything could be reported yet: %s", why)
+        LOG.warning("Some nodes are not reported yet: %s", why)
         self._tell(why, seconds)
         woken = self._rest(seconds)
         if woken is Woken.TO_STOP:
@@ -328,27 +333,29 @@ class Agent:
             self._reload()
 
     def _reload(self) -> None:
-        """Take the configuration as it is now, or go on with the old one where it is wrong."""
+        """Read the configuration again; keep the old one if the new one is invalid."""
         try:
             self._orders = self._read_orders()
         except Exception as error:  # noqa: BLE001 - the agent's loop
-            # Making a driver anew may fail in the driver's own ways.
-            LOG.error("The configuration is left as it was: %s", _words(error))
+            # Creating a driver may raise anything.
+            LOG.error("The configuration is unchanged: %s", _words(error))
             return
         LOG.info("The configuration was read again")
-        known = self.state.nodes
+        nodes_before = self.state.nodes
         self._turns = list(self._orders.nodes)
-        self.state.nodes = {node.name: known.get(node.name, NodeState()) for node in self._turns}
+        self.state.nodes = {
+            node.name: nodes_before.get(node.name, NodeState()) for node in self._turns
+        }
 
 
-#: Stands for what is wrong with a node that was not tried yet.
-_NOT_YET: Final = Unreachable("it was not tried yet")
+#: Stands for the error of a node that was not tried yet.
+_NOT_YET: Final = Unreachable("it was not attempted yet")
 
 
 def _words(error: Exception) -> str:
     if isinstance(error, ReshapeNeeded):
         return (
-            "its tree needs another shape, and what is held of it has to move: start the agent "
-            "again, which does that at its start"
+            "its tree needs a reshape that moves allocations: restart the agent, which does "
+            "this at its start"
         )
     return str(error) if isinstance(error, ComputeError) else f"{type(error).__name__}: {error}"

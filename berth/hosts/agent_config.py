@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration of an agent: a YAML file, read strictly; every fault is told with its place.
+"""The configuration of an agent: a YAML file; every fault is reported with its place.
 
     service:
       url: http://placement.example.org:8778
@@ -11,9 +11,9 @@
     state_dir: /var/lib/berth-agent
     provider_config: /etc/berth/provider_config
 
-With Keystone, `service` has `auth_type` and, below `auth`, what that plugin of keystoneauth takes,
-as in a clouds.yaml; the URL is then that of the catalogue, unless it is given. An agent of several
-nodes has a list `nodes` in the place of `node`.
+With Keystone, `service` has `auth_type` and, in `auth`, the options of that keystoneauth plugin, as
+in a clouds.yaml; the URL is then that of the catalogue, unless it is set. An agent of several nodes
+has a list `nodes` instead of `node`.
 """
 
 from __future__ import annotations
@@ -22,140 +22,236 @@ import json
 import re
 import socket
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, Self, TypeVar
+
+from msgspec import Meta, Struct
 
 from berth.hosts.drivers import KnowsOneHost, Named, TakesNotes, Used, load_driver
 from berth.hosts.drivers.provider_config import ProviderConfig, WithProviderConfig
-from berth.hosts.drivers.yaml_files import Document
 from berth.hosts.errors import BadConfiguration
+from berth.hosts.fields import FilePath, ProviderName, Text, UUIDText
 from berth.hosts.tracker import Driver, Node
+from berth.hosts.validation import convert, load_yaml
 from berth.hosts.whole_files import replace_file
 
 Kept = TypeVar("Kept")
 
-#: What may stand in the file, and in some of its mappings.
-KEYS: Final = (
-    *("service", "driver", "options", "node", "nodes", "interval_s", "start_patience_s"),
-    *("state_dir", "provider_config", "metrics", "adopt"),
-)
-NODE_KEYS: Final = ("name", "uuid")
-SERVICE_KEYS: Final = ("url", "token_file", "auth_type", "auth", "region", "interface", "cafile")
-METRICS_KEYS: Final = ("bind",)
-
-_STATE_DIR: Final = "/var/lib/berth-agent"
-_INTERVAL_S: Final = 60.0
-_INTERVAL_S_MIN: Final = 1.0
-_START_PATIENCE_S: Final = 300.0
-_FOR_EVER: Final = "forever"
+_STATE_DIR: Final = FilePath("/var/lib/berth-agent")
 _PORT_MAX: Final = 65535
+#: More than 30 years.
+_INTERVAL_S_MAX: Final = 1e9
+
+#: The address of an HTTP service.
+URL = Annotated[
+    str,
+    Meta(
+        pattern="^https?://[^/]",
+        description="http:// or https:// and a host, as in http://placement.example.org:8778",
+    ),
+]
+
+Interval = Annotated[float, Meta(ge=1, le=_INTERVAL_S_MAX, description="a number of seconds >= 1")]
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceAccess:
-    """Which service, and as whom."""
+class HostPort(tuple[str, int]):
+    """A host and a port, written `127.0.0.1:9109` or `[::1]:9109`."""
 
-    url: str | None
-    #: With a token of berth's own, which stands in this file.
-    token_file: Path | None
-    #: With a plugin of keystoneauth.
-    auth_type: str | None
-    auth: Mapping[str, Any]
-    region: str | None
-    interface: str
-    cafile: str | None
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """Read them.
+
+        Raises:
+            ValueError: the format is wrong.
+        """
+        parts = re.fullmatch(
+            r"(?:\[(?P<six>[^]]+)\]|(?P<host>[^:]+)):(?P<port>\d{1,5})", str(value)
+        )
+        if parts is None or int(parts["port"]) > _PORT_MAX:
+            raise ValueError("expected HOST:PORT, as in 127.0.0.1:9109 or [::1]:9109")
+        return cls((parts["six"] or parts["host"], int(parts["port"])))
 
 
-@dataclass(frozen=True, slots=True)
-class NodeSaid:
-    """A node as the file has it."""
+class Patience(float):
+    """Seconds from 0, or `forever`, which is infinite."""
 
-    name: str
-    #: None: the one in the state directory, made once.
-    uuid: str | None
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """Read them.
+
+        Raises:
+            ValueError: it is neither a number of seconds nor `forever`.
+        """
+        if value == "forever":
+            return cls(inf)
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < inf:
+            return cls(value)
+        raise ValueError("expected a number of seconds >= 0, or forever")
+
+
+class ServiceAccess(Struct, frozen=True, forbid_unknown_fields=True):
+    """The service to report to, and how to authenticate."""
+
+    url: URL | None = None
+    #: A file with one of berth's own tokens.
+    token_file: FilePath | None = None
+    #: A plugin of keystoneauth.
+    auth_type: Text | None = None
+    auth: dict[str, Any] = {}
+    region: Text | None = None
+    interface: Text = "internal"
+    cafile: Text | None = None
+
+    def __post_init__(self) -> None:
+        """Require exactly one way to authenticate, and a URL.
+
+        Raises:
+            ValueError: it is not so.
+        """
+        if (self.token_file is None) == (self.auth_type is None):
+            raise ValueError("needs either token_file, or auth_type and auth")
+        if self.url is None and self.auth_type is None:
+            raise ValueError("needs the url of the service")
+
+
+class NodeOfHost(Struct, frozen=True, forbid_unknown_fields=True):
+    """The node of an agent that has one; its name is the host's own by default."""
+
+    name: ProviderName | None = None
+    uuid: UUIDText | None = None
+
+
+class NodeEntry(Struct, frozen=True, forbid_unknown_fields=True):
+    """A node in the file."""
+
+    name: ProviderName
+    #: None: the UUID that is kept in the state directory, and generated at the first start.
+    uuid: UUIDText | None = None
+
+
+class MetricsEndpoint(Struct, frozen=True, forbid_unknown_fields=True):
+    """The address at which the agent serves its metrics and its health."""
+
+    bind: HostPort | None = None
+
+
+class AgentFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """The file as an operator writes it."""
+
+    service: ServiceAccess | None = None
+    driver: Text = "linux"
+    options: dict[str, Any] | None = None
+    node: NodeOfHost | None = None
+    nodes: Annotated[list[NodeEntry], Meta(min_length=1)] | None = None
+    interval_s: Interval = 60.0
+    start_patience_s: Patience = Patience(300)
+    state_dir: FilePath = _STATE_DIR
+    provider_config: FilePath | None = None
+    metrics: MetricsEndpoint | None = None
+    adopt: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse nodes that contradict each other.
+
+        Raises:
+            ValueError: they do.
+        """
+        if self.node is not None and self.nodes is not None:
+            raise ValueError("has both node and nodes; use one of them")
+        for field in "name", "uuid":
+            values = Counter(getattr(node, field) for node in self.nodes or ())
+            for value, number in values.items():
+                if value is not None and number > 1:
+                    raise ValueError(f"{number} nodes have the {field} {value}")
 
 
 @dataclass(frozen=True, slots=True)
 class AgentConfig:
-    """What an agent is to do."""
+    """What an agent should do."""
 
     path: Path
-    #: None where the file says nothing of it, which does for what asks no service.
+    #: None if the file has none: commands that contact no service do not need it.
     service: ServiceAccess | None
     driver: str
     options: Mapping[str, object]
     #: At least one.
-    nodes_said: tuple[NodeSaid, ...]
+    node_entries: tuple[NodeEntry, ...]
     #: Whether the file has `nodes`, and not `node`.
     has_list: bool
     interval_s: float
-    #: Infinite for one that never gives up.
+    #: Infinite: never give up.
     start_patience_s: float
     state_dir: Path
     #: A directory of provider.yaml files.
     provider_config: Path | None
-    #: Where metrics and health are told, host and port; None: nowhere.
+    #: The host and port at which metrics and health are served; None: nowhere.
     metrics_bind: tuple[str, int] | None
-    #: Whether a node may go on as the provider that has its name, where nobody holds any of it.
+    #: Whether a node may take over the provider that has its name, if that has no allocations.
     adopt: bool
 
     def access(self) -> ServiceAccess:
-        """Which service, and as whom.
+        """The service to report to.
 
         Raises:
-            BadConfiguration: the file does not say.
+            BadConfiguration: the file does not have one.
         """
         if self.service is None:
             raise BadConfiguration(
-                [f"{self.path}, service: is missing; it must have url and token_file, or auth_type"]
+                [f"{self.path}, service: is missing; it needs url and token_file, or auth_type"]
             )
         return self.service
 
-    def nodes(self, *, to_look_only: bool = False) -> tuple[Node, ...]:
+    def nodes(self, *, read_only: bool = False) -> tuple[Node, ...]:
         """The root providers of the hosts, in the order of the file.
 
-        A uuid that the file does not give is made once and kept: that of `node` whatever its name
-        is, so that the name may change; those of `nodes` by their names.
+        A UUID that is not in the file is generated once and kept: that of `node` under any name, so
+        that
+        the name may change; those of `nodes` by name.
 
         Args:
-            to_look_only: one that was never kept is made, and not kept now either.
+            read_only: do not keep a UUID that has to be generated.
 
         Raises:
-            BadConfiguration: the files that keep them cannot be read or made.
+            BadConfiguration: the files that keep them cannot be read or written.
         """
         if self.has_list:
-            missing = [node.name for node in self.nodes_said if node.uuid is None]
-            kept = _kept_uuids(self._kept_many, missing, to_look_only) if missing else {}
-            return tuple(Node(node.uuid or kept[node.name], node.name) for node in self.nodes_said)
-        (node,) = self.nodes_said
-        return (Node(node.uuid or _kept_uuid(self._kept_one, to_look_only), node.name),)
+            missing = [node.name for node in self.node_entries if node.uuid is None]
+            kept = _kept_uuids(self._kept_many, missing, read_only) if missing else {}
+            return tuple(
+                Node(node.uuid or kept[node.name], node.name) for node in self.node_entries
+            )
+        (node,) = self.node_entries
+        return (Node(node.uuid or _kept_uuid(self._kept_one, read_only), node.name),)
 
     def keep(self, node: Node) -> None:
-        """Keep another uuid for a node of this name.
+        """Keep another UUID for a node of this name.
 
         Raises:
-            BadConfiguration: the file gives it one, or it cannot be kept.
+            BadConfiguration: the UUID is set in the file, or cannot be kept.
         """
-        place = next(at for at, said in enumerate(self.nodes_said) if said.name == node.name)
-        if self.nodes_said[place].uuid is not None:
+        place = next(at for at, entry in enumerate(self.node_entries) if entry.name == node.name)
+        if self.node_entries[place].uuid is not None:
             at = f"nodes[{place}].uuid" if self.has_list else "node.uuid"
             raise BadConfiguration(
-                [f"{self.path}, {at}: must be {node.uuid}, or be left out, to go on as that"]
+                [f"{self.path}, {at}: must be {node.uuid}, or left out, to take that provider over"]
             )
         if self.has_list:
             _keep_uuids(self._kept_many, {node.name: node.uuid})
         else:
             _kept(self._kept_one, lambda: replace_file(self._kept_one, f"{node.uuid}\n"))
 
-    def make_driver(self, used: Used, *, to_look_only: bool = False) -> Driver:
-        """The driver, with what the operator adds to what it reports.
+    def make_driver(self, used: Used, *, read_only: bool = False) -> Driver:
+        """Create the driver, with the operator's additions to what it reports.
 
         Args:
-            used: tells what is used of a provider.
-            to_look_only: it is only asked what it would make of a tree.
+            used: reads the usage of a provider.
+            read_only: the driver's trees are not sent.
 
         Raises:
             BadConfiguration: there is no such driver, or it refuses its options.
@@ -164,19 +260,19 @@ class AgentConfig:
         if self.has_list and isinstance(driver, KnowsOneHost):
             raise BadConfiguration(
                 [
-                    f"{self.path}, nodes: the driver {self.driver} knows one host, "
-                    f"{driver.one_host}: say node, or take a driver for several, such as static"
+                    f"{self.path}, nodes: the driver {self.driver} reports one host, "
+                    f"{driver.one_host}: use node, or a driver for several nodes, such as static"
                 ]
             )
         if isinstance(driver, TakesNotes):
             driver.note_in(self.state_dir)
-            if to_look_only:
+            if read_only:
                 driver.write_no_notes()
         named = Named(self.driver, driver)
         if self.provider_config is None:
             return named
         additions = ProviderConfig(self.provider_config, self.state_dir / "provider-config.json")
-        if to_look_only:
+        if read_only:
             additions.write_no_notes()
         return WithProviderConfig(named, additions)
 
@@ -193,174 +289,64 @@ def read_agent_config(path: Path, *, may_be_missing: bool = False) -> AgentConfi
     """Read the file.
 
     Args:
-        may_be_missing: then it says nothing, and everything is as it is by default.
+        may_be_missing: use the defaults if there is no such file.
 
     Raises:
-        BadConfiguration: it cannot be read, or not be meant; with every fault.
+        BadConfiguration: with every fault, or if the file cannot be read.
     """
-    document = Document(path)
     try:
-        is_there = path.exists()
+        exists = path.exists()
     except OSError as error:
-        raise BadConfiguration([f"{path} cannot be read: {error.strerror}"]) from error
-    if not is_there and not may_be_missing:
+        raise BadConfiguration([f"cannot read {path}: {error.strerror}"]) from error
+    if not exists and not may_be_missing:
         raise BadConfiguration(
-            [f"{path} cannot be read: there is none; `berth agent sample` prints one to begin with"]
+            [f"there is no file {path}; `berth agent sample` prints one to start from"]
         )
-    top = document.mapping(document.load() if is_there else {}, "", keys=KEYS)
-    driver = _text(document, top, "driver", "driver", default="linux")
-    config = AgentConfig(
+    body = load_yaml(path) if exists else None
+    file = convert({} if body is None else body, AgentFile, path)
+    if file.nodes is not None:
+        nodes = tuple(file.nodes)
+    else:
+        node = file.node or NodeOfHost()
+        nodes = (NodeEntry(node.name or socket.gethostname(), node.uuid),)
+    return AgentConfig(
         path=path,
-        service=_service(document, top["service"]) if "service" in top else None,
-        driver=driver or "",
-        options=document.mapping(top.get("options"), "options"),
-        nodes_said=tuple(_nodes(document, top)),
-        has_list="nodes" in top,
-        interval_s=_interval(document, top.get("interval_s", _INTERVAL_S)),
-        start_patience_s=_patience(document, top.get("start_patience_s", _START_PATIENCE_S)),
-        state_dir=Path(_text(document, top, "state_dir", "state_dir", default=_STATE_DIR) or ""),
-        provider_config=_path(document, top, "provider_config", "provider_config"),
-        metrics_bind=_metrics_bind(document, top.get("metrics")),
-        adopt=_flag(document, top, "adopt"),
-    )
-    document.refuse_faults()
-    return config
-
-
-def _interval(document: Document, value: Any) -> float:
-    if not (_is_number(value) and _INTERVAL_S_MIN <= value < inf):
-        document.fault("interval_s", f"must be a number of seconds, from {_INTERVAL_S_MIN:g}")
-        return _INTERVAL_S
-    return float(value)
-
-
-def _patience(document: Document, value: Any) -> float:
-    if value == _FOR_EVER:
-        return inf
-    if not (_is_number(value) and 0 <= value < inf):
-        document.fault("start_patience_s", f"must be a number of seconds, from 0, or {_FOR_EVER}")
-        return _START_PATIENCE_S
-    return float(value)
-
-
-def _metrics_bind(document: Document, value: object) -> tuple[str, int] | None:
-    found = document.mapping(value, "metrics", keys=METRICS_KEYS)
-    bind = found.get("bind")
-    if bind is None:
-        return None
-    parts = re.fullmatch(r"(?:\[(?P<six>[^]]+)\]|(?P<host>[^:]+)):(?P<port>\d{1,5})", str(bind))
-    if parts is None or int(parts["port"]) > _PORT_MAX:
-        document.fault(
-            "metrics.bind",
-            f"is {bind!r}, and must be HOST:PORT, as in 127.0.0.1:9109 or [::1]:9109",
-        )
-        return None
-    return parts["six"] or parts["host"], int(parts["port"])
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _nodes(document: Document, top: Mapping[str, Any]) -> Iterator[NodeSaid]:
-    if "nodes" not in top:
-        node = document.mapping(top.get("node"), "node", keys=NODE_KEYS)
-        yield _node(document, {"name": socket.gethostname(), **node}, "node")
-        return
-    if "node" in top:
-        document.fault("nodes", "stands beside node; say one of them")
-    found = [
-        _node(document, document.mapping(item, at, keys=NODE_KEYS), at)
-        for at, item in document.items(top["nodes"], "nodes")
-    ]
-    if not found:
-        document.fault("nodes", "must list at least one node")
-    for what in "name", "uuid":
-        values = [value for node in found if (value := getattr(node, what))]
-        for value in sorted({value for value in values if values.count(value) > 1}):
-            document.fault("nodes", f"several have the {what} {value}")
-    yield from found
-
-
-def _node(document: Document, said: Mapping[str, Any], at: str) -> NodeSaid:
-    return NodeSaid(
-        name=document.provider_name(said.get("name"), f"{at}.name") or "",
-        uuid=document.uuid(said["uuid"], f"{at}.uuid") if "uuid" in said else None,
+        service=file.service,
+        driver=file.driver,
+        options=file.options or {},
+        node_entries=nodes,
+        has_list=file.nodes is not None,
+        interval_s=file.interval_s,
+        start_patience_s=file.start_patience_s,
+        state_dir=file.state_dir,
+        provider_config=file.provider_config,
+        metrics_bind=file.metrics.bind if file.metrics else None,
+        adopt=file.adopt,
     )
 
 
-def _service(document: Document, value: object) -> ServiceAccess:
-    found = document.mapping(value, "service", keys=SERVICE_KEYS)
-
-    def text(key: str, default: str | None = None) -> str | None:
-        return _text(document, found, key, f"service.{key}", default=default)
-
-    access = ServiceAccess(
-        url=text("url"),
-        token_file=_path(document, found, "token_file", "service.token_file"),
-        auth_type=text("auth_type"),
-        auth=document.mapping(found.get("auth"), "service.auth"),
-        region=text("region"),
-        interface=text("interface", "internal") or "",
-        cafile=text("cafile"),
-    )
-    if (access.token_file is None) == (access.auth_type is None):
-        document.fault("service", "must say either token_file, or auth_type and auth")
-    if access.url is None and access.auth_type is None:
-        document.fault("service", "must have the url of the service")
-    if access.url is not None and not re.match("https?://[^/]", access.url):
-        document.fault(
-            "service.url",
-            f"is {access.url!r}, and must begin with http:// or https://, as in "
-            "http://placement.example.org:8778",
-        )
-    return access
-
-
-def _text(
-    document: Document, found: Mapping[str, Any], key: str, at: str, *, default: str | None
-) -> str | None:
-    value = found.get(key, default)
-    if value is not None and not (isinstance(value, str) and value):
-        document.fault(at, f"is {value!r}, and must be text")
-        return default
-    return value
-
-
-def _path(document: Document, found: Mapping[str, Any], key: str, at: str) -> Path | None:
-    value = _text(document, found, key, at, default=None)
-    return Path(value) if value else None
-
-
-def _flag(document: Document, found: Mapping[str, Any], key: str) -> bool:
-    value = found.get(key, False)
-    if not isinstance(value, bool):
-        document.fault(key, f"is {value!r}, and must be true or false")
-    return value is True
-
-
-def _kept_uuid(path: Path, to_look_only: bool) -> str:
-    """The uuid in a file, which is made where there is none."""
+def _kept_uuid(path: Path, read_only: bool) -> str:
+    """The UUID in a file, which is created if needed."""
 
     def kept() -> str:
         if path.exists():
             return str(uuid.UUID(path.read_text().strip()))
         made = str(uuid.uuid4())
-        if not to_look_only:
+        if not read_only:
             replace_file(path, f"{made}\n")
         return made
 
     return _kept(path, kept)
 
 
-def _kept_uuids(path: Path, names: Sequence[str], to_look_only: bool) -> dict[str, str]:
-    """The uuids that a file has by name; those that it has not are made."""
+def _kept_uuids(path: Path, names: Sequence[str], read_only: bool) -> dict[str, str]:
+    """The UUIDs in a file by name; missing ones are generated."""
 
     def kept() -> dict[str, str]:
-        found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-        made = {name: str(uuid.UUID(found.get(name, str(uuid.uuid4())))) for name in names}
-        if not made.items() <= found.items() and not to_look_only:
-            replace_file(path, json.dumps({**found, **made}, indent=1, sort_keys=True))
+        uuids: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        made = {name: str(uuid.UUID(uuids.get(name, str(uuid.uuid4())))) for name in names}
+        if not made.items() <= uuids.items() and not read_only:
+            replace_file(path, json.dumps({**uuids, **made}, indent=1, sort_keys=True))
         return made
 
     return _kept(path, kept)
@@ -368,8 +354,8 @@ def _kept_uuids(path: Path, names: Sequence[str], to_look_only: bool) -> dict[st
 
 def _keep_uuids(path: Path, uuids: Mapping[str, str]) -> None:
     def kept() -> None:
-        found = json.loads(path.read_text()) if path.exists() else {}
-        replace_file(path, json.dumps({**found, **uuids}, indent=1, sort_keys=True))
+        known_uuids = json.loads(path.read_text()) if path.exists() else {}
+        replace_file(path, json.dumps({**known_uuids, **uuids}, indent=1, sort_keys=True))
 
     _kept(path, kept)
 
@@ -379,5 +365,5 @@ def _kept(path: Path, kept: Callable[[], Kept]) -> Kept:
         return kept()
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise BadConfiguration(
-            [f"{path} has not the uuid of a node, and none can be put there: {error}"]
+            [f"{path} does not contain a node's UUID, and cannot be written: {error}"]
         ) from error

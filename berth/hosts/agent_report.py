@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How an agent is, told to those who watch over it: metrics for Prometheus, and its health."""
+"""An agent's metrics for Prometheus, and its health."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from prometheus_client.registry import Collector
 import berth
 from berth.hosts.agent import Agent, NodeState
 
-#: A node is well while it was reported within so many passes' time.
+#: A node is healthy if it was reported within the time of this many passes.
 _PASSES_MISSED_MAX: Final = 3
 
-#: What is told of each node: the name, the kind, what it means, and its value.
+#: The metrics of each node: name, kind, meaning and value.
 _OF_NODES: Final[tuple[tuple[str, type, str, Callable[[NodeState], float | None]], ...]] = (
     (
         "last_success_timestamp_seconds",
         GaugeMetricFamily,
-        "When the last report was done.",
+        "When the last report succeeded.",
         lambda state: state.done_at,
     ),
     ("reports", CounterMetricFamily, "Reports done.", lambda state: state.done_total),
@@ -43,31 +43,31 @@ _OF_NODES: Final[tuple[tuple[str, type, str, Callable[[NodeState], float | None]
     (
         "reshape_pending",
         GaugeMetricFamily,
-        "1 while the tree needs a shape that it has not taken.",
+        "1 while the tree needs a reshape that has not happened.",
         lambda state: state.needs_reshape,
     ),
     ("providers", GaugeMetricFamily, "Providers.", lambda state: state.view.providers),
     (
         "others_providers",
         GaugeMetricFamily,
-        "Children that others have made.",
+        "Children that others have created.",
         lambda state: state.view.others,
     ),
     (
         "over_full_providers",
         GaugeMetricFamily,
-        "Providers of which more is used than there is.",
-        lambda state: len({one.provider for one in state.view.over_full}),
+        "Providers that are over capacity.",
+        lambda state: len({excess.provider for excess in state.view.over_full}),
     ),
 )
 
 
 class AgentReport(Collector):
-    """Tells of an agent; from any thread.
+    """Reports on an agent; thread-safe.
 
     Args:
-        requests: those sent to the service, by method.
-        clock: in seconds of Unix time.
+        requests: the number of requests sent to the service, by method.
+        clock: the Unix time, in seconds.
     """
 
     def __init__(
@@ -82,17 +82,17 @@ class AgentReport(Collector):
         self._clock = clock
 
     def metrics(self, accept: str) -> tuple[str, bytes]:
-        """The content type and the body, in the form of Prometheus's that is preferred."""
+        """The content type and the body, in the exposition format that the client prefers."""
         encode, content_type = choose_encoder(accept)
         return content_type, encode(self)
 
     def health(self) -> tuple[bool, Mapping[str, Any]]:
-        """Whether every node was reported lately, and how each is."""
+        """Whether every node was reported recently, and the state of each."""
         state = self._agent.state
         now = self._clock()
         late = _PASSES_MISSED_MAX * (self._agent.interval_s + state.pass_s)
-        nodes = {name: self._health_of(one, now, late) for name, one in list(state.nodes.items())}
-        is_well = all(one["is_well"] for one in nodes.values())
+        nodes = {name: self._health_of(node, now, late) for name, node in list(state.nodes.items())}
+        is_well = all(node["is_well"] for node in nodes.values())
         return is_well, {
             "status": "well" if is_well else "unwell",
             "version": berth.__version__,
@@ -113,23 +113,23 @@ class AgentReport(Collector):
             "providers": state.view.providers,
             "over_full": [
                 {
-                    "provider": one.provider,
-                    "resource_class": one.resource_class,
-                    "used": one.used,
-                    "capacity": one.capacity,
+                    "provider": excess.provider,
+                    "resource_class": excess.resource_class,
+                    "used": excess.used,
+                    "capacity": excess.capacity,
                 }
-                for one in state.view.over_full
+                for excess in state.view.over_full
             ],
         }
 
     def collect(self) -> Iterator[Metric]:
-        """Everything there is to tell."""
+        """All metrics."""
         state = self._agent.state
         nodes = list(state.nodes.items())
         for name, kind, meaning, value_of in _OF_NODES:
             family = kind(f"berth_agent_{name}", meaning, labels=("node",))
-            for node, one in nodes:
-                if (value := value_of(one)) is not None:
+            for node, node_state in nodes:
+                if (value := value_of(node_state)) is not None:
                     family.add_metric((node,), value)
             yield family
         requests = CounterMetricFamily(

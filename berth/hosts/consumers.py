@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims: what consumers hold, written by programs such as nova.
+"""Claims: reads and writes the allocations of consumers, for programs such as nova.
 
-Each call does all that it says or raises; none tells failure by None or False. A write of one that
-lost a race for a provider is sent again; one that lost a race for its consumer is a `Conflict`,
-because only the caller knows whether it still wants it.
+Each call succeeds or raises; none returns None or False for a failure. A write that lost a race for
+a provider is sent again. A write that lost a race for its consumer is a `Conflict`, because only
+the caller knows whether it still wants it.
 Source: spec/compute-side.md 2.3 and 2.6.
 """
 
@@ -27,25 +27,26 @@ from berth.hosts.service import (
 
 LOG = logging.getLogger(__name__)
 
-#: A consumer's allocations: providers' uuids, and of each `{"resources": {class: amount}}`.
-Held = dict[str, dict[str, Any]]
-#: Amounts to add or to take, by provider and resource class.
+#: A consumer's allocations: by provider UUID, `{"resources": {class: amount}}`.
+Parts = dict[str, dict[str, Any]]
+#: Amounts to add or to subtract, by provider and resource class.
 Amounts = Mapping[str, Mapping[str, int]]
 
-#: How often a write is sent, and how long its second and later sendings wait for, at most.
+#: How often a write is sent, and how many seconds pass at most before the second and later
+#: attempts.
 _SENDINGS_MAX: Final = 4
 _PAUSE_S: Final = 1.0
 
 
 class Holders(NamedTuple):
-    """Who holds what of one provider."""
+    """The allocations of one provider."""
 
-    #: By consumer: its `resources`, and its `consumer_generation`.
+    #: By consumer: its `resources` and its `consumer_generation`.
     allocations: dict[str, dict[str, Any]]
 
 
 class ConsumerClient:
-    """Reads and writes what consumers hold."""
+    """Reads and writes the allocations of consumers."""
 
     def __init__(
         self,
@@ -59,19 +60,19 @@ class ConsumerClient:
         self._rng = rng or Random()
 
     def get_allocs_for_consumer(self, context: object, consumer: str) -> dict[str, Any]:
-        """What a consumer holds, as the service shows it; without a project where it is nothing."""
+        """A consumer's allocations, as the service shows them; without a project if empty."""
         body: dict[str, Any] = self.service.get(named_path("/allocations", consumer))
         return body
 
     def get_allocations_for_consumer(
         self, context: object, consumer: str
     ) -> dict[str, dict[str, Any]]:
-        """What a consumer holds, by provider: its generation and its `resources`."""
-        held: dict[str, dict[str, Any]] = self.get_allocs_for_consumer(context, consumer)
-        return held["allocations"]
+        """A consumer's allocations, by provider: the provider's generation and the `resources`."""
+        body: dict[str, dict[str, Any]] = self.get_allocs_for_consumer(context, consumer)
+        return body["allocations"]
 
     def get_allocations_for_resource_provider(self, context: object, rp_uuid: str) -> Holders:
-        """Who holds what of one provider.
+        """The allocations of one provider, by consumer.
 
         Raises:
             NotThere: there is no such provider.
@@ -79,23 +80,24 @@ class ConsumerClient:
         return Holders(self.service.get(provider_path(rp_uuid, "allocations"))["allocations"])
 
     def get_allocation_candidates(self, context: object, **query: str) -> dict[str, Any]:
-        """Where a request fits: `allocation_requests` and `provider_summaries`."""
+        """The candidates for a request: `allocation_requests` and `provider_summaries`."""
         body: dict[str, Any] = self.service.get(
             "/allocation_candidates", version=CANDIDATES_VERSION, **query
         )
         return body
 
     def get_usages_counts_for_limits(self, context: object, project_id: str) -> dict[str, int]:
-        """What a project uses of each resource class."""
+        """A project's usage, by resource class."""
         usages: dict[str, int] = self.service.get("/usages", project_id=project_id)["usages"]
         return usages
 
     def get_usages_counts_for_quota(
         self, context: object, project_id: str, user_id: str | None = None
     ) -> dict[str, dict[str, int]]:
-        """What a project, and a user in it, use of what quotas limit: `cores` and `ram` (MiB).
+        """The usage of a project, and of a user in it, of what quotas limit: `cores` and `ram`
+        (MiB).
 
-        Cores are those of both kinds, VCPU and PCPU.
+        `cores` counts both VCPU and PCPU.
         """
         counts = {"project": self.get_usages_counts_for_limits(context, project_id)}
         if user_id is not None:
@@ -111,14 +113,14 @@ class ConsumerClient:
         }
 
     def put_allocations(self, context: object, consumer: str, body: Mapping[str, Any]) -> None:
-        """Let a consumer hold what a body says, and nothing else.
+        """Replace all allocations of a consumer.
 
         Args:
-            body: with `consumer_generation` as it was read, None for a new consumer.
+            body: with the `consumer_generation` that was read, None for a new consumer.
 
         Raises:
             Conflict: the consumer has changed since.
-            Refused: it does not fit, or makes no sense.
+            Refused: the allocations do not fit, or are invalid.
         """
         path = named_path("/allocations", consumer)
         self._insist(
@@ -139,30 +141,31 @@ class ConsumerClient:
     ) -> None:
         """Claim a candidate for a consumer.
 
-        What it holds of other providers it keeps: while a guest is evacuated, it holds of both
-        hosts.
+        The consumer keeps its allocations on other providers: while a guest is evacuated, it has
+        allocations on both hosts.
 
         Args:
             alloc_request: one of the `allocation_requests` of the candidates.
-            allocation_request_version: not looked at; the form is the same since 1.12.
-            consumer_generation: the caller's, where it has read what the consumer holds; None:
-                that of now.
+            allocation_request_version: ignored; the format is the same since 1.12.
+            consumer_generation: the one that the caller has read with the consumer's allocations;
+                None:
+                the current one.
 
         Raises:
             Conflict: the consumer has changed meanwhile.
-            Refused: it does not fit any more.
+            Refused: the candidate does not fit any more.
         """
-        held = self.get_allocs_for_consumer(context, consumer)
+        current = self.get_allocs_for_consumer(context, consumer)
         wanted = {
             provider: {"resources": part["resources"]}
             for provider, part in alloc_request["allocations"].items()
         }
         body = {
-            "allocations": {**wanted, **_parts(held)},
+            "allocations": {**wanted, **_parts(current)},
             "project_id": project_id,
             "user_id": user_id,
             "consumer_generation": (
-                held.get("consumer_generation")
+                current.get("consumer_generation")
                 if consumer_generation is None
                 else consumer_generation
             ),
@@ -170,26 +173,27 @@ class ConsumerClient:
         self.put_allocations(context, consumer, body)
 
     def move_allocations(self, context: object, source: str, target: str) -> None:
-        """Give all that one consumer holds to another, in one step; nothing where that is done.
+        """Move all allocations of one consumer to another in one step; do nothing if there are
+        none.
 
         Raises:
-            Conflict: one of them has changed meanwhile.
+            Conflict: one of the consumers has changed meanwhile.
         """
-        held = self.get_allocs_for_consumer(context, source)
-        there = self.get_allocs_for_consumer(context, target)
-        if not held["allocations"]:
+        of_source = self.get_allocs_for_consumer(context, source)
+        of_target = self.get_allocs_for_consumer(context, target)
+        if not of_source["allocations"]:
             return
-        whose = {"project_id": held["project_id"], "user_id": held["user_id"]}
+        whose = {"project_id": of_source["project_id"], "user_id": of_source["user_id"]}
         bodies = {
             source: {
                 **whose,
                 "allocations": {},
-                "consumer_generation": held["consumer_generation"],
+                "consumer_generation": of_source["consumer_generation"],
             },
             target: {
                 **whose,
-                "allocations": _parts(held),
-                "consumer_generation": there.get("consumer_generation"),
+                "allocations": _parts(of_source),
+                "consumer_generation": of_target.get("consumer_generation"),
             },
         }
         self._insist(
@@ -201,34 +205,34 @@ class ConsumerClient:
     def add_resources_to_instance_allocation(
         self, context: object, consumer: str, resources: Amounts
     ) -> None:
-        """Let a consumer hold some more.
+        """Increase a consumer's allocations.
 
         Raises:
-            NotHeld: it holds nothing yet.
-            Refused: it does not fit.
+            NotHeld: it has no allocations yet.
+            Refused: the increase does not fit.
         """
         self._edit(context, consumer, resources, sign=1)
 
     def remove_resources_from_instance_allocation(
         self, context: object, consumer: str, resources: Amounts
     ) -> None:
-        """Let a consumer hold some less.
+        """Reduce a consumer's allocations.
 
         Raises:
-            NotHeld: it does not hold so much.
+            NotHeld: it has less than is to be removed.
         """
         self._edit(context, consumer, resources, sign=-1)
 
     def remove_provider_tree_from_instance_allocation(
         self, context: object, consumer: str, root: str
     ) -> None:
-        """Take from a consumer all that it holds of a tree; what it holds elsewhere stays."""
+        """Remove a consumer's allocations in one tree; those in other trees stay."""
         listed = self.service.list_providers(in_tree=root)
         own = {provider["uuid"] for provider in listed}
-        held = self.get_allocs_for_consumer(context, consumer)
-        left = {provider: part for provider, part in _parts(held).items() if provider not in own}
-        if len(left) != len(held["allocations"]):
-            self.put_allocations(context, consumer, {**_writable(held), "allocations": left})
+        current = self.get_allocs_for_consumer(context, consumer)
+        left = {provider: part for provider, part in _parts(current).items() if provider not in own}
+        if len(left) != len(current["allocations"]):
+            self.put_allocations(context, consumer, {**_writable(current), "allocations": left})
 
     def delete_allocation_for_instance(
         self,
@@ -237,40 +241,40 @@ class ConsumerClient:
         consumer_type: str = "instance",
         force: bool = False,
     ) -> None:
-        """Let a consumer hold nothing; nothing is done where it does not.
+        """Remove all allocations of a consumer; do nothing if there are none.
 
         Args:
             consumer_type: for the log.
-            force: whatever it holds by now; else what it holds when this is called.
+            force: remove whatever it has by then; otherwise what it has when this is called.
 
         Raises:
-            Conflict: it has changed meanwhile.
+            Conflict: the consumer has changed meanwhile.
         """
         if force:
             try:
                 self.service.delete(named_path("/allocations", uuid))
             except NotThere:
                 return
-        elif (held := self.get_allocs_for_consumer(context, uuid))["allocations"]:
-            self.put_allocations(context, uuid, {**_writable(held), "allocations": {}})
-        LOG.info("The %s %s holds nothing any more", consumer_type, uuid)
+        elif (current := self.get_allocs_for_consumer(context, uuid))["allocations"]:
+            self.put_allocations(context, uuid, {**_writable(current), "allocations": {}})
+        LOG.info("The %s %s has no allocations any more", consumer_type, uuid)
 
     def delete_resource_provider(
         self, context: object, uuid: str, *, cascade: bool = False
     ) -> None:
-        """Delete a provider and all below it.
+        """Delete a provider and everything below it.
 
         Args:
-            cascade: what consumers hold of them goes first.
+            cascade: remove their allocations first.
 
         Raises:
-            Refused: somebody holds something of it.
+            Refused: one of them has allocations.
         """
         listed = self.service.list_providers(in_tree=uuid)
         going = with_all_below(uuid, listed)
         for provider in going if cascade else ():
-            held = self.service.get(provider_path(provider, "allocations"))["allocations"]
-            for consumer in held:
+            allocations = self.service.get(provider_path(provider, "allocations"))["allocations"]
+            for consumer in allocations:
                 self._forget_providers(context, consumer, {*going})
         for provider in reversed(going):
             self.service.delete(provider_path(provider))
@@ -281,13 +285,13 @@ class ConsumerClient:
         send: Callable[[], object],
         generations: Mapping[str, int | None],
     ) -> None:
-        """Send a write of allocations, and again where somebody was quicker with a provider.
+        """Send a write of allocations, and again if another client was faster with a provider.
 
         Args:
-            generations: those of the consumers that it writes.
+            generations: the generation of each consumer that is written.
 
         Raises:
-            Conflict: one of the consumers is not at its generation any more.
+            Conflict: one of the consumers is at another generation.
         """
         for sending in range(_SENDINGS_MAX - 1):
             try:
@@ -295,17 +299,17 @@ class ConsumerClient:
                 return
             except Conflict:
                 for consumer, generation in generations.items():
-                    held = self.get_allocs_for_consumer(context, consumer)
-                    if held.get("consumer_generation") != generation:
+                    current = self.get_allocs_for_consumer(context, consumer)
+                    if current.get("consumer_generation") != generation:
                         raise
                 self._pause(self._rng.uniform(0, _PAUSE_S * (sending + 1)))
         send()
 
     def _forget_providers(self, context: object, consumer: str, providers: set[str]) -> None:
-        held = self.get_allocs_for_consumer(context, consumer)
-        left = {uuid: part for uuid, part in _parts(held).items() if uuid not in providers}
-        if len(left) != len(held["allocations"]):
-            self.put_allocations(context, consumer, {**_writable(held), "allocations": left})
+        current = self.get_allocs_for_consumer(context, consumer)
+        left = {uuid: part for uuid, part in _parts(current).items() if uuid not in providers}
+        if len(left) != len(current["allocations"]):
+            self.put_allocations(context, consumer, {**_writable(current), "allocations": left})
 
     def _edit(self, context: object, consumer: str, resources: Amounts, *, sign: int) -> None:
         for _ in range(_SENDINGS_MAX - 1):
@@ -317,34 +321,33 @@ class ConsumerClient:
         self._edit_once(context, consumer, resources, sign)
 
     def _edit_once(self, context: object, consumer: str, resources: Amounts, sign: int) -> None:
-        held = self.get_allocs_for_consumer(context, consumer)
-        if not held["allocations"]:
-            raise NotHeld(f"Consumer {consumer} holds nothing")
-        parts = _parts(held)
+        current = self.get_allocs_for_consumer(context, consumer)
+        if not current["allocations"]:
+            raise NotHeld(f"Consumer {consumer} has no allocations")
+        parts = _parts(current)
         for provider, amounts in resources.items():
             own = parts.setdefault(provider, {"resources": {}})["resources"]
             for resource_class, amount in amounts.items():
                 left = own.pop(resource_class, 0) + sign * amount
                 if left < 0:
                     raise NotHeld(
-                        f"Consumer {consumer} holds less than {amount} {resource_class} of "
-                        f"{provider}"
+                        f"Consumer {consumer} has less than {amount} {resource_class} on {provider}"
                     )
                 if left:
                     own[resource_class] = left
             if not own:
                 del parts[provider]
-        self.put_allocations(context, consumer, {**_writable(held), "allocations": parts})
+        self.put_allocations(context, consumer, {**_writable(current), "allocations": parts})
 
 
-def _parts(held: Mapping[str, Any]) -> Held:
-    """What a consumer holds, in the form in which it is written; a copy."""
+def _parts(body: Mapping[str, Any]) -> Parts:
+    """A copy of a consumer's allocations, in the form in which they are written."""
     return {
         provider: {"resources": deepcopy(part["resources"])}
-        for provider, part in held["allocations"].items()
+        for provider, part in body["allocations"].items()
     }
 
 
-def _writable(held: Mapping[str, Any]) -> dict[str, Any]:
-    """The rest of what is written with it."""
-    return {name: held[name] for name in ("project_id", "user_id", "consumer_generation")}
+def _writable(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The other fields that are written with them."""
+    return {name: body[name] for name in ("project_id", "user_id", "consumer_generation")}

@@ -1,67 +1,85 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong between a host and the service; each class says what became of the host's tree.
+"""What can go wrong between a host and the service; each class says what happened to the tree.
 
-Nothing is told by None or False: a call either did what it promises or raises one of these.
+No call returns None or False for a failure: it either does what it promises or raises.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-#: What consumers really have of a host, by their uuids and by resource class.
-Truth = Mapping[str, Mapping[str, int]]
+#: What consumers actually use of a host, by consumer UUID and resource class.
+ActualUsage = Mapping[str, Mapping[str, int]]
 
 
 class ComputeError(Exception):
-    """The ancestor of all that this package raises."""
+    """The base class of everything that this package raises."""
 
 
 class ReshapeNeeded(ComputeError):
-    """A driver's signal: what it has to say moves inventory that is in use.
+    """A driver's signal: its tree moves inventory that is in use.
 
-    It is to be called again with the allocations, where that is allowed: at start-up.
+    The tracker calls the driver again with the allocations, if moving is allowed (at start-up).
 
     Args:
-        why: for those who read the log.
-        truth: consumers that have more of the host than the service knows of, and all that they
-            have of those resource classes. Their allocations grow to it, and no others. Once the
-            driver has the allocations it may take out of it what there is no room for.
+        why: for the log.
+        actual_usage: consumers that use more of the host than the service has allocated to them,
+            with their complete usage of those resource classes. Their allocations grow to it; no
+            others do. Once the driver has the allocations, it may remove what does not fit.
+        truth: the former name of `actual_usage`, accepted for one more release.
     """
 
-    def __init__(self, *why: str, truth: Truth | None = None) -> None:
+    def __init__(
+        self,
+        *why: str,
+        actual_usage: ActualUsage | None = None,
+        truth: ActualUsage | None = None,
+    ) -> None:
         super().__init__(*why)
-        self.truth: Truth = truth or {}
+        self.actual_usage = resolve_actual_usage(actual_usage, truth) or {}
+
+    @property
+    def truth(self) -> ActualUsage:
+        """The former name of `actual_usage`, available for one more release."""
+        _warn_of_truth(stacklevel=3)
+        return self.actual_usage
 
 
 class HealingNeeded(ReshapeNeeded):
-    """A driver's signal: consumers have more of the host than the service knows of.
+    """A driver's signal: consumers use more of the host than the service has allocated to them.
 
-    It is to be called again with the allocations, and adds to them what is missing. Nothing moves
-    besides, so that this is allowed in every pass.
+    The tracker calls the driver again with the allocations, and the driver adds what is missing.
+    Nothing else moves, so this is allowed in every pass.
     """
 
-    def __init__(self, truth: Truth) -> None:
-        super().__init__("consumers have more than the service knows of", truth=truth)
+    def __init__(
+        self, actual_usage: ActualUsage | None = None, *, truth: ActualUsage | None = None
+    ) -> None:
+        super().__init__(
+            "consumers use more than is allocated to them", actual_usage=actual_usage, truth=truth
+        )
 
 
 class RestoreNeeded(ReshapeNeeded):
-    """A signal of the way back: consumers hold again what they held before.
+    """The signal of an undo: consumers get back the allocations that they had before.
 
     Args:
-        truth: those that hold less then, and all that they then hold of these resource classes.
+        actual_usage: the consumers whose allocations shrink, with all that they then have of these
+            resource classes.
     """
 
-    def __init__(self, truth: Truth) -> None:
-        super().__init__("what consumers held is given back to them", truth=truth)
+    def __init__(self, actual_usage: ActualUsage) -> None:
+        super().__init__("earlier allocations are restored", actual_usage=actual_usage)
 
 
 class ReshapeFailed(ComputeError):
-    """The tree could not take its new shape; the service holds the old one, whole."""
+    """The tree could not be reshaped; the service still has the old tree, complete."""
 
 
 class BadProviderTree(ComputeError):
-    """A driver's tree, or its allocations, make no sense; nothing was sent."""
+    """A driver's tree, or its allocations, are invalid; nothing was sent."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         super().__init__("; ".join(faults))
@@ -70,14 +88,14 @@ class BadProviderTree(ComputeError):
 
 
 class DriverFailed(ComputeError):
-    """A driver made a mistake of its own; what it raised is the cause, and nothing was sent."""
+    """A driver raised an error of its own, which is the cause; nothing was sent."""
 
     def __init__(self, driver: str, error: Exception) -> None:
         super().__init__(f"the driver {driver} failed: {type(error).__name__}: {error}")
 
 
 class BadConfiguration(ComputeError):
-    """What an operator wrote cannot be meant; nothing of it is in force."""
+    """The configuration is invalid; none of it takes effect."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         super().__init__("; ".join(faults))
@@ -86,22 +104,22 @@ class BadConfiguration(ComputeError):
 
 
 class StateDirInUse(ComputeError):
-    """Another program writes what this host's agent keeps.
+    """Another process uses the agent's state directory.
 
     Args:
-        holder: its process, empty where that is not known.
+        holder: its process ID, empty if unknown.
     """
 
     def __init__(self, state_dir: Path, holder: str) -> None:
         process = f" (process {holder})" if holder else ""
         super().__init__(
-            f"another berth agent{process} uses {state_dir}: stop it, or give this one a "
-            f"state_dir of its own"
+            f"another berth agent{process} uses {state_dir}: stop it, or give this one its own "
+            f"state_dir"
         )
 
 
 class HostUnreadable(ComputeError):
-    """The host does not tell what it has at the moment; trying again may help."""
+    """The host cannot be examined at the moment; trying again may help."""
 
 
 class Unreachable(ComputeError):
@@ -111,42 +129,62 @@ class Unreachable(ComputeError):
 class Refused(ComputeError):
     """The service refused a request.
 
-    The message names the request, the status, the service's code and what it said.
+    The message contains the request, the status, the error code and the service's explanation.
     """
 
     def __init__(self, request: str, *, status: int, code: str, detail: str) -> None:
-        said = " ".join(detail.split())
-        super().__init__(f"{request} was answered {status}{f' {code}' if code else ''}: {said}")
-        self.request = request
+        explanation = " ".join(detail.split())
+        super().__init__(
+            f"{request} was answered {status}{f' {code}' if code else ''}: {explanation}"
+        )
         self.status = status
         self.code = code
+        #: What the service says, as it is laid out.
         self.detail = detail
 
 
 class Conflict(Refused):
-    """Somebody else has changed a provider or a consumer meanwhile: read again, then decide."""
+    """Another client changed a provider or a consumer: read it again, then decide."""
 
 
 class InventoryInUse(Refused):
-    """Inventory that somebody holds a part of was to go."""
+    """The request would remove inventory that has allocations."""
 
 
 class NameTaken(Refused):
-    """Another provider has the name, under another uuid."""
+    """Another provider, with another UUID, has the name."""
 
 
 class NotThere(Refused):
-    """What the request is about does not exist."""
+    """The subject of the request does not exist."""
 
 
 class TooOld(Refused):
-    """The service does not speak the microversion that was asked for; 1.30 is the least of all."""
+    """The service does not support the microversion; at least 1.30 is required."""
 
 
 class NotHeld(ComputeError):
-    """A consumer does not hold what was to be changed or taken from it; nothing was sent."""
+    """A consumer does not have the allocation that was to be reduced; nothing was sent."""
 
 
 def is_mistake(error: Exception) -> bool:
-    """Whether a program is wrong, so that its author wants to know where that arose."""
+    """Whether an error is a bug in a program, so that its traceback belongs in the log."""
     return isinstance(error, DriverFailed) or not isinstance(error, ComputeError)
+
+
+def resolve_actual_usage(
+    actual_usage: ActualUsage | None, truth: ActualUsage | None
+) -> ActualUsage | None:
+    """Accept the argument `actual_usage` under its former name, with a warning."""
+    if truth is None:
+        return actual_usage
+    _warn_of_truth(stacklevel=4)
+    return truth
+
+
+def _warn_of_truth(*, stacklevel: int) -> None:
+    warnings.warn(
+        "`truth` is called `actual_usage` now, and the former name will go with the next release",
+        DeprecationWarning,
+        stacklevel=stacklevel,
+    )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a tree that a driver has made, before anything of it is sent.
+"""Checks a tree that a driver has edited, before anything is sent.
 
-Pure: each function gives sentences that name the provider, what is wrong, and what would be right.
-Only what differs from the service's tree is judged; what others have made there stays their own.
+Pure: each function yields sentences that name the provider, what is wrong, and what would be right.
+Only differences from the service's tree are checked: what others have created there is theirs.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from berth.model.inventory import ALLOCATION_RATIO_MAX, MAX_INT
 
 _FIELDS: Final = frozenset(field.name for field in fields(model.Inventory))
 
-#: What the service knows of a tree, and what it should be, by uuid.
+#: A tree as the service has it, or as it should be, by UUID.
 Tree = Mapping[str, ProviderData]
 
 
 def faults_of_tree(
     old: ProviderTree, new: ProviderTree, root: str, before: Tree, after: Tree
 ) -> Iterator[str]:
-    """All that is wrong with a tree.
+    """Everything that is wrong with a tree.
 
     Args:
-        old, new: the forests in which the trees `before` and `after` of `root` stand.
+        old, new: the forests that contain the trees `before` and `after` of `root`.
     """
     if root not in after:
         yield (
-            f"the tree has lost its root {name_of(root, before)}; delete_resource_provider takes "
-            f"away a root"
+            f"the tree has lost its root {name_of(root, before)}; to delete a root, use "
+            f"delete_resource_provider"
         )
         return
     yield from _faults_of_scope(old, new, root, before, after)
@@ -46,13 +46,13 @@ def faults_of_tree(
 def _faults_of_scope(
     old: ProviderTree, new: ProviderTree, root: str, before: Tree, after: Tree
 ) -> Iterator[str]:
-    """Nothing leaves the tree, comes into it from another, or is changed outside of it."""
+    """Providers that leave the tree, come from another tree, or are changed outside of it."""
     top = after[root]
     if top.parent_uuid is not None:
         yield f"the root {top.name} cannot be put under another provider ({top.parent_uuid})"
     for uuid in after.keys() - before.keys():
         if old.exists(uuid):
-            yield f"{after[uuid].name} is of another tree, and cannot be taken into that of {root}"
+            yield f"{after[uuid].name} is in another tree, and cannot be moved into that of {root}"
     for uuid in new.get_provider_uuids():
         if uuid in after:
             continue
@@ -61,20 +61,21 @@ def _faults_of_scope(
             yield f"{data.name} has left the tree of {top.name}; move it back, or remove it"
         elif not old.exists(uuid) or _contents(data) != _contents(old.data(uuid)):
             yield (
-                f"{data.name} is not of the tree of {top.name}, and what was changed in it would "
-                f"not be sent; leave it as it is"
+                f"{data.name} is not in the tree of {top.name}, so its changes would not be "
+                f"sent; leave it as it is"
             )
 
 
 def _contents(data: ProviderData) -> ProviderData:
-    """What of a provider is sent."""
+    """The fields of a provider that are sent."""
     return data._replace(generation=None, resources={})
 
 
 def _faults_of_names(before: Tree, after: Tree) -> Iterator[str]:
-    """Names that others still have when they are given: each is written by itself.
+    """Names that another provider still has when they are assigned, since each is written
+    separately.
 
-    What is only renamed is written first, so that others may have its name.
+    Renames are written before new providers, so these may reuse a former name.
     """
     holders = {data.name: uuid for uuid, data in before.items()}
     for uuid, data in after.items():
@@ -82,8 +83,9 @@ def _faults_of_names(before: Tree, after: Tree) -> Iterator[str]:
         is_free = _is_only_renamed(holder, before, after)
         if holder != uuid and (not is_free or _is_only_renamed(uuid, before, after)):
             yield (
-                f"{data.name} is the name of provider {holder} in the service, and {uuid} can have "
-                f"it in a later report at the earliest; to keep a provider, rename or move it"
+                f"{data.name} is the name of provider {holder} in the service, and {uuid} can "
+                f"have it in a later report at the earliest; to keep the provider, rename or "
+                f"move it"
             )
 
 
@@ -105,20 +107,20 @@ def _faults_of_provider(was: ProviderData | None, data: ProviderData) -> Iterato
         yield from _faults_of_inventory(data)
     for trait in _new(data.traits, was.traits if was else ()):
         if not _is_name(trait):
-            yield f"{data.name} has {trait!r}, which is no trait; {_RIGHT_NAME}"
+            yield f"{data.name} has {trait!r}, which is not a trait; {_RIGHT_NAME}"
     for aggregate in _new(data.aggregates, was.aggregates if was else ()):
         if not _is_uuid(aggregate):
-            yield f"{data.name} is in {aggregate!r}, which is no aggregate; {_RIGHT_UUID}"
+            yield f"{data.name} is in {aggregate!r}, which is not an aggregate; {_RIGHT_UUID}"
 
 
 def _new(now: Collection[object], then: Collection[object]) -> list[object]:
-    """What was added; a driver may add what is no text."""
-    return sorted((one for one in now if one not in then), key=repr)
+    """The items that were added; a driver may add something that is not text."""
+    return sorted((item for item in now if item not in then), key=repr)
 
 
 def _faults_of_uuid(data: ProviderData) -> Iterator[str]:
     if not _is_uuid(data.uuid):
-        yield f"{data.name} has uuid {data.uuid!r}, which is none; {_RIGHT_UUID}"
+        yield f"{data.name} has uuid {data.uuid!r}, which is not one; {_RIGHT_UUID}"
 
 
 def _faults_of_name(data: ProviderData) -> Iterator[str]:
@@ -128,17 +130,17 @@ def _faults_of_name(data: ProviderData) -> Iterator[str]:
     elif not 1 <= len(name) <= names.PROVIDER_NAME_LENGTH_MAX:
         yield (
             f"the name of provider {data.uuid} has {len(name)} characters; 1 to "
-            f"{names.PROVIDER_NAME_LENGTH_MAX} are possible"
+            f"{names.PROVIDER_NAME_LENGTH_MAX} are allowed"
         )
     elif not name.isprintable():
-        yield f"the name {name!r} has characters that cannot be printed"
+        yield f"the name {name!r} has unprintable characters"
 
 
 def _faults_of_inventory(data: ProviderData) -> Iterator[str]:
     for resource_class, record in data.inventory.items():
         if not _is_name(resource_class):
             yield (
-                f"{data.name} has inventory of {resource_class!r}, which is no resource class; "
+                f"{data.name} has inventory of {resource_class!r}, which is not a resource class; "
                 f"{_RIGHT_NAME}"
             )
         yield from (
@@ -148,7 +150,7 @@ def _faults_of_inventory(data: ProviderData) -> Iterator[str]:
 
 def _faults_of_record(record: Record) -> Iterator[str]:
     if unknown := sorted(map(repr, record.keys() - _FIELDS)):
-        yield f"there is no field {', '.join(unknown)} in an inventory record"
+        yield f"unknown field {', '.join(unknown)}"
     if "total" not in record:
         yield "total is missing"
     whole = {}
@@ -188,7 +190,7 @@ def _is_name(name: object) -> bool:
 
 
 def _is_uuid(text: object) -> bool:
-    """Whether this is a uuid as the service writes it; in another form it would be two things."""
+    """Whether a value is a UUID as the service writes it; two spellings would be two UUIDs."""
     try:
         return isinstance(text, str) and str(UUID(text)) == text
     except ValueError:
@@ -196,5 +198,5 @@ def _is_uuid(text: object) -> bool:
 
 
 def name_of(uuid: str, tree: Tree) -> str:
-    """A provider's name, or its uuid where it is of another tree."""
+    """A provider's name, or its UUID if it is in another tree."""
     return tree[uuid].name if uuid in tree else uuid

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is used of what a host does not have any more, at the price that an idle pass may have."""
+"""Remembers the usage of providers that a host no longer has: an idle pass costs few requests."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ from typing import Final
 
 from berth.hosts.report_client import ReportClient
 
-#: Seconds between two questions whose answer may be what it was.
+#: Seconds before a usage is read again.
 _PAUSE_S: Final = 50.0
 
 
 @dataclass(slots=True)
-class _Told:
+class _Remembered:
     usages: Mapping[str, int]
     generation: int | None
     at: float
-    #: When a driver last wanted to know it.
+    #: When a driver last asked for it.
     wanted_at: float
 
 
 class KnownUsages:
-    """Remembers what was told of the use of providers, for the drivers, who ask in each pass.
+    """Remembers usages for the drivers, which ask in every pass.
 
-    A claim moves a provider's generation on, so it is asked for again; who lets go of something
-    does not, and so of the rest one is asked for again in each pass, in turn.
+    A claim increases a provider's generation, so its usage is read again. Releasing an
+    allocation does not, so in each pass one of the other usages is read again, in turn.
     """
 
     def __init__(self, client: ReportClient, clock: Callable[[], float]) -> None:
         self._client = client
         self._clock = clock
-        self._told: dict[str, _Told] = {}
-        #: When one was asked for again.
+        self._remembered: dict[str, _Remembered] = {}
+        #: When a usage was last read again.
         self._turn_at = clock()
 
     def used(self, uuid: str) -> Mapping[str, int]:
-        """What is used of a provider, by resource class; a `drivers.Used`."""
-        told, now = self._told.get(uuid), self._clock()
+        """The usage of a provider, by resource class; a `drivers.Used`."""
+        last, now = self._remembered.get(uuid), self._clock()
         generation = self._client.last_known_generation(uuid)
-        if told is not None and told.generation == generation:
-            told.wanted_at = now
-            if not self._has_turn(told, now):
-                return told.usages
+        if last is not None and last.generation == generation:
+            last.wanted_at = now
+            if not self._has_turn(last, now):
+                return last.usages
             self._turn_at = now
         usages = self._client.get_usages(uuid)
-        self._told[uuid] = _Told(usages, generation, now, now)
+        self._remembered[uuid] = _Remembered(usages, generation, now, now)
         return usages
 
-    def _has_turn(self, told: _Told, now: float) -> bool:
-        """Whether it was told longest ago, of what is still wanted to be known."""
+    def _has_turn(self, last: _Remembered, now: float) -> bool:
+        """Whether this usage is the oldest of those that drivers still ask for."""
         still = self._turn_at - _PAUSE_S
-        oldest = min(one.at for one in self._told.values() if one.wanted_at >= still)
-        return now - self._turn_at >= _PAUSE_S and told.at <= oldest
+        oldest = min(other.at for other in self._remembered.values() if other.wanted_at >= still)
+        return now - self._turn_at >= _PAUSE_S and last.at <= oldest

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bringing the trees of many nodes into the shape that they are to have, one node after another.
+"""Reshapes the trees of many nodes, one after another.
 
-Each node is migrated wholly or left as it was; one that cannot be does not hold up the others. What
-is done for a node is what an agent does when it starts (`Tracker.report`).
+Each node is migrated completely or left as it was; a node that fails does not hold up the others.
+What happens to a node is what an agent does when it starts (`Tracker.report`).
 Source: spec/compute-side.md 6.
 """
 
@@ -20,20 +20,20 @@ from berth.hosts.undo import Change, Undoing
 
 LOG = logging.getLogger(__name__)
 
-#: Says as which node one goes on whose name another provider has, or raises.
+#: Decides under which UUID a node continues whose name another provider has, or raises.
 TakeOver = Callable[[Node, NameTaken], Node]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What has become of one node."""
+    """The result for one node."""
 
     node: Node
-    #: What was sent, or would be; empty: nothing to do.
+    #: What was sent, or would be sent; empty: nothing to do.
     plan: Plan = field(default_factory=Plan)
     #: Of a dry run: before and after.
     rehearsal: Rehearsal | None = None
-    #: Why the node is as it was.
+    #: Why the node was not migrated.
     error: Exception | None = None
 
 
@@ -44,19 +44,19 @@ def migrate(
     dry_run: bool,
     take_over: TakeOver | None = None,
 ) -> Iterator[Outcome]:
-    """Migrate nodes, or find out what that would do.
+    """Migrate nodes, or find out what that would change.
 
     Args:
-        take_over: for a node whose name is taken; None: that is an error.
+        take_over: called for a node whose name is taken; None: that is an error.
 
     Yields:
-        What has become of each, when it is done with it.
+        The result for each node.
     """
     for node in nodes:
         try:
             yield _outcome(tracker, node, dry_run, take_over)
         except Exception as error:
-            # Whatever it is, a driver's own mistake too, it is that of this node.
+            # Any error, including a driver's bug, affects only this node.
             if is_mistake(error):
                 LOG.exception("%s cannot be migrated", node.name)
             yield Outcome(node, error=error)
@@ -69,19 +69,21 @@ def undo(
     *,
     dry_run: bool,
 ) -> Iterator[Outcome]:
-    """Take changes back, the last first, or find out what that would do.
+    """Undo changes, the last first, or find out what that would change.
 
     Args:
-        make_tracker: of the client, for a driver.
+        make_tracker: makes the client's tracker for a driver.
 
     Yields:
-        What has become of each change's node.
+        The result for the node of each change.
     """
     for change in reversed([*changes]):
         listed = client.get_providers_in_tree(None, change.root)
-        name = next((one["name"] for one in listed if one["uuid"] == change.root), None)
+        name = next(
+            (provider["name"] for provider in listed if provider["uuid"] == change.root), None
+        )
         if name is None:
-            error = ReshapeFailed(f"the service does not know the provider {change.root} any more")
+            error = ReshapeFailed(f"the service no longer has the provider {change.root}")
             yield Outcome(Node(change.root, change.name), error=error)
         else:
             node = Node(change.root, name)
@@ -103,5 +105,5 @@ def _reported(tracker: Tracker, node: Node) -> Outcome:
 
 
 def _rehearsed(tracker: Tracker, node: Node) -> Outcome:
-    found = tracker.rehearse(node)
-    return Outcome(node, plan=found.plan, rehearsal=found)
+    rehearsal = tracker.rehearse(node)
+    return Outcome(node, plan=rehearsal.plan, rehearsal=rehearsal)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what the service has and what a driver wants to the steps between: pure, no I/O.
+"""Plans the steps from the service's tree to the tree that a driver wants: pure, no I/O.
 
-Only the providers of one tree are compared, and of those only what differs becomes a step: what a
-driver leaves as it found it (other agents' children, a sharing provider) is never named.
+Only the providers of one tree are compared, and only differences become steps. Anything that a
+driver leaves as it was (other agents' children, a sharing provider) is not in the plan.
 Source: spec/compute-side.md 2.7 and 9.
 """
 
@@ -14,36 +14,36 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.hosts.errors import BadProviderTree, Truth
+from berth.hosts.errors import ActualUsage, BadProviderTree
 from berth.hosts.judging import Tree, faults_of_tree, name_of
 from berth.hosts.provider_tree import Inventory, ProviderData, ProviderTree
 from berth.model import inventory as model
 from berth.model import names
 from berth.model.inventory import MAX_INT
 
-#: Consumers' uuids, and their allocations as `GET /allocations/{consumer}` shows them.
+#: The allocations of consumers by UUID, as `GET /allocations/{consumer}` shows them.
 Allocations = dict[str, dict[str, Any]]
 
-#: What one consumer holds, by provider and resource class.
+#: The allocations of one consumer, by provider and resource class.
 Amounts = dict[tuple[str, str], int]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What has to be sent, in the order of the fields. Providers are named by their uuids."""
+    """What to send, in the order of the fields. Providers are identified by UUID."""
 
-    #: Providers that are new, parents first.
+    #: New providers, parents first.
     created: tuple[ProviderData, ...] = ()
-    #: Providers with another name or parent.
+    #: Providers with a new name or parent.
     renamed: tuple[ProviderData, ...] = ()
-    #: New providers get theirs before they offer anything.
+    #: New providers get these before they offer anything.
     aggregates: tuple[ProviderData, ...] = ()
     traits: tuple[ProviderData, ...] = ()
-    #: Providers whose inventory changes, the deleted ones with none.
+    #: Providers whose inventory changes; deleted ones get an empty inventory.
     inventories: Mapping[str, Inventory] = field(default_factory=dict)
-    #: Consumers that hold something else than before; None where nothing is to be moved.
+    #: Consumers whose allocations change; None if nothing moves.
     allocations: Allocations | None = None
-    #: Providers that go, children first.
+    #: Providers to delete, children first.
     deleted: tuple[ProviderData, ...] = ()
 
     @property
@@ -52,7 +52,7 @@ class Plan:
         return bool(self.allocations)
 
     def __len__(self) -> int:
-        """How many things are sent: 0 where nothing differs."""
+        """The number of changes; 0 if nothing differs."""
         return (
             len(self.created)
             + len(self.renamed)
@@ -69,28 +69,29 @@ def make_plan(
     new: ProviderTree,
     root: str,
     *,
-    held: Allocations | None = None,
+    current: Allocations | None = None,
     allocations: Allocations | None = None,
-    truth: Truth | None = None,
+    actual_usage: ActualUsage | None = None,
     may_move: bool = True,
     unknown_traits: Set[str] = frozenset(),
     may_shrink: bool = False,
 ) -> Plan:
-    """Compare the tree of a root as it is with how it should be.
+    """Compare the current tree of a root with the wanted one.
 
     Args:
-        old, new: forests that have the root; what does not stand below it is not looked at.
-        held: what the consumers of the tree hold now; needed with `allocations`.
-        allocations: what they are to hold; None: nothing is moved.
-        truth: consumers that are to hold more than they do, and all that they then hold of these
+        old, new: forests that contain the root; providers outside of its tree are ignored.
+        current: the current allocations of the tree's consumers; required with `allocations`.
+        allocations: the wanted allocations; None: nothing moves.
+        actual_usage: consumers whose allocations are to grow, with their complete usage of those
             resource classes in the tree.
-        may_move: whether consumers may hold less of a provider than before.
-        unknown_traits: those that the service did not know when it was asked; nobody is given
-            them, and who has them all the same keeps them.
-        may_shrink: whether those in `truth` may hold less than before.
+        may_move: whether consumers may have less on a provider than before.
+        unknown_traits: traits that the service did not know when they were looked up; they are not
+            added, but providers that already have the trait keep it.
+        may_shrink: whether the consumers in `actual_usage` may have less than before.
 
     Raises:
-        BadProviderTree: the service would refuse it, or consumers would gain or lose something.
+        BadProviderTree: the service would refuse the tree, or a consumer would gain or lose
+            something.
     """
     before = _tree_of(old, root)
     after = {
@@ -99,17 +100,19 @@ def make_plan(
     }
     faults = [*faults_of_tree(old, new, root, before, after)]
     moved = None
-    if allocations is not None and not (malformed := [*_faults_of_form(allocations, truth or {})]):
-        held = held or {}
+    if allocations is not None and not (
+        malformed := [*_faults_of_form(allocations, actual_usage or {})]
+    ):
+        current = current or {}
         wanted = {consumer: _parts_of(body) for consumer, body in allocations.items()}
-        # Records that make no sense say nothing of the room.
-        moved = _moved(held, wanted)
-        room = [] if faults else [*_faults_of_room(before, after, held, wanted, moved)]
+        # Invalid records say nothing about the capacity.
+        moved = _moved(current, wanted)
+        room = [] if faults else [*_faults_of_room(before, after, current, wanted, moved)]
         faults += _faults_of_moves(
             {**before, **after},
-            held,
+            current,
             wanted,
-            truth or {},
+            actual_usage or {},
             may_move=may_move,
             may_shrink=may_shrink,
         )
@@ -118,7 +121,7 @@ def make_plan(
         faults += malformed
     if faults:
         raise BadProviderTree(faults)
-    # What came after the tree was handed out is not what a driver has removed.
+    # A provider that was created after the tree was read is not one that the driver removed.
     gone = [
         data for uuid, data in reversed(before.items()) if uuid not in after and new.has_had(uuid)
     ]
@@ -138,7 +141,7 @@ def make_plan(
 
 
 def _tree_of(forest: ProviderTree, root: str) -> dict[str, ProviderData]:
-    """The providers of a tree by uuid, parents first."""
+    """The providers of a tree by UUID, parents first."""
     if not forest.exists(root):
         return {}
     return {uuid: forest.data(uuid) for uuid in forest.get_provider_uuids(root)}
@@ -153,28 +156,28 @@ def _place(data: ProviderData) -> tuple[str, str | None]:
 
 
 def _changed(
-    before: Mapping[str, ProviderData], after: Mapping[str, ProviderData], what: str
+    before: Mapping[str, ProviderData], after: Mapping[str, ProviderData], part: str
 ) -> Iterator[ProviderData]:
-    """Providers that differ in a field, children first; new ones where they have any of it."""
+    """Providers whose field differs, children first; new providers if the field is not empty."""
     for uuid, data in reversed(list(after.items())):
-        was = getattr(before[uuid], what) if uuid in before else type(getattr(data, what))()
-        if getattr(data, what) != was:
+        was = getattr(before[uuid], part) if uuid in before else type(getattr(data, part))()
+        if getattr(data, part) != was:
             yield data
 
 
-def _moved(held: Allocations, wanted: Allocations) -> Allocations:
-    """The consumers whose allocations differ; the rest of their bodies is as it was read."""
+def _moved(current: Allocations, wanted: Allocations) -> Allocations:
+    """The consumers whose allocations differ; the other fields of their bodies are as they were
+    read.
+    """
     return {
-        consumer: {**held[consumer], **body}
+        consumer: {**current[consumer], **body}
         for consumer, body in wanted.items()
-        if consumer in held and amounts_of(body) != amounts_of(held[consumer])
+        if consumer in current and amounts_of(body) != amounts_of(current[consumer])
     }
 
 
 def _parts_of(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of what is held, without empty parts: the service refuses a provider of whom nothing
-    is held any more.
-    """
+    """A copy of the allocations without empty parts: the service refuses those."""
     return {
         "allocations": {
             provider: copy.deepcopy(part)
@@ -185,7 +188,7 @@ def _parts_of(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def amounts_of(body: Mapping[str, Any]) -> Amounts:
-    """What a consumer holds, by provider and resource class."""
+    """A consumer's allocations, by provider and resource class."""
     return {
         (provider, resource_class): amount
         for provider, part in body["allocations"].items()
@@ -196,8 +199,8 @@ def amounts_of(body: Mapping[str, Any]) -> Amounts:
 # --- What of the allocations cannot be -----------------------------------------------------------
 
 
-def _faults_of_form(allocations: Allocations, truth: Truth) -> Iterator[str]:
-    """Whatever a driver has put there, the rest of this module can read it afterwards."""
+def _faults_of_form(allocations: Allocations, actual_usage: ActualUsage) -> Iterator[str]:
+    """Check the form of a driver's allocations, so that the rest of this module can rely on it."""
     for consumer, body in allocations.items():
         parts = body.get("allocations") if isinstance(body, Mapping) else None
         if not isinstance(parts, Mapping):
@@ -214,40 +217,43 @@ def _faults_of_form(allocations: Allocations, truth: Truth) -> Iterator[str]:
             for resource_class, amount in resources.items():
                 if type(amount) is not int or not 1 <= amount <= MAX_INT:
                     yield (
-                        f"consumer {consumer} is to hold {amount!r} {resource_class} of "
-                        f"{provider}, and amounts are whole numbers from 1 to {MAX_INT}"
+                        f"consumer {consumer} is to have {amount!r} {resource_class} of "
+                        f"{provider}, but amounts are whole numbers from 1 to {MAX_INT}"
                     )
-    for consumer, amounts in truth.items():
+    for consumer, amounts in actual_usage.items():
         for resource_class, amount in amounts.items():
             if type(amount) is not int or not 0 <= amount <= MAX_INT:
                 yield (
-                    f"consumer {consumer} is said to have {amount!r} {resource_class}, and must "
-                    f"have a whole number from 0 to {MAX_INT}"
+                    f"consumer {consumer} is said to use {amount!r} {resource_class}, which must "
+                    f"be a whole number from 0 to {MAX_INT}"
                 )
 
 
 def _faults_of_moves(
     own: Tree,
-    held: Allocations,
+    current: Allocations,
     wanted: Allocations,
-    truth: Truth,
+    actual_usage: ActualUsage,
     *,
     may_move: bool,
     may_shrink: bool,
 ) -> Iterator[str]:
-    """Everybody holds as much of each class as before, or as much as he really has."""
-    for consumer in sorted(held.keys() - wanted.keys()):
-        yield f"consumer {consumer} is missing in the allocations; they must name everybody"
-    for consumer in sorted(wanted.keys() - held.keys()):
-        yield f"consumer {consumer} holds nothing of the tree, and cannot be made to"
-    for consumer in sorted(held.keys() & wanted.keys()):
-        was, becomes = amounts_of(held[consumer]), amounts_of(wanted[consumer])
+    """Check that each consumer's total per class stays as it was, or becomes the actual usage."""
+    for consumer in sorted(current.keys() - wanted.keys()):
+        yield (
+            f"consumer {consumer} is missing from the allocations, which must contain every "
+            f"consumer"
+        )
+    for consumer in sorted(wanted.keys() - current.keys()):
+        yield f"consumer {consumer} has no allocations in the tree, and cannot get any"
+    for consumer in sorted(current.keys() & wanted.keys()):
+        was, becomes = amounts_of(current[consumer]), amounts_of(wanted[consumer])
         faults = [
             *_faults_of_others(was, becomes, own),
             *_faults_of_sums(
                 _within(was, own),
                 _within(becomes, own),
-                truth.get(consumer, {}),
+                actual_usage.get(consumer, {}),
                 may_shrink=may_shrink,
             ),
         ]
@@ -257,29 +263,29 @@ def _faults_of_moves(
 
 
 def _faults_of_others(was: Amounts, becomes: Amounts, own: Tree) -> Iterator[str]:
-    """What is held elsewhere is the business of others."""
+    """Check that allocations outside of the tree stay as they are."""
     for key in sorted(was.keys() | becomes.keys()):
         provider, resource_class = key
         if provider not in own and was.get(key) != becomes.get(key):
             yield (
-                f"holds {was.get(key, 0)} {resource_class} of {provider}, which is not of this "
-                f"tree, and would hold {becomes.get(key, 0)}"
+                f"holds {was.get(key, 0)} {resource_class} of {provider}, which is not in this "
+                f"tree, and would have {becomes.get(key, 0)}"
             )
 
 
 def _faults_of_sums(
-    was: Amounts, becomes: Amounts, truth: Mapping[str, int], *, may_shrink: bool
+    was: Amounts, becomes: Amounts, actual_usage: Mapping[str, int], *, may_shrink: bool
 ) -> Iterator[str]:
     sums, then = _sums(was), _sums(becomes)
-    really = {_standard(name): amount for name, amount in truth.items()}
+    really = {_standard(name): amount for name, amount in actual_usage.items()}
     for resource_class in sorted(sums.keys() | then.keys() | really.keys()):
         right = really.get(resource_class, sums[resource_class])
         if not may_shrink:
             right = max(right, sums[resource_class])
         if then[resource_class] != right:
-            has = f", really has {right}" if right != sums[resource_class] else ""
+            has = f", actually uses {right}" if right != sums[resource_class] else ""
             yield (
-                f"holds {sums[resource_class]} {resource_class}{has} and would hold "
+                f"holds {sums[resource_class]} {resource_class}{has} and would have "
                 f"{then[resource_class]}"
             )
 
@@ -289,52 +295,53 @@ def _faults_of_moving(was: Amounts, becomes: Amounts, own: Tree) -> Iterator[str
         if (left := becomes.get((provider, resource_class), 0)) < amount:
             yield (
                 f"would hold {left} {resource_class} of {name_of(provider, own)} instead of "
-                f"{amount}, and what is held moves at the start only"
+                f"{amount}, but allocations move only at the start of the agent"
             )
 
 
 def _faults_of_room(
-    before: Tree, after: Tree, held: Allocations, wanted: Allocations, moved: Allocations
+    before: Tree, after: Tree, current: Allocations, wanted: Allocations, moved: Allocations
 ) -> Iterator[str]:
-    """There is inventory of all that is held, and room where it becomes more.
+    """Check that there is inventory for all allocations, and capacity for those that grow.
 
-    A provider that was too full before may stay so: nothing is claimed of it.
+    A provider that was over capacity before may stay so, since nothing is claimed on it.
     """
-    took = {key: sum(by.values()) for key, by in _holders(held).items()}
+    took = {key: sum(by.values()) for key, by in _holders(current).items()}
     for key, by in sorted(_holders(wanted).items()):
         provider, resource_class = key
         if provider not in before and provider not in after:
             continue
         amount = sum(by.values())
-        told = f"by {', '.join(f'consumer {name} {part}' for name, part in by.items())}"
+        holders = f"by {', '.join(f'consumer {name} {part}' for name, part in by.items())}"
         if provider not in after:
             yield (
-                f"{before[provider].name} is to go, and {amount} {resource_class} of it would be "
-                f"held: {told}"
+                f"{before[provider].name} would be deleted with {amount} {resource_class} "
+                f"allocated on it: {holders}"
             )
             continue
         data = after[provider]
         record = data.inventory.get(resource_class)
         if record is None:
-            yield f"{data.name} has no {resource_class}, and {amount} would be held: {told}"
+            yield f"{data.name} has no {resource_class}, but {amount} would be allocated: {holders}"
             continue
         stock = model.Inventory(**record)
         if amount > took.get(key, 0) and not stock.has_capacity_for(amount):
             yield (
-                f"{data.name} has {stock.capacity} {resource_class}, and {amount} are needed: "
-                f"{told}"
+                f"{data.name} has {stock.capacity} {resource_class}, but {amount} are needed: "
+                f"{holders}"
             )
         for consumer in by.keys() & moved.keys():
             if not stock.allows_unit(by[consumer]):
                 yield (
-                    f"consumer {consumer} would hold {by[consumer]} {resource_class} of "
-                    f"{data.name}, where one may hold from {stock.min_unit} to {stock.max_unit} "
+                    f"consumer {consumer} would have {by[consumer]} {resource_class} of "
+                    f"{data.name}, where one consumer may have {stock.min_unit} to "
+                    f"{stock.max_unit} "
                     f"in steps of {stock.step_size}"
                 )
 
 
 def _holders(allocations: Allocations) -> dict[tuple[str, str], dict[str, int]]:
-    """By provider and resource class, who holds how much."""
+    """The amount of each consumer, by provider and resource class."""
     holders: dict[tuple[str, str], dict[str, int]] = {}
     for consumer, body in sorted(allocations.items()):
         for key, amount in amounts_of(body).items():
@@ -343,9 +350,9 @@ def _holders(allocations: Allocations) -> dict[tuple[str, str], dict[str, int]]:
 
 
 def sums_of(body: Mapping[str, Any]) -> Counter[str]:
-    """What a consumer holds of each resource class, a custom class under its standard name.
+    """A consumer's total of each resource class, a custom class under its standard name.
 
-    A class that became standard loses its prefix, and what is held of it counts as the same.
+    A class that became standard loses its prefix, and its allocations count as the same class.
     """
     return _sums(amounts_of(body))
 

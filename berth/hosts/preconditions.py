@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only the service can tell of a plan, asked before the first write.
+"""Checks that only the service can answer, before a plan's first write.
 
-So a plan that cannot be carried out is refused whole, and not in its middle. Somebody else may
-still be quicker; the service then refuses that step.
+A plan that cannot succeed is refused as a whole, and not half-way. Another client may still
+interfere; the service then refuses the step.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from berth.model.names import CUSTOM_PREFIX
 def ask_whether_it_can_be(
     service: Service, names: Names, tree: ProviderSubTree, plan: Plan
 ) -> None:
-    """See that no step of a plan would be refused; a plan without new names costs no request.
+    """Check that the service would accept every step; a plan without new names costs no request.
 
     Args:
-        tree: that the plan starts from, as it was read.
+        tree: the tree from which the plan starts, as it was read.
 
     Raises:
-        BadProviderTree: with all that is in the way.
-        NameTaken: the root is to have a name that another provider has; see `adoption`.
+        BadProviderTree: with everything that is in the way.
+        NameTaken: another provider has the root's new name; see `adoption`.
         TooOld: the service cannot move providers to other parents.
     """
     for data in plan.renamed:
@@ -39,15 +39,15 @@ def ask_whether_it_can_be(
     if faults:
         raise BadProviderTree(faults)
     if any(tree.data(data.uuid).parent_uuid != data.parent_uuid for data in plan.renamed):
-        # A service that cannot move them says so to whatever is asked at that version.
+        # A service that cannot move providers refuses any request at this version.
         service.get("/resource_classes", version=MOVING_VERSION)
 
 
 def refuse_taken_name(service: Service, name: str) -> None:
-    """See that a provider could have a name.
+    """Check that no provider has a name.
 
     Raises:
-        NameTaken: another one has it.
+        NameTaken: one has it.
     """
     for taken in service.list_providers(name=name):
         raise NameTaken(
@@ -59,7 +59,7 @@ def refuse_taken_name(service: Service, name: str) -> None:
 
 
 def _unknown_classes(names: Names, tree: ProviderSubTree, plan: Plan) -> Iterator[str]:
-    """Standard resource classes that the service does not have; custom ones can be made."""
+    """Standard resource classes that the service does not have; custom ones can be created."""
     wanted = {name for inventory in plan.inventories.values() for name in inventory}
     if wanted:
         names.learn_classes(
@@ -69,7 +69,7 @@ def _unknown_classes(names: Names, tree: ProviderSubTree, plan: Plan) -> Iterato
         if not name.startswith(CUSTOM_PREFIX):
             yield (
                 f"the service does not know the resource class {name}: it is older than this "
-                f"program, or the class wants {CUSTOM_PREFIX} before its name"
+                f"program, or the name of the class must begin with {CUSTOM_PREFIX}"
             )
 
 
@@ -79,13 +79,16 @@ def _taken_names(service: Service, tree: ProviderSubTree, plan: Plan) -> Iterato
     for data in (*plan.created, *plan.renamed):
         if data.name in own:
             continue
-        for there in service.list_providers(name=data.name):
-            if (there["uuid"], there["parent_provider_uuid"]) != (data.uuid, data.parent_uuid):
-                yield f"the name {data.name} is that of provider {there['uuid']} of another tree"
+        for provider in service.list_providers(name=data.name):
+            if (provider["uuid"], provider["parent_provider_uuid"]) != (
+                data.uuid,
+                data.parent_uuid,
+            ):
+                yield f"the name {data.name} is that of provider {provider['uuid']} of another tree"
 
 
 def _use_of_what_goes(service: Service, tree: ProviderSubTree, plan: Plan) -> Iterator[str]:
-    """What is held of classes that are to go, where nothing moves."""
+    """Usage of the resource classes that would be removed, if nothing moves."""
     for uuid, inventory in plan.inventories.items():
         if not tree.exists(uuid):
             continue
@@ -95,6 +98,6 @@ def _use_of_what_goes(service: Service, tree: ProviderSubTree, plan: Plan) -> It
             for name in going:
                 if usages.get(name):
                     yield (
-                        f"{before.name} is to lose its {name}, and {usages[name]} of it are held; "
-                        f"they have to be moved or given back first"
+                        f"{before.name} would lose its {name}, of which {usages[name]} are "
+                        f"allocated; move or release them first"
                     )

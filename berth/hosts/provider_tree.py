@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Providers in memory: a forest that a driver edits and the report client sends.
 
-No I/O. Wherever a provider is named, its uuid and its name will both do, and one that is not there
-is a ValueError. Uuids and names are unique in the whole forest, as they are in the service. What
-goes in and what comes out is copied: nobody holds on to the inside. Every method is one step for
-other threads; `transaction` makes one step of several.
+No I/O. Every method accepts the UUID or the name of a provider, and raises ValueError if there is
+no such provider. UUIDs and names are unique in the whole forest, as in the service. Arguments and
+results are copied. Every method is atomic for other threads; `transaction` groups several calls.
 
-Inventory records are what the service takes: `total` and, where they matter, `reserved`,
-`min_unit`, `max_unit`, `step_size` and `allocation_ratio`. A field that a new record leaves out is
-left as it is, so that an operator's `reserved` survives a driver that says nothing of it.
+Inventory records have the service's fields: `total` and, optionally, `reserved`, `min_unit`,
+`max_unit`, `step_size` and `allocation_ratio`. A field that a new record leaves out keeps its
+value, so that an operator's `reserved` survives a driver that does not set it.
 Source: spec/compute-side.md 1.
 """
 
@@ -26,36 +25,36 @@ from berth.model.ids import parse_uuid_lax
 
 SHARING_TRAIT: Final = "MISC_SHARES_VIA_AGGREGATE"
 
-#: A resource class's record: its fields as the service names them.
+#: The record of a resource class, with the service's field names.
 Record = Mapping[str, Any]
-#: Resource classes and their records.
+#: Records by resource class.
 Inventory = Mapping[str, Record]
 
 
 class ProviderData(NamedTuple):
-    """What is known of one provider; a copy."""
+    """A copy of one provider's data."""
 
     uuid: str
     name: str
-    #: None where the service has not said one yet.
+    #: None until it was read from the service.
     generation: int | None
     parent_uuid: str | None
     inventory: dict[str, dict[str, Any]]
     traits: set[str]
     aggregates: set[str]
-    #: Of the host's own things, by resource class; never sent to the service.
+    #: The host's own objects, by resource class; never sent to the service.
     resources: dict[str, set[Any]]
 
 
 @dataclass(slots=True)
 class _Provider:
-    """One provider inside of a tree."""
+    """A provider in a tree."""
 
     uuid: str
     name: str
     generation: int | None
     parent: str | None
-    #: In the order in which they came.
+    #: In the order in which they were added.
     children: dict[str, None] = field(default_factory=dict)
     inventory: dict[str, dict[str, Any]] = field(default_factory=dict)
     traits: set[str] = field(default_factory=set)
@@ -79,11 +78,11 @@ class ProviderTree:
     """A forest of providers."""
 
     def __init__(self) -> None:
-        #: Every provider, by uuid.
+        #: All providers, by UUID.
         self._providers: dict[str, _Provider] = {}
-        #: Agrees with `_providers`.
+        #: The same, by name; always agrees with `_providers`.
         self._uuids_by_name: dict[str, str] = {}
-        #: All that ever stood here.
+        #: The UUIDs of all providers that were ever in the forest.
         self._had: set[str] = set()
         self._lock = threading.RLock()
 
@@ -109,23 +108,23 @@ class ProviderTree:
     def roots(self) -> list[ProviderData]:
         """The providers without a parent."""
         with self._lock:
-            return [one.data() for one in self._providers.values() if one.parent is None]
+            return [node.data() for node in self._providers.values() if node.parent is None]
 
     def get_provider_uuids(self, name_or_uuid: str | None = None) -> list[str]:
-        """The uuids of a provider and all below it, or of everything; parents before children."""
+        """The UUIDs of a provider and everything below it, or of all; parents before children."""
         with self._lock:
             if name_or_uuid is None:
-                roots = [one.uuid for one in self._providers.values() if one.parent is None]
+                roots = [node.uuid for node in self._providers.values() if node.parent is None]
                 return [uuid for root in roots for uuid in self._below(root)]
             return list(self._below(self._find(name_or_uuid).uuid))
 
     def get_provider_uuids_in_tree(self, name_or_uuid: str) -> list[str]:
-        """The uuids of the whole tree that a provider stands in; parents before children."""
+        """The UUIDs of the whole tree that contains a provider; parents before children."""
         with self._lock:
             return list(self._below(self._root_of(self._find(name_or_uuid))))
 
     def get_root_uuid(self, name_or_uuid: str) -> str:
-        """The uuid of the root above a provider, or its own."""
+        """The UUID of a provider's root."""
         with self._lock:
             return self._root_of(self._find(name_or_uuid))
 
@@ -135,12 +134,12 @@ class ProviderTree:
             return self._look_up(name_or_uuid) is not None
 
     def has_had(self, uuid: str) -> bool:
-        """Whether a provider stands here, or did and was removed."""
+        """Whether the provider is in the forest, or was and has been removed."""
         with self._lock:
             return uuid in self._had
 
     def data(self, name_or_uuid: str) -> ProviderData:
-        """What is known of a provider."""
+        """The data of a provider."""
         with self._lock:
             return self._find(name_or_uuid).data()
 
@@ -150,10 +149,10 @@ class ProviderTree:
         """Add a provider without a parent.
 
         Returns:
-            Its uuid.
+            Its UUID.
 
         Raises:
-            ValueError: the uuid or the name is taken.
+            ValueError: the UUID or the name is taken.
         """
         with self._lock:
             return self._add(_Provider(uuid, name, generation, None))
@@ -164,14 +163,15 @@ class ProviderTree:
         """Add a provider below another.
 
         Args:
-            uuid: none: one that follows from the root's uuid and the name, so that a driver which
-                starts again after a fall means the same provider.
+            uuid: None: derived from the root's UUID and the name, so that a driver that restarts
+                after a
+                crash creates the same provider.
 
         Returns:
-            Its uuid.
+            Its UUID.
 
         Raises:
-            ValueError: the uuid or the name is taken, or there is no such parent.
+            ValueError: the UUID or the name is taken, or there is no such parent.
         """
         with self._lock:
             above = self._find(parent)
@@ -179,12 +179,12 @@ class ProviderTree:
             return self._add(_Provider(own, name, generation, above.uuid))
 
     def remove(self, name_or_uuid: str) -> None:
-        """Drop a provider and all below it."""
+        """Remove a provider and everything below it."""
         with self._lock:
             self._drop(self._find(name_or_uuid).uuid)
 
     def rename(self, name_or_uuid: str, name: str) -> None:
-        """Give a provider another name.
+        """Rename a provider.
 
         Raises:
             ValueError: the name is taken.
@@ -198,18 +198,18 @@ class ProviderTree:
                 self._uuids_by_name[name] = provider.uuid
 
     def move(self, name_or_uuid: str, parent: str | None) -> None:
-        """Put a provider, with all below it, under another parent, or make it a root.
+        """Move a provider, with everything below it, to another parent, or make it a root.
 
         Raises:
-            ValueError: the parent stands below the provider.
+            ValueError: the parent is below the provider.
         """
         with self._lock:
             provider = self._find(name_or_uuid)
             above = None if parent is None else self._find(parent)
             if above is not None and above.uuid in self._below(provider.uuid):
                 raise ValueError(
-                    f"Provider {provider.name} cannot be put under {above.name}, which is itself "
-                    f"or stands below it"
+                    f"Provider {provider.name} cannot be moved below {above.name}, which is itself "
+                    f"or is below it"
                 )
             if provider.parent is not None:
                 del self._providers[provider.parent].children[provider.uuid]
@@ -218,18 +218,21 @@ class ProviderTree:
                 above.children[provider.uuid] = None
 
     def populate_from_iterable(self, provider_dicts: Iterable[Mapping[str, Any]] | None) -> None:
-        """Take over providers as the service lists them, in any order.
+        """Add or replace providers, in the form in which the service lists them, in any order.
 
-        What is listed is replaced, with all below it, and starts without inventory, traits,
-        aggregates and resources; what is neither listed nor below a listed one stays.
+        A listed provider replaces the existing one with everything below it, and starts without
+        inventory, traits, aggregates and resources. Providers that are neither listed nor below a
+        listed
+        one stay.
 
         Args:
-            provider_dicts: each with `uuid` and `name`, and where known `generation` and
+            provider_dicts: each with `uuid` and `name`, and optionally `generation` and
                 `parent_provider_uuid`.
 
         Raises:
-            ValueError: a parent is neither listed nor here, a name is taken, or the parents run in
-                a circle. Nothing is changed then.
+            ValueError: a parent is neither listed nor in the forest, a name is taken, or the
+                parents form
+                a cycle. Nothing is changed then.
         """
         listed = {entry["uuid"]: entry for entry in provider_dicts or ()}
         with self.transaction():
@@ -241,14 +244,14 @@ class ProviderTree:
                 parent = entry.get("parent_provider_uuid")
                 if parent is not None and parent not in self._providers:
                     raise ValueError(
-                        f"Provider {entry['name']} is listed under a parent that went with what "
-                        f"it stood under: {parent}"
+                        f"Provider {entry['name']} is listed below a parent that was removed "
+                        f"with its own parent: {parent}"
                     )
                 self._add(_Provider(entry["uuid"], entry["name"], entry.get("generation"), parent))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Make one step of the block: other threads see none or all of it, an error undoes it."""
+        """Make a block atomic: other threads see none or all of it, and an error undoes it."""
         with self._lock:
             before = (copy.deepcopy(self._providers), dict(self._uuids_by_name))
             try:
@@ -265,22 +268,22 @@ class ProviderTree:
             return bool(self._find(name_or_uuid).inventory)
 
     def has_inventory_changed(self, name_or_uuid: str, inventory: Inventory) -> bool:
-        """Whether an inventory differs from a provider's; fields that it leaves out do not."""
+        """Whether an inventory differs from a provider's; fields that it leaves out are ignored."""
         with self._lock:
             return _differs(self._find(name_or_uuid).inventory, inventory)
 
     def update_inventory(
         self, name_or_uuid: str, inventory: Inventory, generation: int | None = None
     ) -> bool:
-        """Give a provider an inventory in place of the one it has.
+        """Replace the inventory of a provider.
 
-        A class that is left out goes; a field that is left out stays as it is.
+        A class that is left out is removed; a field that is left out keeps its value.
 
         Args:
-            generation: noted in any case; None leaves the one that is there.
+            generation: stored in any case; None keeps the present one.
 
         Returns:
-            Whether something has changed.
+            Whether the inventory changed.
         """
         with self._lock:
             provider = self._find(name_or_uuid)
@@ -293,11 +296,11 @@ class ProviderTree:
             return has_changed
 
     def has_sharing_provider(self, resource_class: str) -> bool:
-        """Whether a provider of the forest shares a resource class with others."""
+        """Whether a provider of the forest shares a resource class."""
         with self._lock:
             return any(
-                resource_class in one.inventory and SHARING_TRAIT in one.traits
-                for one in self._providers.values()
+                resource_class in node.inventory and SHARING_TRAIT in node.traits
+                for node in self._providers.values()
             )
 
     # --- Traits, aggregates, resources ------------------------------------------------------------
@@ -315,7 +318,7 @@ class ProviderTree:
     def update_traits(
         self, name_or_uuid: str, traits: Iterable[str], generation: int | None = None
     ) -> bool:
-        """Give a provider these traits and no others; whether something has changed."""
+        """Replace the traits of a provider; return whether they changed."""
         with self._lock:
             provider = self._find(name_or_uuid)
             before, provider.traits = provider.traits, set(traits)
@@ -323,12 +326,12 @@ class ProviderTree:
             return provider.traits != before
 
     def add_traits(self, name_or_uuid: str, *traits: str) -> None:
-        """Give a provider some traits more."""
+        """Add traits to a provider."""
         with self._lock:
             self._find(name_or_uuid).traits.update(traits)
 
     def remove_traits(self, name_or_uuid: str, *traits: str) -> None:
-        """Take some traits from a provider, those that it has."""
+        """Remove traits from a provider, as far as it has them."""
         with self._lock:
             self._find(name_or_uuid).traits.difference_update(traits)
 
@@ -345,7 +348,7 @@ class ProviderTree:
     def update_aggregates(
         self, name_or_uuid: str, aggregates: Iterable[str], generation: int | None = None
     ) -> bool:
-        """Put a provider into these aggregates and no others; whether something has changed."""
+        """Replace the aggregates of a provider; return whether they changed."""
         with self._lock:
             provider = self._find(name_or_uuid)
             before, provider.aggregates = provider.aggregates, _canonical(aggregates)
@@ -353,17 +356,17 @@ class ProviderTree:
             return provider.aggregates != before
 
     def add_aggregates(self, name_or_uuid: str, *aggregates: str) -> None:
-        """Put a provider into some aggregates more."""
+        """Add a provider to aggregates."""
         with self._lock:
             self._find(name_or_uuid).aggregates.update(_canonical(aggregates))
 
     def remove_aggregates(self, name_or_uuid: str, *aggregates: str) -> None:
-        """Take a provider out of some aggregates, those that it is in."""
+        """Remove a provider from aggregates, as far as it is in them."""
         with self._lock:
             self._find(name_or_uuid).aggregates.difference_update(_canonical(aggregates))
 
     def update_resources(self, name_or_uuid: str, resources: Mapping[str, set[Any]]) -> bool:
-        """Note which things of the host a provider's inventory counts; whether it has changed."""
+        """Replace the host objects behind a provider's inventory; return whether they changed."""
         with self._lock:
             provider = self._find(name_or_uuid)
             before, provider.resources = provider.resources, copy.deepcopy(dict(resources))
@@ -384,23 +387,23 @@ class ProviderTree:
             part = ProviderSubTree(top.uuid)
             part._had |= self._had
             for uuid in self._below(top.uuid):
-                one = copy.deepcopy(self._providers[uuid])
-                part._add(replace(one, children={}))
+                copied = copy.deepcopy(self._providers[uuid])
+                part._add(replace(copied, children={}))
             return part
 
     # --- Inside; the lock is held -----------------------------------------------------------------
 
     def _look_up(self, name_or_uuid: str) -> _Provider | None:
-        found = self._providers.get(name_or_uuid)
-        if found is None and (uuid := self._uuids_by_name.get(name_or_uuid)) is not None:
-            found = self._providers[uuid]
-        return found
+        node = self._providers.get(name_or_uuid)
+        if node is None and (uuid := self._uuids_by_name.get(name_or_uuid)) is not None:
+            node = self._providers[uuid]
+        return node
 
     def _find(self, name_or_uuid: str) -> _Provider:
-        found = self._look_up(name_or_uuid)
-        if found is None:
+        node = self._look_up(name_or_uuid)
+        if node is None:
             raise ValueError(f"No such provider {name_or_uuid}")
-        return found
+        return node
 
     def _root_of(self, provider: _Provider) -> str:
         while provider.parent is not None:
@@ -408,7 +411,7 @@ class ProviderTree:
         return provider.uuid
 
     def _below(self, uuid: str) -> Iterator[str]:
-        """A provider and all below it, level by level in each branch, parents first."""
+        """A provider and everything below it, parents first."""
         yield uuid
         for child in self._providers[uuid].children:
             yield from self._below(child)
@@ -438,13 +441,13 @@ class ProviderTree:
 
     def _refuse_unknown_parents(self, listed: Mapping[str, Mapping[str, Any]]) -> None:
         parents = {entry.get("parent_provider_uuid") for entry in listed.values()} - {None}
-        unknown = sorted(str(one) for one in parents - listed.keys() - self._providers.keys())
+        unknown = sorted(str(parent) for parent in parents - listed.keys() - self._providers.keys())
         if unknown:
-            raise ValueError(f"Parents that are neither listed nor known: {', '.join(unknown)}")
+            raise ValueError(f"Unknown parents: {', '.join(unknown)}")
 
 
 class ProviderSubTree(ProviderTree):
-    """A forest of which one tree is to be sent; the other providers are there to look at."""
+    """A forest of which one tree is sent; the other providers are read-only context."""
 
     def __init__(self, scope_rp_uuid: str) -> None:
         super().__init__()
@@ -452,7 +455,7 @@ class ProviderSubTree(ProviderTree):
 
     @property
     def scope_rp_uuid(self) -> str:
-        """The root of the tree that is to be sent."""
+        """The root of the tree that is sent."""
         return self._scope_rp_uuid
 
 
@@ -465,13 +468,13 @@ def _parents_first(listed: Mapping[str, Mapping[str, Any]]) -> Iterator[Mapping[
             if entry.get("parent_provider_uuid") not in waiting
         ]
         if not ready:
-            raise ValueError(f"Providers that are each other's parents: {', '.join(waiting)}")
+            raise ValueError(f"Providers whose parents form a cycle: {', '.join(waiting)}")
         for uuid in ready:
             yield waiting.pop(uuid)
 
 
 def _differs(old: Inventory, new: Inventory) -> bool:
-    """Whether a new inventory says something that the old one does not."""
+    """Whether a new inventory sets something that the old one does not have."""
     if old.keys() != new.keys():
         return True
     return any(
@@ -482,8 +485,11 @@ def _differs(old: Inventory, new: Inventory) -> bool:
 
 
 def _canonical(aggregates: Iterable[str]) -> set[str]:
-    """Aggregates as they are compared; what is no uuid is for `judging` to refuse."""
-    return {(isinstance(one, str) and parse_uuid_lax(one)) or one for one in aggregates}
+    """Aggregates in the form in which they are compared; `judging` refuses what is not a UUID."""
+    return {
+        (isinstance(aggregate, str) and parse_uuid_lax(aggregate)) or aggregate
+        for aggregate in aggregates
+    }
 
 
 def _note_generation(provider: _Provider, generation: int | None) -> None:

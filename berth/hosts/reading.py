@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees as the service has them, read with few requests and kept.
+"""Reads the service's trees with few requests, and caches them.
 
-A look at a tree costs one request, which tells every provider's generation; only providers whose
-generation has moved are read again. The providers that share with a tree's aggregates cost one
-request more, and stand beside it as roots. Clients of microversions before 1.19 change aggregates
-without moving a generation, so everything is read again from time to time.
+Checking a tree costs one request, which lists the generation of every provider; only providers
+whose generation changed are read again. The providers that share with a tree's aggregates cost
+another request, and are roots of their own in the cache. Clients of microversions before 1.19
+change aggregates without increasing a generation, so everything is read again periodically.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from berth.hosts.provider_tree import (
 )
 from berth.hosts.service import Listed, Service, named_path, provider_path
 
-#: Aggregates that are asked for with one request.
+#: Aggregates per request.
 _AGGREGATES_MAX: Final = 200
 
-#: How often a tree is listed anew where providers vanish while it is read.
+#: How often a tree is listed again if providers disappear while it is read.
 _LISTINGS_MAX: Final = 5
 
-#: Seconds for which it is enough to know what a sharing provider offered: each claim moves its
-#: generation, and a driver only wants to know which classes it shares.
+#: Seconds for which the inventory of a sharing provider may be out of date: each claim increases
+#: its generation, and drivers only need to know which classes it shares.
 _SHARED_S: Final = 300.0
 
 
 class TreeReader:
-    """What is known of the trees of one or several hosts."""
+    """Reads and caches the trees of one or several hosts."""
 
     def __init__(self, service: Service, *, refresh_s: float, clock: Callable[[], float]) -> None:
         self._service = service
         self._refresh_s = refresh_s
         self._clock = clock
-        #: By their roots.
+        #: By root.
         self._trees: dict[str, ProviderSubTree] = {}
-        #: When each was last read as a whole.
+        #: When each tree was last read completely, by root.
         self._read_at: dict[str, float] = {}
-        #: What the consumers of each held when that was last asked for.
-        self._held: dict[str, Allocations] = {}
-        #: When each sharing provider was last read for a tree: by its root and the provider.
+        #: The allocations of each tree's consumers when they were last read, by root.
+        self._allocations: dict[str, Allocations] = {}
+        #: When each sharing provider was last read for a tree, by root and provider.
         self._shared_at: dict[tuple[str, str], float] = {}
-        #: Providers to be read again, whatever their generation.
+        #: Providers to read again, whatever their generation.
         self._unsure: set[str] = set()
         #: Roots of trees that may have changed since they were read.
         self._outdated: set[str] = set()
@@ -58,20 +58,20 @@ class TreeReader:
     # --- What is known ----------------------------------------------------------------------------
 
     def tree_of(self, root: str) -> ProviderSubTree:
-        """A tree as it was last read; not a copy.
+        """The cached tree of a root; not a copy.
 
         Raises:
-            ValueError: it was not.
+            ValueError: it was not read.
         """
         if root not in self._trees:
             raise ValueError(f"The tree of {root} was not read yet")
         return self._trees[root]
 
     def tree_with(self, name_or_uuid: str) -> ProviderSubTree:
-        """The tree that a provider stands in.
+        """The cached tree that contains a provider; not a copy.
 
         Raises:
-            ValueError: it is in none that was read.
+            ValueError: none does.
         """
         tree = self._find_tree_with(name_or_uuid)
         if tree is None:
@@ -79,7 +79,7 @@ class TreeReader:
         return tree
 
     def find_fresh_tree_with(self, name_or_uuid: str) -> ProviderSubTree | None:
-        """The tree that a provider stands in, unless it should be looked at before it is edited."""
+        """The cached tree that contains a provider, unless it is too old to be edited."""
         tree = self._find_tree_with(name_or_uuid)
         if tree is None:
             return None
@@ -89,28 +89,28 @@ class TreeReader:
         return tree if is_fresh else None
 
     def name_of(self, uuid: str) -> str | None:
-        """A provider's name, where it was read."""
+        """The name of a provider in the cache."""
         return next(
             (tree.data(uuid).name for tree in self._trees.values() if tree.exists(uuid)), None
         )
 
-    def held_in(self, root: str) -> Allocations | None:
-        """What the consumers of a tree held when that was last asked for."""
-        return self._held.get(root)
+    def allocations_in(self, root: str) -> Allocations | None:
+        """The allocations of a tree's consumers when they were last read."""
+        return self._allocations.get(root)
 
     def doubt(self, uuids: Iterable[str]) -> None:
-        """Read providers again when their tree is next looked at."""
+        """Read providers again the next time their tree is checked."""
         self._unsure.update(uuids)
 
     def outdate(self, root: str) -> None:
-        """Note that a tree may have changed; the next look tells what has."""
+        """Mark a tree as possibly changed; the next check finds out."""
         self._outdated.add(root)
 
     def forget(self) -> None:
-        """Forget everything."""
+        """Clear the cache."""
         self._trees.clear()
         self._read_at.clear()
-        self._held.clear()
+        self._allocations.clear()
         self._shared_at.clear()
         self._unsure.clear()
         self._outdated.clear()
@@ -118,13 +118,13 @@ class TreeReader:
     # --- Asking the service -----------------------------------------------------------------------
 
     def look_at(self, uuid: str, make: Callable[[], tuple[Listed, bool]]) -> ProviderSubTree:
-        """The tree that a provider stands in, as it is now; not a copy.
+        """Read the current tree that contains a provider; not a copy.
 
         Args:
-            make: makes the provider where there is none; the provider, and whether it is new.
+            make: creates the provider if it does not exist; returns it, and whether it is new.
 
         Raises:
-            NotThere: providers of it vanish again and again while it is read.
+            NotThere: providers of the tree keep disappearing while it is read.
         """
         for _ in range(_LISTINGS_MAX - 1):
             try:
@@ -134,10 +134,10 @@ class TreeReader:
         return self._look_at_once(uuid, make)
 
     def allocations_of(self, tree: ProviderSubTree) -> Allocations:
-        """Everything that the consumers of a tree hold, wherever; a copy of what is kept.
+        """Read all allocations of a tree's consumers, including those in other trees; a copy.
 
-        Every consumer is asked for each time: one who went and came again may have the generation
-        and the amounts that he had here, hold something else elsewhere, and lose that to a reshape.
+        Every consumer is read each time: one that was deleted and created again may have the same
+        generation and amounts here, but other allocations elsewhere, which a reshape would delete.
         """
         root = tree.scope_rp_uuid
         consumers: dict[str, None] = {}
@@ -145,15 +145,18 @@ class TreeReader:
             consumers |= dict.fromkeys(
                 self._service.get(provider_path(uuid, "allocations"))["allocations"]
             )
-        asked = {one: self._service.get(named_path("/allocations", one)) for one in consumers}
-        held = {one: body for one, body in asked.items() if body["allocations"]}
-        self._held[root] = held
-        return copy.deepcopy(held)
+        asked = {
+            consumer: self._service.get(named_path("/allocations", consumer))
+            for consumer in consumers
+        }
+        allocations = {consumer: body for consumer, body in asked.items() if body["allocations"]}
+        self._allocations[root] = allocations
+        return copy.deepcopy(allocations)
 
     # --- Inside -----------------------------------------------------------------------------------
 
     def _find_tree_with(self, name_or_uuid: str) -> ProviderSubTree | None:
-        # A copy: another thread may be reading a tree that was not known.
+        # A copy: another thread may be reading a new tree.
         for root, tree in list(self._trees.items()):
             if tree.exists(name_or_uuid) and tree.get_root_uuid(name_or_uuid) == root:
                 return tree
@@ -171,19 +174,21 @@ class TreeReader:
                     f"GET /resource_providers?in_tree={uuid}",
                     status=200,
                     code="",
-                    detail="it is gone again, as soon as it was made",
+                    detail="it disappeared as soon as it was created",
                 )
-        root = next(one["uuid"] for one in listed if one.get("parent_provider_uuid") is None)
+        root = next(
+            provider["uuid"] for provider in listed if provider.get("parent_provider_uuid") is None
+        )
         now = self._clock()
         is_old = self._is_old(root)
-        known = None if is_old else self._trees.get(root)
+        last_read = None if is_old else self._trees.get(root)
         tree = ProviderSubTree(root)
         tree.populate_from_iterable(listed)
         for provider in listed:
-            self._fill(tree, provider, known)
+            self._fill(tree, provider, last_read)
         for provider in self._sharing_with(tree):
             tree.new_root(provider["name"], provider["uuid"], provider["generation"])
-            self._fill_shared(tree, provider, known)
+            self._fill_shared(tree, provider, last_read)
         self._forget_others_with(listed, root)
         self._trees[root] = tree
         self._outdated.discard(root)
@@ -192,30 +197,30 @@ class TreeReader:
         return tree
 
     def _is_old(self, root: str) -> bool:
-        """Whether a tree has to be read as a whole."""
+        """Whether a tree has to be read completely."""
         return self._clock() - self._read_at.get(root, -inf) >= self._refresh_s
 
     def _forget_others_with(self, listed: Iterable[Listed], root: str) -> None:
-        """A provider stands in one tree; where it stood before somebody moved it, it is no more."""
+        """Drop other trees with these providers: each was moved here from there."""
         own = {provider["uuid"] for provider in listed}
         for other, tree in list(self._trees.items()):
             if other != root and not own.isdisjoint(tree.get_provider_uuids(other)):
-                for kept in self._trees, self._read_at, self._held:
+                for kept in self._trees, self._read_at, self._allocations:
                     kept.pop(other, None)
 
     def _keep_new(self, root: Listed) -> ProviderSubTree:
-        """The tree of a root that was made just now: nobody has given it anything yet."""
+        """The tree of a root that was just created: it is empty."""
         tree = ProviderSubTree(root["uuid"])
         tree.populate_from_iterable([root])
         self._trees[root["uuid"]] = tree
         self._read_at[root["uuid"]] = self._clock()
         return tree
 
-    def _fill(self, tree: ProviderTree, provider: Listed, known: ProviderTree | None) -> None:
-        """Give a provider of a tree what is known of its generation, or what the service says."""
+    def _fill(self, tree: ProviderTree, provider: Listed, last_read: ProviderTree | None) -> None:
+        """Fill a provider from the cache if its generation is unchanged, else from the service."""
         uuid = provider["uuid"]
-        if known is not None and known.exists(uuid) and uuid not in self._unsure:
-            data = known.data(uuid)
+        if last_read is not None and last_read.exists(uuid) and uuid not in self._unsure:
+            data = last_read.data(uuid)
             if data.generation == provider["generation"]:
                 _put(tree, data)
                 return
@@ -223,24 +228,25 @@ class TreeReader:
         self._unsure.discard(uuid)
 
     def _fill_shared(
-        self, tree: ProviderSubTree, provider: Listed, known: ProviderTree | None
+        self, tree: ProviderSubTree, provider: Listed, last_read: ProviderTree | None
     ) -> None:
-        """As `_fill`, but what was known a while ago will do."""
+        """Like `_fill`, but accept data that is a little older."""
         uuid = provider["uuid"]
         key = tree.scope_rp_uuid, uuid
-        is_known = known is not None and known.exists(uuid) and uuid not in self._unsure
+        is_known = last_read is not None and last_read.exists(uuid) and uuid not in self._unsure
         now = self._clock()
-        if known is not None and is_known and now - self._shared_at.get(key, -inf) < _SHARED_S:
-            _put(tree, known.data(uuid))
+        if last_read is not None and is_known and now - self._shared_at.get(key, -inf) < _SHARED_S:
+            _put(tree, last_read.data(uuid))
             return
-        self._fill(tree, provider, known)
+        self._fill(tree, provider, last_read)
         self._shared_at[key] = now
 
     def _read(self, data: ProviderData) -> ProviderData:
-        """A provider's inventory, aggregates and traits.
+        """Read a provider's inventory, aggregates and traits.
 
-        They are three requests; where somebody writes in between, the oldest generation is taken,
-        so that the next look reads them again.
+        These are three requests. If another client writes in between, the oldest generation is
+        kept, so
+        that the next check reads them again.
         """
         inventories = self._service.get(provider_path(data.uuid, "inventories"))
         aggregates = self._service.get(provider_path(data.uuid, "aggregates"))
@@ -257,12 +263,12 @@ class TreeReader:
     def _sharing_with(self, tree: ProviderSubTree) -> Iterator[Listed]:
         """The providers outside of a tree that share with its aggregates."""
         own = tree.get_provider_uuids()
-        aggregates = sorted({one for uuid in own for one in tree.data(uuid).aggregates})
+        aggregates = sorted({aggregate for uuid in own for aggregate in tree.data(uuid).aggregates})
         seen = set(own)
         for start in range(0, len(aggregates), _AGGREGATES_MAX):
-            some = ",".join(aggregates[start : start + _AGGREGATES_MAX])
+            batch = ",".join(aggregates[start : start + _AGGREGATES_MAX])
             for provider in self._service.list_providers(
-                member_of=f"in:{some}", required=SHARING_TRAIT
+                member_of=f"in:{batch}", required=SHARING_TRAIT
             ):
                 if provider["uuid"] not in seen:
                     seen.add(provider["uuid"])
@@ -270,7 +276,7 @@ class TreeReader:
 
 
 def _put(tree: ProviderTree, data: ProviderData) -> None:
-    """Give a provider of a tree its contents."""
+    """Set the contents of a provider in a tree."""
     tree.update_inventory(data.uuid, data.inventory, data.generation)
     tree.update_aggregates(data.uuid, data.aggregates)
     tree.update_traits(data.uuid, data.traits)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between a host and the service: reads trees of providers, and writes what a driver changed.
+"""Reads trees of providers from the service, and writes what a driver changed.
 
-Only the providers of the tree that is sent are ever written. The first argument of the methods is a
-context that is not looked at: programs that were written for nova's client pass one. A tree belongs
-to one thread at a time; different trees may be read and written side by side.
+Only providers of the tree that is sent are ever written. The first argument of most methods is a
+context, which is ignored: programs that were written for nova's client pass one. A tree belongs to
+one thread at a time; several threads may read and write different trees.
 Source: spec/compute-side.md 2.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Set
 from typing import Final, NamedTuple
 
 from berth.hosts.consumers import ConsumerClient
-from berth.hosts.errors import ComputeError, Conflict, Truth
+from berth.hosts.errors import ActualUsage, ComputeError, Conflict, resolve_actual_usage
 from berth.hosts.names import Names
 from berth.hosts.plan import Allocations, Plan, make_plan
 from berth.hosts.preconditions import ask_whether_it_can_be, refuse_taken_name
@@ -26,7 +26,7 @@ from berth.hosts.undo import Change, change_of
 from berth.hosts.writing import TreeWriter, create_provider
 from berth.model.ids import parse_uuid_lax
 
-#: How often an aggregate is changed anew where others change the provider meanwhile.
+#: How often a change of aggregates is retried after conflicts.
 _AGGREGATE_ATTEMPTS_MAX: Final = 4
 
 
@@ -34,19 +34,19 @@ class TraitInfo(NamedTuple):
     """The traits of a provider."""
 
     traits: set[str]
-    #: The provider's, when they were read.
+    #: The provider's generation when they were read.
     generation: int
 
 
 class ReportClient(ConsumerClient):
-    """Reads and writes the trees of one or several hosts, and what consumers hold of them.
+    """Reads and writes the trees of one or several hosts, and the allocations of their consumers.
 
     Args:
-        transport: a keystoneauth Adapter of the service, or that of `berth.direct`.
-        refresh_s: after so many seconds everything is read again, since clients of microversions
-            before 1.19 change aggregates without a trace.
-        note: is told of each reshape before it is sent.
-        pause: waits so many seconds, where the service is busy or somebody was quicker.
+        transport: a keystoneauth Adapter for the service, or that of `berth.direct`.
+        refresh_s: read everything again after this many seconds, since clients of microversions
+            before 1.19 change aggregates without increasing a generation.
+        note: called with each reshape before it is sent.
+        pause: waits for a number of seconds, when the service is busy or after a conflict.
     """
 
     def __init__(
@@ -72,17 +72,17 @@ class ReportClient(ConsumerClient):
         name: str | None = None,
         parent_provider_uuid: str | None = None,
     ) -> ProviderSubTree:
-        """The tree that a provider stands in; the provider is made where there is none.
+        """Read the tree that contains a provider; create the provider if it does not exist.
 
         Args:
-            name: of a provider that has to be made; none: its uuid.
+            name: the name of a provider that has to be created; None: its UUID.
 
         Returns:
-            A copy, to be edited, with the providers that share with the tree beside it.
+            A copy, to be edited, with the providers that share with the tree as roots of their own.
 
         Raises:
             NameTaken: another provider has the name.
-            NotThere, Refused, Unreachable: the service said so, or nothing.
+            NotThere, Refused, Unreachable: a request failed.
         """
 
         def make() -> tuple[Listed, bool]:
@@ -90,24 +90,25 @@ class ReportClient(ConsumerClient):
 
         return copy.deepcopy(self._reader.look_at(rp_uuid, make))
 
-    # nova has two methods: one that gives every tree of the process, and this one.
+    # nova has two methods: one that returns every tree of the process, and this one.
     get_provider_subtree_and_ensure_root = get_provider_tree_and_ensure_root
 
     def get_allocations_for_provider_tree(self, context: object, nodename: str) -> Allocations:
-        """Everything that the consumers of a tree hold, other hosts' and sharing providers' too.
+        """Read all allocations of a tree's consumers, including those on other hosts and sharing
+        providers.
 
-        A consumer all of whose allocations are of sharing providers is not found.
+        Consumers with allocations on sharing providers only are not included.
 
         Args:
-            nodename: name or uuid of a provider of a tree that was read before.
+            nodename: the name or UUID of a provider in a tree that was read before.
 
         Returns:
             By consumer, as `GET /allocations/{consumer}` shows it; to be edited.
 
         Raises:
             ValueError: no such tree was read.
-            NotThere: a provider is gone meanwhile.
-            Refused, Unreachable: the service said so, or nothing.
+            NotThere: a provider was deleted meanwhile.
+            Refused, Unreachable: a request failed.
         """
         return self._reader.allocations_of(self._reader.tree_with(nodename))
 
@@ -117,55 +118,66 @@ class ReportClient(ConsumerClient):
         new_tree: ProviderTree,
         allocations: Allocations | None = None,
         *,
-        truth: Truth | None = None,
+        actual_usage: ActualUsage | None = None,
         may_move: bool = True,
         may_shrink: bool = False,
+        truth: ActualUsage | None = None,
     ) -> Plan:
-        """Make the service's tree what a driver has made of it.
+        """Write a driver's changes to the service.
 
-        Where `allocations` are given, inventories and allocations change in one step, wholly or
-        not at all; else each provider is written by itself. New providers are made first, with
-        their aggregates and traits, so that none offers anything before it is complete.
+        With `allocations`, inventories and allocations change in one step, completely or not at
+        all;
+        without, each provider is written separately. New providers are created first, with their
+        aggregates and traits, so that none offers anything before it is complete.
 
         Args:
-            new_tree: from `get_provider_tree_and_ensure_root`, and edited.
-            allocations: from `get_allocations_for_provider_tree`, and edited to what the consumers
-                are to hold in the end; None: nothing is moved.
-            truth: from a driver's `ReshapeNeeded`: who holds more in the end than before.
-            may_move: whether consumers may hold less of a provider than before, and as much more
-                of others.
-            may_shrink: whether those in `truth` may hold less in the end than before.
+            new_tree: from `get_provider_tree_and_ensure_root`, edited.
+            allocations: from `get_allocations_for_provider_tree`, edited to the wanted state; None:
+                nothing moves.
+            actual_usage: from a driver's `ReshapeNeeded`: the consumers whose allocations grow.
+            may_move: whether consumers may have less on one provider than before, and as much more
+                on
+                others.
+            may_shrink: whether the consumers in `actual_usage` may have less than before.
+            truth: the former name of `actual_usage`, accepted for one more release.
 
         Returns:
-            What was sent; empty where nothing was.
+            What was sent; empty if nothing differed.
 
         Raises:
-            BadProviderTree: nothing was sent; it says all that is wrong.
-            ValueError: the tree, or what is held of it, was not read by this client yet.
-            Conflict: somebody was quicker; look at the tree again, and decide anew.
-            ReshapeFailed: the service refused to reshape.
-            InventoryInUse, NameTaken, NotThere, Refused: the service refused another step; those
+            BadProviderTree: the tree is invalid; nothing was sent.
+            ValueError: this client has not read the tree, or its allocations, yet.
+            Conflict: another client was faster; read the tree again and decide again.
+            ReshapeFailed: the service refused the reshape.
+            InventoryInUse, NameTaken, NotThere, Refused: the service refused another step; the
+                steps
                 before it are done.
             Unreachable: the last step may or may not have been done.
         """
+        actual_usage = resolve_actual_usage(actual_usage, truth)
         root = _scope_of(new_tree)
-        known = self._reader.tree_of(root)
+        last_read = self._reader.tree_of(root)
         plan = self.plan_update(
-            new_tree, allocations, truth=truth, may_move=may_move, may_shrink=may_shrink
+            new_tree,
+            allocations,
+            actual_usage=actual_usage,
+            may_move=may_move,
+            may_shrink=may_shrink,
         )
         generations = {
-            uuid: _generation_in(new_tree, uuid, known) for uuid in known.get_provider_uuids(root)
+            uuid: _generation_in(new_tree, uuid, last_read)
+            for uuid in last_read.get_provider_uuids(root)
         }
         if allocations is not None and plan and self._note is not None:
-            self._note(change_of(plan, known, new_tree, root, self.held_in(new_tree)))
-        writer = TreeWriter(self.service, self._names, known, generations)
+            self._note(change_of(plan, last_read, new_tree, root, self.allocations_in(new_tree)))
+        writer = TreeWriter(self.service, self._names, last_read, generations)
         try:
             writer.carry_out(plan, at_once=allocations is not None)
         except ComputeError:
             self._reader.outdate(root)
             raise
         if allocations is not None and plan:
-            # No answer tells the generations that a reshape has moved.
+            # No response contains the generations that a reshape has increased.
             self._reader.outdate(root)
         return plan
 
@@ -174,40 +186,40 @@ class ReportClient(ConsumerClient):
         new_tree: ProviderTree,
         allocations: Allocations | None = None,
         *,
-        truth: Truth | None = None,
+        actual_usage: ActualUsage | None = None,
         may_move: bool = True,
         may_shrink: bool = False,
     ) -> Plan:
-        """What `update_from_provider_tree` would send with the same arguments; nothing is.
+        """What `update_from_provider_tree` would send; nothing is sent.
 
         Raises:
-            BadProviderTree, ValueError: it would be refused.
+            BadProviderTree, ValueError: the update would be refused.
         """
         root = _scope_of(new_tree)
-        known = self._reader.tree_of(root)
-        held = self._reader.held_in(root)
-        if allocations is not None and held is None:
-            raise ValueError(f"What is held of {root} was not read yet")
+        last_read = self._reader.tree_of(root)
+        current = self._reader.allocations_in(root)
+        if allocations is not None and current is None:
+            raise ValueError(f"The allocations of {root} were not read yet")
         plan = make_plan(
-            known,
+            last_read,
             new_tree,
             root,
-            held=held,
+            current=current,
             allocations=allocations,
-            truth=truth,
+            actual_usage=actual_usage,
             may_move=may_move,
             may_shrink=may_shrink,
             unknown_traits=self._names.unknown_traits(),
         )
-        ask_whether_it_can_be(self.service, self._names, known, plan)
+        ask_whether_it_can_be(self.service, self._names, last_read, plan)
         return plan
 
-    def held_in(self, tree: ProviderTree) -> Allocations:
-        """What the consumers of a tree held when that was last asked for; empty: it was not."""
-        return copy.deepcopy(self._reader.held_in(_scope_of(tree)) or {})
+    def allocations_in(self, tree: ProviderTree) -> Allocations:
+        """The allocations of a tree's consumers when they were last read; empty if never."""
+        return copy.deepcopy(self._reader.allocations_in(_scope_of(tree)) or {})
 
     def last_known_tree(self, uuid: str) -> ProviderSubTree:
-        """The tree of a provider as it was last read and written; a copy, and nothing is asked.
+        """A copy of a provider's tree, as it was last read or written; sends no request.
 
         Raises:
             ValueError: it was not read yet.
@@ -215,7 +227,7 @@ class ReportClient(ConsumerClient):
         return copy.deepcopy(self._reader.tree_with(uuid))
 
     def last_known_generation(self, uuid: str) -> int | None:
-        """A provider's generation as it was last read or written; nothing is asked.
+        """A provider's generation as it was last read or written; no request.
 
         Raises:
             ValueError: it was not read yet.
@@ -223,15 +235,15 @@ class ReportClient(ConsumerClient):
         return self._reader.tree_with(uuid).data(uuid).generation
 
     def clear_provider_cache(self) -> None:
-        """Forget all that was read."""
+        """Forget everything that was read."""
         self._reader.forget()
         self._names.forget()
 
     def invalidate_resource_provider(self, name_or_uuid: str, cacheonly: bool = False) -> None:
-        """Read a provider again when its tree is next looked at, or edited.
+        """Read a provider again the next time its tree is checked or edited.
 
         Args:
-            cacheonly: not looked at; what is gone from the service is seen at the next look.
+            cacheonly: ignored; the next check notices whatever was deleted in the service.
         """
         tree = self._reader.tree_with(name_or_uuid)
         self._reader.doubt([tree.data(name_or_uuid).uuid])
@@ -239,7 +251,7 @@ class ReportClient(ConsumerClient):
     # --- Single providers -------------------------------------------------------------------------
 
     def get_provider_traits(self, context: object, rp_uuid: str) -> TraitInfo:
-        """The traits that a provider has, as the service tells now.
+        """Read the current traits of a provider.
 
         Raises:
             NotThere: there is no such provider.
@@ -248,7 +260,7 @@ class ReportClient(ConsumerClient):
         return TraitInfo(set(body["traits"]), body["resource_provider_generation"])
 
     def get_resource_provider_name(self, context: object, uuid: str) -> str:
-        """The name of a provider, as it was read or as the service tells.
+        """The name of a provider, from the cache or from the service.
 
         Raises:
             NotThere: there is no such provider.
@@ -261,10 +273,10 @@ class ReportClient(ConsumerClient):
     def set_inventory_for_provider(
         self, context: object, rp_uuid: str, inv_data: Inventory
     ) -> None:
-        """Give a provider an inventory in place of the one it has; nothing is sent if it has it.
+        """Replace the inventory of a provider; send nothing if it is unchanged.
 
         Raises:
-            BadProviderTree, NotThere and the rest: see `update_from_provider_tree`.
+            BadProviderTree, NotThere and others: see `update_from_provider_tree`.
         """
         tree = self._tree_to_edit(rp_uuid)
         tree.update_inventory(rp_uuid, inv_data)
@@ -273,13 +285,13 @@ class ReportClient(ConsumerClient):
     def set_traits_for_provider(
         self, context: object, rp_uuid: str, traits: Iterable[str], generation: int | None = None
     ) -> None:
-        """Give a provider these traits and no others; nothing is sent if it has them.
+        """Replace the traits of a provider; send nothing if they are unchanged.
 
         Args:
-            generation: the provider's, where the caller has read it; None: as it was read here.
+            generation: the provider's generation, if the caller has read it; None: the cached one.
 
         Raises:
-            BadProviderTree, NotThere and the rest: see `update_from_provider_tree`.
+            BadProviderTree, NotThere and others: see `update_from_provider_tree`.
         """
         tree = self._tree_to_edit(rp_uuid)
         tree.update_traits(rp_uuid, traits, generation)
@@ -293,14 +305,14 @@ class ReportClient(ConsumerClient):
         use_cache: bool = True,
         generation: int | None = None,
     ) -> None:
-        """Put a provider into these aggregates and no others; nothing is sent if it is in them.
+        """Replace the aggregates of a provider; send nothing if they are unchanged.
 
         Args:
-            use_cache: whether what was read before will do.
-            generation: the provider's, where the caller has read it; None: as it was read here.
+            use_cache: whether the cached aggregates may be used.
+            generation: the provider's generation, if the caller has read it; None: the cached one.
 
         Raises:
-            BadProviderTree, NotThere and the rest: see `update_from_provider_tree`.
+            BadProviderTree, NotThere and others: see `update_from_provider_tree`.
         """
         if not use_cache:
             self._reader.doubt([rp_uuid])
@@ -315,57 +327,57 @@ class ReportClient(ConsumerClient):
         host_name: str | None = None,
         rp_uuid: str | None = None,
     ) -> None:
-        """Put a host's root provider into an aggregate, as it is in the service now.
+        """Add a host's root provider to an aggregate, in its current state in the service.
 
         Args:
-            host_name, rp_uuid: the provider, one of them.
+            host_name, rp_uuid: identify the provider; one of them is enough.
 
         Raises:
-            ValueError: there is no provider of that name, or neither was said.
-            Conflict: others were quicker, again and again.
+            ValueError: no provider has this name, or neither was given.
+            Conflict: other clients were faster several times.
         """
         self._edit_aggregates(
             self._uuid_of(context, host_name, rp_uuid), add={parse_uuid_lax(agg_uuid) or agg_uuid}
         )
 
     def aggregate_remove_host(self, context: object, agg_uuid: str, host_name: str) -> None:
-        """Take a host's root provider out of an aggregate; see `aggregate_add_host`."""
+        """Remove a host's root provider from an aggregate; see `aggregate_add_host`."""
         self._edit_aggregates(
             self._uuid_of(context, host_name, None), remove={parse_uuid_lax(agg_uuid) or agg_uuid}
         )
 
     def get_providers_in_tree(self, context: object, uuid: str) -> list[Listed]:
-        """The providers of the tree that one stands in; none where there is no such provider."""
+        """List the providers of the tree that contains one; empty if there is no such provider."""
         return self.service.list_providers(in_tree=uuid)
 
     def get_provider_by_name(self, context: object, name: str) -> Listed:
-        """A provider by its name.
+        """Find a provider by name.
 
         Raises:
             ValueError: there is none.
         """
-        found = self.service.list_providers(name=name)
-        if not found:
+        listed = self.service.list_providers(name=name)
+        if not listed:
             raise ValueError(f"No such provider {name}")
-        return found[0]
+        return listed[0]
 
     def refuse_taken_name(self, name: str) -> None:
-        """See that a provider of this name could be made.
+        """Check that no provider has a name.
 
         Raises:
-            NameTaken: there is one.
+            NameTaken: one has it.
         """
         refuse_taken_name(self.service, name)
 
     def get_usages(self, uuid: str) -> dict[str, int]:
-        """What is used of a provider, by resource class."""
+        """Read the usage of a provider, by resource class."""
         usages: dict[str, int] = self.service.get(provider_path(uuid, "usages"))["usages"]
         return usages
 
     # --- Inside -----------------------------------------------------------------------------------
 
     def _tree_to_edit(self, rp_uuid: str) -> ProviderSubTree:
-        """A copy of the tree that a provider stands in, as it was read, or as it is."""
+        """A copy of the tree that contains a provider, from the cache if it is recent."""
 
         def missing() -> tuple[Listed, bool]:
             return self.service.get(provider_path(rp_uuid)), False
@@ -377,7 +389,7 @@ class ReportClient(ConsumerClient):
         if uuid is not None:
             return uuid
         if name is None:
-            raise ValueError("Say which host: its name, or its provider's uuid")
+            raise ValueError("Give the host's name, or its provider's UUID")
         return str(self.get_provider_by_name(context, name)["uuid"])
 
     def _edit_aggregates(
@@ -385,15 +397,16 @@ class ReportClient(ConsumerClient):
     ) -> None:
         path = provider_path(uuid, "aggregates")
         for attempts_left in reversed(range(_AGGREGATE_ATTEMPTS_MAX)):
-            there = self.service.get(path)
-            # The service shows each as it was once spelled, and should get it back like that.
-            spelled = {parse_uuid_lax(text) or text: text for text in there["aggregates"]}
+            current = self.service.get(path)
+            # The service shows each aggregate as it was first spelled, and gets it back in that
+            # form.
+            spelled = {parse_uuid_lax(text) or text: text for text in current["aggregates"]}
             wanted = (spelled.keys() | add) - remove
             if wanted == spelled.keys():
                 return
             sent = sorted(spelled.get(uuid, uuid) for uuid in wanted)
             try:
-                self.service.put(path, {**there, "aggregates": sent})
+                self.service.put(path, {**current, "aggregates": sent})
             except Conflict:
                 if not attempts_left:
                     raise
@@ -402,21 +415,21 @@ class ReportClient(ConsumerClient):
                 return
 
 
-def _generation_in(tree: ProviderTree, uuid: str, known: ProviderTree) -> int | None:
-    """A provider's generation when the tree was read; a driver may have made it anew since."""
+def _generation_in(tree: ProviderTree, uuid: str, last_read: ProviderTree) -> int | None:
+    """A provider's generation when the tree was read; a driver may have created it again since."""
     read = tree.data(uuid).generation if tree.exists(uuid) else None
-    return known.data(uuid).generation if read is None else read
+    return last_read.data(uuid).generation if read is None else read
 
 
 def _scope_of(tree: ProviderTree) -> str:
-    """The root of the tree that is to be sent.
+    """The root of the tree to send.
 
     Raises:
-        ValueError: there are several, and nothing says which.
+        ValueError: there are several trees.
     """
     if isinstance(tree, ProviderSubTree):
         return tree.scope_rp_uuid
     roots = [data.uuid for data in tree.roots]
     if len(roots) != 1:
-        raise ValueError(f"Say which of {len(roots)} trees is to be sent: hand over its subtree()")
+        raise ValueError(f"Cannot choose one of {len(roots)} trees: pass its subtree()")
     return roots[0]

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to the placement service, and its refusals as errors.
+"""Sends requests to the placement service, and turns its refusals into errors.
 
-All that this package asks for is in microversion 1.30, the first that can reshape, so everything is
-asked at it; only candidates with all of today's questions need 1.36, and moving a provider to
-another parent 1.37. The transport is a keystoneauth
-Adapter: of a Keystone session, of a fixed endpoint and token, or of `berth.direct`.
+Everything that this package needs is in microversion 1.30, the first with reshapes, so requests use
+it. Only candidates need 1.36, and moving a provider to another parent 1.37. The transport is a
+keystoneauth Adapter: for a Keystone session, for a fixed endpoint and token, or for `berth.direct`.
 """
 
 from __future__ import annotations
@@ -33,48 +32,48 @@ VERSION: Final = "1.30"
 CANDIDATES_VERSION: Final = "1.36"
 MOVING_VERSION: Final = "1.37"
 
-#: What the codes of a refusal mean; others are told by their status.
+#: The errors for the codes of a refusal; others follow from the status.
 _BY_CODE: Final[Mapping[str, type[Refused]]] = {
     "placement.concurrent_update": Conflict,
     "placement.inventory.inuse": InventoryInUse,
     "placement.duplicate_name": NameTaken,
-    # Said with 400 where a body names one that has gone meanwhile.
+    # Sent with 400 if a body names a provider that was deleted meanwhile.
     "placement.resource_provider.not_found": NotThere,
 }
 
 _NOT_FOUND: Final = 404
 _NOT_ACCEPTABLE: Final = 406
 
-#: What to look at, by status.
+#: What to check, by status.
 _NEXT_STEPS: Final[Mapping[int, str]] = {
-    401: "the service does not know this caller: see whether the token or the password is right",
-    403: "the roles service and admin may do all that a host needs",
+    401: "authentication failed: check the token or the password",
+    403: "a host needs the role service or admin",
 }
-_WRONG_PLACE: Final = "no placement service is here: see whether the service's URL is right"
+_WRONG_PLACE: Final = "there is no placement service here: check the URL of the service"
 
-#: So much is told of an answer that no placement service has written.
+#: How much of a response is quoted that no placement service has written.
 _FOREIGN_TEXT_MAX: Final = 200
 
-#: What else a status means.
+#: The errors for other statuses.
 _BY_STATUS: Final[Mapping[int, type[Refused]]] = {_NOT_FOUND: NotThere, _NOT_ACCEPTABLE: TooOld}
 
-#: Statuses that say nothing of the request: the service cannot answer at the moment. With 500 a
-#: service answers a deadlock in its database; whatever this package sends can be sent again.
+#: Statuses that say nothing about the request: the service cannot answer at the moment. A service
+#: answers 500 after a deadlock in its database; every request of this package can be repeated.
 _PASSING: Final = (429, 500, 502, 503, 504)
 
-#: A busy service's code: nothing was done.
+#: The code of a busy service: nothing was done.
 _OVERLOADED: Final = "placement.overloaded"
 _RETRY_AFTER_S_MAX: Final = 60
-#: For up to how much longer than it asks for a busy service is left alone, each time.
+#: The longest extra pause, in multiples of the time for which a busy service asks.
 _PAUSES_S: Final = (2, 4, 8, 16, 16, 16, 16)
 
 
-#: A provider, as a list of them names it.
+#: A provider, as the service lists it.
 Listed = Mapping[str, Any]
 
 
 class Answer(Protocol):
-    """Of requests' Response, what is looked at."""
+    """The part of requests' Response that is used."""
 
     @property
     def status_code(self) -> int:
@@ -82,7 +81,7 @@ class Answer(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers, whatever the letter case of their names."""
+        """The headers; names are case-insensitive."""
 
     @property
     def text(self) -> str:
@@ -93,21 +92,22 @@ class Answer(Protocol):
 
 
 class Transport(Protocol):
-    """Of keystoneauth's Adapter, what is used."""
+    """The part of keystoneauth's Adapter that is used."""
 
     def request(self, url: str, method: str, **options: Any) -> Answer:
-        """Send a request, and wait for its answer."""
+        """Send a request, and wait for the response."""
 
 
 class Service:
-    """The placement service, as this package speaks to it.
+    """The placement service.
 
-    Where it is too busy for a request, it does nothing and says when to come back: the request is
-    sent again then. A whole fleet that starts at once is served so, one after another.
+    A service that is too busy for a request says when to come back; the request is sent again then.
+    A whole fleet that starts at once is served this way, one host after another.
 
     Args:
-        pause: waits so many seconds.
-        rng: spreads the pauses, so that those who were put off together come back apart.
+        pause: waits for a number of seconds.
+        rng: spreads the pauses, so that clients that were rejected together come back separately.
+        next_steps: what to check after a refusal, by status.
     """
 
     def __init__(
@@ -116,29 +116,31 @@ class Service:
         *,
         pause: Callable[[float], None] = time.sleep,
         rng: Random | None = None,
+        next_steps: Mapping[int, str] = _NEXT_STEPS,
     ) -> None:
         self._transport = transport
         self._pause = pause
         self._rng = rng or Random()
+        self._next_steps = next_steps
         #: Requests sent so far, by method.
         self.requests: Counter[str] = Counter()
-        #: How many of them the service was too busy for.
+        #: The number of requests that the busy service rejected.
         self.put_off = 0
 
     def get(self, path: str, *, version: str = VERSION, **query: str) -> Any:
-        """The decoded body of a GET.
+        """Send a GET; return the decoded body.
 
         Raises:
-            NotThere, Refused, Unreachable: there is none.
+            NotThere, Refused, Unreachable: the request failed.
         """
         asked = f"{path}?{urlencode(query)}" if query else path
-        return _decoded(f"GET {path}", self._send("GET", asked, version=version))
+        return _decoded(f"GET {path}", self.send("GET", asked, version=version))
 
     def list_providers(self, *, version: str = VERSION, **query: str) -> list[Listed]:
-        """Providers as the service lists them: those that answer a query, or all.
+        """List the providers that match a query, or all.
 
         Raises:
-            Refused, Unreachable: there is no list.
+            Refused, Unreachable: the request failed.
         """
         listed: list[Listed] = self.get("/resource_providers", version=version, **query)[
             "resource_providers"
@@ -146,25 +148,31 @@ class Service:
         return listed
 
     def put(self, path: str, body: object = None, *, version: str = VERSION) -> Any:
-        """Send a PUT; its decoded body, None where there is none.
+        """Send a PUT; return the decoded body, None if it is empty.
 
         Raises:
             Conflict, InventoryInUse, NameTaken, NotThere, Refused: nothing was changed.
-            Unreachable: it may or may not have been done.
+            Unreachable: the request may or may not have been carried out.
         """
-        return _body_of(f"PUT {path}", self._send("PUT", path, body, version=version))
+        return _body_of(f"PUT {path}", self.send("PUT", path, body, version=version))
 
     def post(self, path: str, body: object) -> Any:
-        """Send a POST; as `put`."""
-        return _body_of(f"POST {path}", self._send("POST", path, body))
+        """Send a POST; see `put`."""
+        return _body_of(f"POST {path}", self.send("POST", path, body))
 
     def delete(self, path: str) -> None:
-        """Send a DELETE; as `put`."""
-        self._send("DELETE", path)
+        """Send a DELETE; see `put`."""
+        self.send("DELETE", path)
 
-    def _send(
+    def send(
         self, method: str, path: str, body: object = None, *, version: str = VERSION
     ) -> Answer:
+        """Send a request with any method; return its response.
+
+        Raises:
+            Conflict, InventoryInUse, NameTaken, NotThere, Refused: nothing was changed.
+            Unreachable: the request may or may not have been carried out.
+        """
         request = f"{method} {path}"
         options = {} if body is None else {"json": body}
         answer = self._send_once(method, path, version, options)
@@ -180,7 +188,7 @@ class Service:
                 f"{' '.join(_error_in(answer)[1].split())}"
             )
         if answer.status_code >= 400:
-            raise _refusal(request, answer, version)
+            raise _refusal(request, answer, version, self._next_steps)
         return answer
 
     def _send_once(
@@ -192,7 +200,8 @@ class Service:
                 path, method, microversion=version, raise_exc=False, **options
             )
         except (exceptions.Unauthorized, exceptions.Forbidden, exceptions.NotFound) as error:
-            # The service's own are answers: this is Keystone, which does not let the caller in.
+            # The service's own refusals are responses; this one is Keystone's, which rejects the
+            # caller.
             raise Refused(
                 f"{method} {path}",
                 status=error.http_status,
@@ -204,7 +213,7 @@ class Service:
 
 
 def provider_path(uuid: str, *rest: str) -> str:
-    """The path of a provider, or of something of it."""
+    """The path of a provider, or of a part of it."""
     return "/".join(["/resource_providers", quote(uuid, safe=""), *rest])
 
 
@@ -214,17 +223,17 @@ def named_path(collection: str, name: str) -> str:
 
 
 def with_all_below(uuid: str, listed: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A provider and all below it, parents first, of those that the service has listed."""
+    """A provider and everything below it, parents first, from a list of the service."""
     children: dict[str | None, list[str]] = {}
     for provider in listed:
         children.setdefault(provider["parent_provider_uuid"], []).append(provider["uuid"])
-    found = [uuid]
-    for above in found:
-        found += children.get(above, ())
-    return found
+    uuids = [uuid]
+    for above in uuids:
+        uuids += children.get(above, ())
+    return uuids
 
 
-def _refusal(request: str, answer: Answer, version: str) -> Refused:
+def _refusal(request: str, answer: Answer, version: str, next_steps: Mapping[int, str]) -> Refused:
     code, detail = _error_in(answer)
     status = answer.status_code
     kind = _BY_CODE.get(code, _BY_STATUS.get(status, Refused))
@@ -232,23 +241,30 @@ def _refusal(request: str, answer: Answer, version: str) -> Refused:
         detail = f"it does not speak microversion {version}{_newest_of(answer)}; upgrade it"
     elif status == _NOT_FOUND and _is_of_a_collection(request):
         kind, detail = Refused, f"{detail}; {_WRONG_PLACE}"
-    elif status in _NEXT_STEPS:
-        detail = f"{detail}; {_NEXT_STEPS[status]}"
+    elif status in next_steps:
+        detail = f"{detail}; {next_steps[status]}"
     return kind(request, status=status, code=code, detail=detail)
 
 
 def _is_of_a_collection(request: str) -> bool:
-    """Whether it is about all of something, which every placement service has."""
+    """Whether a path is that of a collection, which every placement service has."""
     path = request.partition(" ")[2].partition("?")[0]
     return path.count("/") == 1
 
 
 def _cause_of(error: exceptions.ClientException) -> str:
-    """Who did not answer, and why, in as few words as the libraries below have for it."""
-    said = list(_chain(error))
-    asked = next((at for one in said if (at := getattr(one, "request", None)) is not None), None)
+    """The address that did not answer, and the reason, as briefly as possible."""
+    chain = list(_chain(error))
+    asked = next(
+        (at for cause in chain if (at := getattr(cause, "request", None)) is not None), None
+    )
     words = next(
-        (one.strerror for one in reversed(said) if isinstance(one, OSError) and one.strerror), None
+        (
+            cause.strerror
+            for cause in reversed(chain)
+            if isinstance(cause, OSError) and cause.strerror
+        ),
+        None,
     )
     if asked is None or words is None:
         return f": {error}"
@@ -257,14 +273,14 @@ def _cause_of(error: exceptions.ClientException) -> str:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, and those that led to it."""
+    """An error and its causes."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
 
 
 def _retry_after_s(answer: Answer) -> int | None:
-    """For how long a busy service asks to be left alone; None: it has said something else."""
+    """The number of seconds that a busy service asks for; None if it does not."""
     if answer.status_code != 503 or _error_in(answer)[0] != _OVERLOADED:
         return None
     wanted = answer.headers.get("retry-after", "")
@@ -280,10 +296,10 @@ def _newest_of(answer: Answer) -> str:
 
 
 def _error_in(answer: Answer) -> tuple[str, str]:
-    """The code and the text of an error body; whatever stands between may answer otherwise."""
+    """The code and the text of an error body; a proxy may send something else."""
     try:
         body = answer.json()
-        # Who asks for a token speaks for himself.
+        # A request for a token is not one to the service.
         if "message" in body:
             return "", str(body["message"])
         error = body["errors"][0]
@@ -293,7 +309,7 @@ def _error_in(answer: Answer) -> tuple[str, str]:
 
 
 def _foreign_text(answer: Answer) -> str:
-    """The beginning of a body that no placement service has written, such as a proxy's page."""
+    """The beginning of a body that is not the placement service's, such as a proxy's page."""
     return " ".join(re.sub(r"<[^>]*>", " ", answer.text).split())[:_FOREIGN_TEXT_MAX]
 
 
@@ -306,6 +322,6 @@ def _decoded(request: str, answer: Answer) -> Any:
         return answer.json()
     except ValueError as error:
         raise Unreachable(
-            f"{request} was answered {answer.status_code} with what is no JSON; see whether the "
-            f"url is that of the placement service"
+            f"{request} was answered {answer.status_code} with something that is not JSON; check "
+            f"that the URL is that of the placement service"
         ) from error

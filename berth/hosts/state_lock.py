@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of the programs that write what a host's agent keeps, one at a time.
+"""Lets only one process at a time write an agent's state directory.
 
-Two side by side would take each other's notes for their own. The kernel lets go of a lock when its
-holder ends, in whatever way; the file stays, since who removes it may remove that of the next.
+Two processes would mistake each other's notes for their own. The kernel releases a lock when its
+process ends, in whatever way. The file stays, because deleting it could delete the next holder's.
 """
 
 from __future__ import annotations
@@ -19,33 +19,37 @@ LOG = logging.getLogger(__name__)
 
 
 class StateLock:
-    """Locks state directories, each until `close`."""
+    """Locks state directories until `close`."""
 
     def __init__(self) -> None:
-        #: The descriptors of the files that are locked, by their directories.
-        self._held: dict[Path, int] = {}
+        #: The descriptors of the locked files, by directory.
+        self._descriptors: dict[Path, int] = {}
 
     def hold(self, state_dir: Path) -> None:
-        """Lock a directory, which is made where there is none; again is as once.
+        """Lock a directory, creating it if needed; locking it again does nothing.
 
-        One in which nothing can be written is not locked, and the log says so: what must be kept
-        there fails by itself.
+        A directory in which nothing can be written is not locked, and the log says so: writing
+        state to it fails anyway.
 
         Raises:
-            StateDirInUse: another has it.
+            StateDirInUse: another process has the lock.
         """
-        if state_dir in self._held:
+        if state_dir in self._descriptors:
             return
         try:
-            self._held[state_dir] = _locked(state_dir)
+            self._descriptors[state_dir] = _locked(state_dir)
         except OSError as error:
-            LOG.warning("Another agent beside this one would not be noticed: %s", str(error))
+            LOG.warning(
+                "Cannot lock the state directory %s against a second agent: %s",
+                state_dir,
+                error.strerror or error,
+            )
 
     def close(self) -> None:
-        """Let go of all."""
-        for descriptor in self._held.values():
+        """Release all locks."""
+        for descriptor in self._descriptors.values():
             os.close(descriptor)
-        self._held.clear()
+        self._descriptors.clear()
 
 
 def _locked(state_dir: Path) -> int:

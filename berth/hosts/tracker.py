@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host's report to the service: at start-up, when the tree may change its shape, and later.
+"""Reports a host to the service: at start-up, when its tree may be reshaped, and later.
 
-One pass reads the tree, lets the driver edit it, and writes the difference. Somebody else may have
-changed the tree or its consumers meanwhile, which is how things are and not an error: the pass is
-made again, from a fresh look, with growing pauses.
+One pass reads the tree, lets the driver edit it, and writes the differences. Another client may
+change the tree or its consumers meanwhile. That is normal: the pass is repeated from a fresh read,
+with growing pauses.
 Source: spec/compute-side.md 3.
 """
 
@@ -17,12 +17,12 @@ from random import Random
 from typing import Final, Protocol, TypedDict
 
 from berth.hosts.errors import (
+    ActualUsage,
     Conflict,
     HealingNeeded,
     NotThere,
     ReshapeNeeded,
     RestoreNeeded,
-    Truth,
     Unreachable,
 )
 from berth.hosts.plan import Allocations, Plan, make_plan
@@ -37,34 +37,38 @@ _PAUSE_S_MAX: Final = 15.0
 
 
 class Driver(Protocol):
-    """Who knows a host.
+    """Examines a host.
 
-    A driver edits the tree in place, so that it says what the host offers, and leaves alone what
-    is not its own. It is called again and again, and changes nothing where nothing has changed.
+    A driver edits a tree in place so that it shows what the host offers, and leaves alone what is
+    not
+    its own. It is called again and again, and changes nothing if nothing has changed.
     """
 
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
     ) -> None:
-        """Make the tree of a node what the host offers.
+        """Update the tree of a node to what the host offers.
 
         Args:
-            allocations: what the consumers of the tree hold, to be edited where inventory that is
-                in use moves; None where nothing may move.
+            allocations: the allocations of the tree's consumers, to be edited if inventory that is
+                in use
+                moves; None if nothing may move.
 
         Raises:
-            ReshapeNeeded: inventory that is in use has to move, and `allocations` is None. What
-                was edited before is kept: the same tree comes again, with the allocations.
-            HealingNeeded: consumers have more than the service knows of, nothing has to move, and
-                `allocations` is None. Who is not among the allocations when they come holds
-                nothing of this tree, and gets nothing.
-            ReshapeFailed: what the host knows and what the consumers hold do not agree.
+            ReshapeNeeded: inventory that is in use has to move, and `allocations` is None. The
+                edits so
+                far are kept: the driver is called again with the same tree, and the allocations.
+            HealingNeeded: consumers use more than is allocated to them, nothing has to move, and
+                `allocations` is None. A consumer that is not among the allocations has none in this
+                tree,
+                and gets none.
+            ReshapeFailed: the host's state and the allocations contradict each other.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A host as the service knows it: its root provider."""
+    """A host's root provider."""
 
     uuid: str
     name: str
@@ -72,20 +76,20 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """What a report at the start would make of a node."""
+    """What a report at the start would change."""
 
-    #: As the service has it: without any provider where it does not know the node.
+    #: The tree in the service; empty if the service does not know the node.
     before: ProviderTree
     after: ProviderTree
-    #: What the consumers of the tree hold now; empty where nothing moves.
-    held: Allocations
+    #: The current allocations of the tree's consumers; empty if nothing moves.
+    current: Allocations
     plan: Plan
 
 
 def tree_of_new(driver: Driver, node: Node) -> ProviderSubTree:
-    """What a driver makes of a node that the service does not know.
+    """The tree that a driver makes of a node that the service does not know.
 
-    Nobody holds anything of it: a driver that asks what is held of it is told so.
+    It has no consumers: a driver that asks for the allocations gets none.
     """
     tree = ProviderSubTree(node.uuid)
     tree.new_root(node.name, node.uuid)
@@ -97,23 +101,23 @@ def tree_of_new(driver: Driver, node: Node) -> ProviderSubTree:
 
 
 class _Update(TypedDict, total=False):
-    """What goes with a tree into `ReportClient.update_from_provider_tree`."""
+    """The arguments that go with a tree to `ReportClient.update_from_provider_tree`."""
 
     allocations: Allocations
-    truth: Truth
+    actual_usage: ActualUsage
     may_move: bool
     may_shrink: bool
 
 
 class Tracker:
-    """Reports nodes that one driver knows, each from one thread at a time.
+    """Reports the nodes of one driver, each from one thread at a time.
 
-    Several nodes may be reported side by side where the driver can be called so.
+    Several nodes may be reported concurrently if the driver allows it.
 
     Args:
-        attempts_max: passes made for one report, before the last one's error is the report's.
-        pause: waits so many seconds.
-        rng: spreads the pauses, so that hosts that met once do not meet again.
+        attempts_max: the number of passes for one report, before its error is raised.
+        pause: waits for a number of seconds.
+        rng: spreads the pauses, so that hosts that collided once do not collide again.
     """
 
     def __init__(
@@ -131,53 +135,55 @@ class Tracker:
         self._attempts_max = attempts_max
         self._pause = pause
         self._rng = rng
-        #: Consumers that have something and hold nothing, once they were told of.
-        self._told: set[str] = set()
-        #: The nodes whose driver has asked for a reshape that was not carried out yet.
+        #: Consumers that were logged because they use something but have no allocation.
+        self._logged: set[str] = set()
+        #: The nodes whose driver asked for a reshape that has not happened yet.
         self._pending: set[Node] = set()
 
     def is_reshape_pending(self, node: Node) -> bool:
-        """Whether the tree of a node needs a shape that it has not taken yet."""
+        """Whether the node's tree needs a reshape that has not happened yet."""
         return node in self._pending
 
     def report(self, node: Node, *, startup: bool) -> Plan:
-        """Make the service's tree of a node what the driver says.
+        """Update the service's tree of a node to what the driver says.
 
         Args:
-            startup: inventory that is in use may move. In any pass consumers' allocations may
-                grow to what a driver says that they really have.
+            startup: inventory that is in use may move. In any pass, allocations may grow to the
+                actual
+                usage that a driver reports.
 
         Returns:
             What was sent.
 
         Raises:
-            ReshapeNeeded: it would have to, and this is not the start.
-            ReshapeFailed, BadProviderTree, Refused: it cannot be done; the tree has its old shape.
-            Conflict, NotThere, Unreachable: not now, after `attempts_max` attempts.
+            ReshapeNeeded: inventory would have to move, and this is not the start.
+            ReshapeFailed, BadProviderTree, Refused: the update is impossible; the tree is
+                unchanged.
+            Conflict, NotThere, Unreachable: the update failed `attempts_max` times.
         """
         for attempt in range(self._attempts_max - 1):
             try:
                 return self._pass(node, startup=startup)
             except (Conflict, NotThere, Unreachable) as error:
                 pause = self._pause_after(attempt)
-                LOG.info("%s is reported again in %.1f s: %s", node.name, pause, error)
+                LOG.info("%s failed and will be retried in %.1f s: %s", node.name, pause, error)
                 self._pause(pause)
         return self._pass(node, startup=startup)
 
     def rehearse(self, node: Node) -> Rehearsal:
-        """Find out what a report at the start would do; nothing is written.
+        """Find out what a report at the start would change; nothing is written.
 
         Raises:
             NameTaken: another provider has the node's name.
-            ReshapeFailed, BadProviderTree: it cannot be done.
-            Refused, Unreachable: the service said so, or nothing.
+            ReshapeFailed, BadProviderTree: the update is impossible.
+            Refused, Unreachable: a request failed.
         """
         if not self._client.get_providers_in_tree(None, node.uuid):
             return self._rehearse_new(node)
         tree = self._client.get_provider_tree_and_ensure_root(None, node.uuid, node.name)
         before = copy.deepcopy(tree)
         plan = self._client.plan_update(tree, **self._edit(node, tree, startup=True))
-        return Rehearsal(before, tree, self._client.held_in(tree), plan)
+        return Rehearsal(before, tree, self._client.allocations_in(tree), plan)
 
     def _rehearse_new(self, node: Node) -> Rehearsal:
         self._client.refuse_taken_name(node.name)
@@ -193,7 +199,7 @@ class Tracker:
         return plan
 
     def _edit(self, node: Node, tree: ProviderTree, *, startup: bool) -> _Update:
-        """Make a tree what it is to be, and what its consumers hold where that is to change."""
+        """Let the driver edit a tree, and the allocations of its consumers if those change."""
         if tree.exists(node.uuid) and tree.data(node.uuid).name != node.name:
             tree.rename(node.uuid, node.name)
         update = _Update(may_move=startup)
@@ -204,32 +210,36 @@ class Tracker:
                 self._pending.add(node)
                 if not startup:
                     raise
-            LOG.info("What is held of %s is read, to be changed with its tree", node.name)
+            LOG.info("Reading the allocations of %s, to change them with its tree", node.name)
             allocations = self._client.get_allocations_for_provider_tree(None, node.uuid)
             holders = frozenset(allocations)
             self._driver.update_provider_tree(tree, node.name, allocations)
             update["allocations"] = allocations
-            # What of it does not fit, the driver knows since it has the allocations.
-            update["truth"] = self._holders_of(needed.truth, holders)
+            # The driver removes what does not fit from it once it has the allocations.
+            update["actual_usage"] = self._holders_of(needed.actual_usage, holders)
             update["may_shrink"] = isinstance(needed, RestoreNeeded)
         return update
 
-    def _holders_of(self, truth: Truth, holders: Set[str]) -> Truth:
-        """Of the consumers that have more than they hold, those that hold something.
+    def _holders_of(self, actual_usage: ActualUsage, holders: Set[str]) -> ActualUsage:
+        """The actual usage of those consumers that have an allocation in this tree.
 
-        Of the others nobody knows whose they are: they are lost, or just about to move.
+        The project of the others is unknown: their allocations were lost, or are about to move.
         """
-        homeless = truth.keys() - holders
-        for consumer in sorted(homeless - self._told):
+        unplaced = actual_usage.keys() - holders
+        for consumer in sorted(unplaced - self._logged):
             LOG.warning(
-                "Consumer %s has %s and holds nothing of this tree; nothing is added for it",
+                "Consumer %s uses %s but has no allocation in this tree; none is created",
                 consumer,
-                ", ".join(f"{amount} {name}" for name, amount in sorted(truth[consumer].items())),
+                ", ".join(
+                    f"{amount} {name}" for name, amount in sorted(actual_usage[consumer].items())
+                ),
             )
-        self._told |= homeless
-        return {consumer: truth[consumer] for consumer in truth if consumer in holders}
+        self._logged |= unplaced
+        return {
+            consumer: actual_usage[consumer] for consumer in actual_usage if consumer in holders
+        }
 
     def _pause_after(self, attempt: int) -> float:
-        """Twice as long after each attempt, and somewhere in the upper half of that."""
+        """A random time in the upper half of an interval that doubles with each attempt."""
         longest = min(_FIRST_PAUSE_S * 2.0**attempt, _PAUSE_S_MAX)
         return longest * self._rng.uniform(0.5, 1.0)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node's tree looks like after a pass, for those who watch over it: who has overfilled it.
+"""Checks a node's tree after a pass for providers that are over capacity.
 
-A service accepts inventory below what is used of it, and from then on nothing more fits there. That
-is looked at where an inventory has become smaller, where the use of one that was too small has
-changed, and else once an hour: one provider in a pass that asked little, and all of them in one
-that asked more anyway. So an idle pass stays at two requests, and a start costs nothing more.
+A service accepts an inventory that is smaller than its usage; nothing more fits there until some of
+it is released. The usage is read when an inventory shrank, when the usage of an overfull one
+changed, and otherwise once an hour: one provider in each idle pass, and all of them in a pass that
+sent more requests anyway. So an idle pass needs at most two requests, and a start no extra one.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from berth.model.inventory import Inventory
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds after which the use of a provider is looked at again, whatever has happened.
+#: Seconds after which the usage of a provider is read again in any case.
 _LOOK_S: Final = 3600.0
 
-#: Requests that an idle pass may cost.
+#: The number of requests that an idle pass may need.
 _IDLE_MAX: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class OverFull:
-    """More is used of a resource class than there is."""
+    """More of a resource class is used than there is."""
 
     provider: str
     resource_class: str
@@ -48,17 +48,17 @@ class OverFull:
 
 @dataclass(frozen=True, slots=True)
 class TreeView:
-    """A node's tree in numbers."""
+    """The state of a node's tree."""
 
     providers: int = 0
-    #: Children that no driver of berth has made.
+    #: Children that no driver of berth has created.
     others: int = 0
     over_full: tuple[OverFull, ...] = ()
 
 
 @dataclass(slots=True)
 class _Seen:
-    """A provider when it was last seen, and when its use was last looked at."""
+    """A provider when it was last read, and the time when its usage was last read."""
 
     generation: int | None
     capacities: Mapping[str, int]
@@ -67,7 +67,7 @@ class _Seen:
 
 
 class TreeWatch:
-    """Looks at the trees of nodes when they were reported; from the thread that reports them."""
+    """Checks the trees of nodes after they were reported, in the thread that reports them."""
 
     def __init__(self, client: ReportClient, clock: Callable[[], float]) -> None:
         self._client = client
@@ -77,35 +77,35 @@ class TreeWatch:
         self._requests_before = 0
 
     def look(self, node: Node, plan: Plan) -> TreeView:
-        """A node's tree, with what is known of its use.
+        """Check a node's tree.
 
         Args:
             plan: what the report has just sent.
         """
         sent = self._client.service.requests.total() - self._requests_before
         tree = self._client.last_known_tree(node.uuid)
-        found = [tree.data(uuid) for uuid in tree.get_provider_uuids(node.uuid)]
+        providers = [tree.data(uuid) for uuid in tree.get_provider_uuids(node.uuid)]
         is_first = node not in self._seen
         before = self._seen.get(node, {})
-        seen = {data.uuid: self._see(data, before.get(data.uuid)) for data in found}
+        seen = {data.uuid: self._see(data, before.get(data.uuid)) for data in providers}
         self._seen[node] = seen
         urgent = [
             data
-            for data in found
+            for data in providers
             if _is_urgent(seen[data.uuid], before.get(data.uuid))
             or (is_first and data.uuid in plan.inventories)
         ]
         self._look_at(urgent, seen)
         since = self._clock() - _LOOK_S
-        due = [data for data in found if data.inventory and seen[data.uuid].looked_at <= since]
+        due = [data for data in providers if data.inventory and seen[data.uuid].looked_at <= since]
         is_idle = is_first or sent + len(urgent) <= _IDLE_MAX
         spare = 0 if is_first else max(_IDLE_MAX - sent - len(urgent), 0)
         self._look_at(due[:spare] if is_idle else due, seen)
         self._requests_before = self._client.service.requests.total()
-        over_full = tuple(one for provider in seen.values() for one in provider.over_full)
-        _tell(over_full, [one for provider in before.values() for one in provider.over_full])
-        others = sum(1 for data in found[1:] if not _is_own(data))
-        return TreeView(len(found), others, over_full)
+        over_full = tuple(excess for provider in seen.values() for excess in provider.over_full)
+        _tell(over_full, [excess for provider in before.values() for excess in provider.over_full])
+        others = sum(1 for data in providers[1:] if not _is_own(data))
+        return TreeView(len(providers), others, over_full)
 
     def _see(self, data: ProviderData, before: _Seen | None) -> _Seen:
         seen = _Seen(data.generation, _capacities(data.inventory))
@@ -114,24 +114,24 @@ class TreeWatch:
         return seen
 
     def _look_at(self, providers: Iterable[ProviderData], seen: Mapping[str, _Seen]) -> None:
-        """Ask for the use of some providers; where that fails, they are as they were."""
+        """Read the usage of some providers; if that fails, keep the previous state."""
         for data in providers:
             try:
                 used = self._client.get_usages(data.uuid)
             except ComputeError as error:
-                LOG.debug("The use of %s is not known: %s", data.name, error)
+                LOG.debug("Cannot read the usage of %s: %s", data.name, error)
                 return
-            one = seen[data.uuid]
-            one.looked_at = self._clock()
-            one.over_full = tuple(
+            last = seen[data.uuid]
+            last.looked_at = self._clock()
+            last.over_full = tuple(
                 OverFull(data.name, name, used[name], capacity)
-                for name, capacity in one.capacities.items()
+                for name, capacity in last.capacities.items()
                 if used.get(name, 0) > capacity
             )
 
 
 def _is_urgent(seen: _Seen, before: _Seen | None) -> bool:
-    """Whether less is there than before, or what was too little may have become enough."""
+    """Whether the inventory shrank, or the usage of an overfull one may have changed."""
     if before is None:
         return False
     return any(
@@ -148,13 +148,13 @@ def _is_own(data: ProviderData) -> bool:
 
 
 def _tell(over_full: Iterable[OverFull], before: Iterable[OverFull]) -> None:
-    """Say once of each that it is over-full, and that it is so no more."""
+    """Log once for each provider that it became overfull, and that it no longer is."""
 
-    def keys(some: Iterable[OverFull]) -> dict[tuple[str, str], OverFull]:
-        return {(one.provider, one.resource_class): one for one in some}
+    def keys(items: Iterable[OverFull]) -> dict[tuple[str, str], OverFull]:
+        return {(item.provider, item.resource_class): item for item in items}
 
     now, then = keys(over_full), keys(before)
     for key in now.keys() - then.keys():
-        LOG.warning("%s: nothing more fits there until some of it is given back", now[key])
+        LOG.warning("%s: nothing more fits there until some of it is released", now[key])
     for provider, resource_class in then.keys() - now.keys():
         LOG.info("%s has enough %s again", provider, resource_class)

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reshapes that can be undone: what one changes, noted before it is sent, and the way back.
+"""Undoes reshapes: records each one before it is sent, and reverts it.
 
-A note has only what differs between before and after, so that the way back leaves alone what
-others have changed since: an operator's trait, another agent's children, consumers that came and
-hold something that was there before too. Where that cannot be, because somebody holds what would
-go, nothing is changed, and everything that stands in the way is named. An attempt that lost a race
-has left a note as well: it is taken back as far as it was made.
+A record has only the differences, so that an undo leaves alone what others have changed since: an
+operator's trait, another agent's children, new consumers of providers that existed before. If an
+undo would remove something that is in use, it changes nothing, and names everything that is in the
+way. An attempt that lost a race is recorded too, and is undone as far as it was carried out.
 
-The way back is a driver's: a tracker carries it out like any other reshape, in one step.
+The undo is a driver: a tracker carries it out like any other reshape, in one step.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from berth.hosts.errors import BadConfiguration, ReshapeFailed, RestoreNeeded, Truth
+from berth.hosts.errors import ActualUsage, BadConfiguration, ReshapeFailed, RestoreNeeded
 from berth.hosts.plan import Allocations, Plan, amounts_of, sums_of
 from berth.hosts.provider_tree import ProviderTree
 from berth.hosts.undo_file import UndoFile
@@ -31,16 +30,16 @@ LOG = logging.getLogger(__name__)
 
 _VERSION: Final = 1
 
-#: Files of former starts that an agent keeps.
+#: The number of files that an agent keeps.
 _KEPT: Final = 10
 
-#: By provider and by resource class.
+#: By provider and resource class.
 Amounts = Mapping[str, Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderState:
-    """What a provider was, or was to become."""
+    """The state of a provider before or after a change."""
 
     name: str
     parent: str | None
@@ -51,25 +50,25 @@ class ProviderState:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one reshape changes in one tree."""
+    """The changes of one reshape in one tree."""
 
     #: The root provider.
     root: str
     name: str
-    #: By uuid, parents before children: before and after, None where it is not there.
+    #: By UUID, parents before children: before and after; None if the provider did not exist.
     providers: Mapping[str, tuple[ProviderState | None, ProviderState | None]]
-    #: By uuid, those that hold something else: what they held before and after.
+    #: The changed consumers by UUID: their allocations before and after.
     consumers: Mapping[str, tuple[Amounts, Amounts]]
 
 
 def change_of(
-    plan: Plan, before: ProviderTree, after: ProviderTree, root: str, held: Allocations
+    plan: Plan, before: ProviderTree, after: ProviderTree, root: str, current: Allocations
 ) -> Change:
-    """What a plan changes.
+    """The changes of a plan.
 
     Args:
         before, after: the trees that it was made from.
-        held: what the consumers of the tree held.
+        current: the allocations of the tree's consumers.
     """
     touched = {data.uuid for data in (*plan.created, *plan.renamed, *plan.deleted)}
     touched |= {data.uuid for data in (*plan.aggregates, *plan.traits)} | {*plan.inventories}
@@ -83,16 +82,16 @@ def change_of(
             if uuid in touched
         },
         consumers={
-            consumer: (_amounts_of(held[consumer]), _amounts_of(body))
+            consumer: (_amounts_of(current[consumer]), _amounts_of(body))
             for consumer, body in (plan.allocations or {}).items()
         },
     )
 
 
 class Undoing:
-    """A driver that takes a tree back to what it was before a change (see `tracker.Driver`).
+    """A driver that reverts a tree to its state before a change (see `tracker.Driver`).
 
-    What was taken back already stays so; then nothing is sent.
+    If the change was undone already, nothing is sent.
     """
 
     def __init__(self, change: Change) -> None:
@@ -101,11 +100,11 @@ class Undoing:
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
     ) -> None:
-        """Edit the tree, and what its consumers hold.
+        """Edit the tree and the allocations of its consumers.
 
         Raises:
             RestoreNeeded: `allocations` is None.
-            ReshapeFailed: too much has changed since; with all that is in the way.
+            ReshapeFailed: something that was changed since is in the way; all of it is named.
         """
         own = provider_tree.get_provider_uuids_in_tree(self._change.root)
         if allocations is None:
@@ -117,13 +116,13 @@ class Undoing:
         faults += _held_of_what_goes(provider_tree, names, allocations)
         if faults:
             raise ReshapeFailed(
-                f"{self._change.name} is left as it is, since it has changed: {'; '.join(faults)}"
+                f"{self._change.name} is left as it is, because it has changed: {'; '.join(faults)}"
             )
         for words in left:
             LOG.warning("%s: %s", self._change.name, words)
 
-    def _shrunk(self, own: Set[str]) -> Truth:
-        """Those to whom the change has given something, and what they have of it without it."""
+    def _shrunk(self, own: Set[str]) -> ActualUsage:
+        """The consumers whose allocations the change increased, with their totals without it."""
         sums: dict[str, dict[str, int]] = {}
         for consumer, amounts in self._change.consumers.items():
             before, after = (_sums(part, own) for part in amounts)
@@ -134,7 +133,7 @@ class Undoing:
     # --- Consumers --------------------------------------------------------------------------------
 
     def _restore_consumers(self, allocations: Allocations) -> Iterator[str]:
-        """Give everybody back what he held; who holds nothing of it any more is passed over."""
+        """Restore the allocations of the consumers that still have some; skip the others."""
         for consumer, (before, after) in self._change.consumers.items():
             was, became = _pairs(before), _pairs(after)
             moved = {
@@ -145,7 +144,7 @@ class Undoing:
             if now == {pair: became[pair] for pair in moved if pair in became}:
                 _give(allocations, consumer, {pair: was.get(pair, 0) for pair in moved})
             elif now and now != {pair: was[pair] for pair in moved if pair in was}:
-                yield f"consumer {consumer} holds something else than it was left with"
+                yield f"consumer {consumer} has other allocations than the reshape left it with"
 
     # --- Providers --------------------------------------------------------------------------------
 
@@ -157,7 +156,7 @@ class Undoing:
                     continue
                 if not tree.exists(uuid):
                     if after is not None:
-                        left.append(f"{after.name} is gone, and is left so")
+                        left.append(f"{after.name} was deleted since, and stays deleted")
                         continue
                     tree.new_child(before.name, before.parent or self._change.root, uuid)
                 yield from _restore(tree, uuid, before, after, left)
@@ -175,21 +174,21 @@ def _restore(
     after: ProviderState | None,
     left: list[str],
 ) -> Iterator[str]:
-    """Take back what was changed of a provider and still is as it became, and nothing else.
+    """Revert those fields of a provider that still are as the change left them.
 
     Args:
-        after: None: it was deleted; one that is there all the same was not yet.
-        left: is told what others have changed since, and is left as it is.
+        after: None: the provider was deleted; if it exists, the deletion was not carried out.
+        left: collects what others have changed since, which is left as it is.
 
     Yields:
-        What others have changed since, and cannot be left so.
+        What others have changed since, and is in the way.
     """
     became = after or ProviderState(before.name, before.parent, {}, (), ())
     now = tree.data(uuid)
 
-    def goes_back(what: str, was: object, then: object, is_now: object) -> bool:
+    def goes_back(part: str, was: object, then: object, is_now: object) -> bool:
         if was != then and is_now not in (was, then):
-            left.append(f"the {what} of {now.name} was changed since, and is left as it is")
+            left.append(f"the {part} of {now.name} was changed since, and is left as it is")
         return was != then and is_now == then
 
     if goes_back("name", before.name, became.name, now.name):
@@ -202,8 +201,8 @@ def _restore(
             _stock(part.inventory.get(resource_class)) for part in (before, became, now)
         )
         if min(then.total, is_now.total) > was.total and is_now != then:
-            # Beside what is put back elsewhere it would be offered twice.
-            yield f"{now.name} has other {resource_class} than it was left with"
+            # It would be offered twice, beside the inventory that is restored elsewhere.
+            yield f"{now.name} has other {resource_class} than the reshape left it with"
         elif goes_back(resource_class, was, then, is_now):
             inventory.pop(resource_class, None)
             if resource_class in before.inventory:
@@ -216,16 +215,16 @@ def _restore(
 
 
 def _stock(record: Mapping[str, Any] | None) -> Inventory:
-    """A class's record with what a driver leaves out; no record has a total of 0."""
+    """The record of a class with the defaults that a driver leaves out; a total is never 0."""
     return Inventory(**(record or {"total": 0}))
 
 
 def _remove(tree: ProviderTree, uuid: str, after: ProviderState) -> Iterator[str]:
-    """Remove a provider that was made, unless others have put something to it."""
-    below = [tree.data(one).name for one in tree.get_provider_uuids(uuid) if one != uuid]
+    """Remove a provider that the change created, unless others have added something to it."""
+    below = [tree.data(child).name for child in tree.get_provider_uuids(uuid) if child != uuid]
     classes = tree.data(uuid).inventory.keys() - after.inventory.keys()
-    yield from (f"{name} stands below {after.name}, which would go" for name in below)
-    yield from (f"{after.name}, which would go, has {name} now" for name in sorted(classes))
+    yield from (f"{name} is below {after.name}, which would be deleted" for name in below)
+    yield from (f"{after.name}, which would be deleted, has {name} now" for name in sorted(classes))
     if not below and not classes:
         tree.remove(uuid)
 
@@ -233,28 +232,28 @@ def _remove(tree: ProviderTree, uuid: str, after: ProviderState) -> Iterator[str
 def _held_of_what_goes(
     tree: ProviderTree, names: Mapping[str, str], allocations: Allocations
 ) -> Iterator[str]:
-    """What consumers would hold of providers and classes that are not there any more.
+    """The allocations on providers and classes that would no longer exist.
 
     Args:
-        names: of the providers that were there, by uuid.
+        names: the names of the former providers, by UUID.
     """
     for consumer, body in sorted(allocations.items()):
         for (provider, resource_class), amount in sorted(amounts_of(body).items()):
             is_there = tree.exists(provider) and resource_class in tree.data(provider).inventory
             if provider in names and not is_there:
                 yield (
-                    f"consumer {consumer} holds {amount} {resource_class} of {names[provider]}, "
-                    f"which would go"
+                    f"consumer {consumer} holds {amount} {resource_class} on {names[provider]}, "
+                    f"which would be deleted"
                 )
 
 
 def _give(allocations: Allocations, consumer: str, amounts: Mapping[tuple[str, str], int]) -> None:
-    """Let a consumer hold these amounts, and all else as it does."""
+    """Set these amounts of a consumer, and keep its other allocations."""
     if consumer not in allocations:
         return
-    held = allocations[consumer]["allocations"]
+    parts = allocations[consumer]["allocations"]
     for (provider, resource_class), amount in amounts.items():
-        resources = held.setdefault(provider, {"resources": {}})["resources"]
+        resources = parts.setdefault(provider, {"resources": {}})["resources"]
         resources[resource_class] = amount
         if not amount:
             del resources[resource_class]
@@ -282,7 +281,7 @@ def _amounts_of(body: Mapping[str, Any]) -> Amounts:
 
 
 def _sums(amounts: Amounts, own: Set[str]) -> Counter[str]:
-    """How much of each class, under its standard name, of some providers."""
+    """The total of each class, under its standard name, on some providers."""
     return sums_of(
         {
             "allocations": {
@@ -306,36 +305,36 @@ def _pairs(amounts: Amounts) -> dict[tuple[str, str], int]:
 
 
 class UndoNotes:
-    """The changes of one run, in a file that is made with the first of them.
+    """Records the changes of one run, in a file that is created with the first of them.
 
     Args:
-        make_path: where the file is to be; it must not exist yet.
+        make_path: chooses the path of the file, which must not exist yet.
     """
 
     def __init__(self, make_path: Callable[[], Path]) -> None:
         self._make_path = make_path
-        #: The file, once there is something in it.
+        #: The file, once it has a record.
         self.path: Path | None = None
 
     def note(self, change: Change) -> None:
-        """Write a change down; it is on disk when this returns.
+        """Record a change; it is on disk when this returns.
 
         Raises:
-            BadConfiguration: it cannot be.
+            BadConfiguration: it cannot be written.
         """
         if self.path is None:
             path = self._make_path()
             UndoFile(path).create()
             self.path = path
         UndoFile(self.path).append({"berth_undo": _VERSION, **asdict(change)})
-        LOG.info("What %s was is written down in %s", change.name, self.path)
+        LOG.info("The state of %s before the reshape is recorded in %s", change.name, self.path)
 
 
 def new_undo_path(state_dir: Path) -> Path:
-    """Where the changes of this run are written down; only the newest files are kept there.
+    """Choose the undo file of this run, and delete all but the newest files of earlier runs.
 
     Raises:
-        BadConfiguration: the folder cannot be made.
+        BadConfiguration: the folder cannot be created.
     """
     folder = state_dir / "undo"
     try:
@@ -353,7 +352,7 @@ def read_changes(path: Path) -> list[Change]:
     """The changes in a file, in the order in which they were made.
 
     Raises:
-        BadConfiguration: it cannot be read, or is no such file.
+        BadConfiguration: the file cannot be read, or is not an undo file.
     """
     lines = UndoFile(path).read(
         lambda line: line.get("berth_undo") == _VERSION, made_by="a reshape"

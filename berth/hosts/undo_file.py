@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of changes that can be undone: a line of JSON for each, on disk before the change is made.
+"""Undo files: a line of JSON for each change, on disk before the change is made.
 
-So it is known of each, after whatever fall, whether it was made: by looking.
+So after any crash, a check of the service shows for each change whether it was made.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from berth.hosts.whole_files import hand_over, keep_names
 
 
 class UndoFile:
-    """Changes that were made, or were about to be.
+    """Changes that were made, or were about to be made.
 
     Args:
-        path: of a file that does not exist yet, or to be read.
+        path: a file to create, or to read.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def create(self) -> None:
-        """Make the file, for this user only; it is there after whatever fall.
+        """Create the file, for this user only, and make sure that it survives a crash.
 
         Raises:
-            BadConfiguration: it exists, or cannot be made.
+            BadConfiguration: the file exists, or cannot be created.
         """
         try:
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -43,7 +43,7 @@ class UndoFile:
             ) from error
 
     def append(self, change: Mapping[str, Any]) -> None:
-        """Write a change down; it is on disk when this returns.
+        """Record a change; it is on disk when this returns.
 
         Raises:
             BadConfiguration: the file cannot be written.
@@ -60,14 +60,14 @@ class UndoFile:
     def read(self, is_change: Callable[[Mapping[str, Any]], bool], *, made_by: str) -> list[Any]:
         """The changes, in the order in which they were made.
 
-        One that was not written whole at the end was not made, and is left out.
+        An incomplete last line is left out: its change was not made.
 
         Args:
-            is_change: whether a line can be one.
-            made_by: what makes such files, for people.
+            is_change: whether a line is a change.
+            made_by: the program that writes such files, for messages.
 
         Raises:
-            BadConfiguration: it cannot be read, or is no such file.
+            BadConfiguration: the file cannot be read, or is not an undo file.
         """
         try:
             whole, newline, rest = self.path.read_text().rpartition("\n")
@@ -76,13 +76,15 @@ class UndoFile:
                 changes += [json.loads(line) for line in rest.splitlines()]
         except (OSError, ValueError) as error:
             raise BadConfiguration([f"{self.path} cannot be read: {error}"]) from error
-        if not all(isinstance(one, dict) and is_change(one) for one in changes):
-            raise BadConfiguration([f"{self.path} is not a file of changes that {made_by} made"])
+        if not all(isinstance(change, dict) and is_change(change) for change in changes):
+            raise BadConfiguration([f"{self.path} is not an undo file of {made_by}"])
         return changes
 
 
 def _go_to_end(file: BinaryIO) -> None:
-    """Go to the end of the last whole line: a fall or a full disk may have left a part of one."""
+    """Seek to the end of the last complete line: a crash or a full disk may have left a partial
+    one.
+    """
     end = file.seek(0, os.SEEK_END)
     file.seek(max(end - 1, 0))
     if end and file.read(1) != b"\n":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small files of a host that are there wholly, or not at all; whose they are.
+"""Writes small files atomically, and gives them to the right user.
 
-Root may run a command in the folder of an agent that is not root: what it makes there is to be the
-agent's, and what the agent's user puts there must not lead root elsewhere.
+Root may run a command in the state directory of an agent that is not root. The agent's user must
+own what root creates there, and must not be able to redirect root elsewhere with a link.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from pathlib import Path
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write a file, and its folder: whoever reads it, or a fall, finds the old one or the new one.
+    """Write a file atomically and durably, creating its folder: readers see the old or the new
+    content.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f"{path.name}.new")
@@ -30,7 +31,7 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def hand_over(path: Path) -> None:
-    """Give what root has just made to whom its folder belongs.
+    """Give what root has just created to the owner of its folder.
 
     Raises:
         OSError: it cannot be given.
@@ -41,7 +42,7 @@ def hand_over(path: Path) -> None:
 
 
 def keep_names(folder: Path) -> None:
-    """See that the names in a folder are there after whatever fall.
+    """Make sure that the names in a folder survive a crash.
 
     Raises:
         OSError: they cannot be written.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def some_of(names: Iterable[str], most: int) -> str:
-    """So many names at most, and how many more there are."""
+    """List some names, and the number of the others."""
     listed = list(names)
     few = ", ".join(listed[:most])
     return few if len(listed) <= most else f"{few} and {len(listed) - most} more"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan, carried out: one request after another, in an order that can be broken off anywhere.
+"""Carries out a plan: one request after another, in an order that can be interrupted anywhere.
 
-What was done stays done, and the next plan is only what is left. Between the making of new
-providers and the deleting of old ones, one request moves inventories and allocations together.
+Finished steps stay done, and the next plan contains only the rest. Between creating new providers
+and deleting old ones, one request moves inventories and allocations together.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class TreeWriter:
     """Carries out plans for one tree.
 
     Args:
-        tree: as it was last read; what is written is noted in it.
-        generations: those of the providers that the plan was made from.
+        tree: the cached tree, which is updated with what is written.
+        generations: the generations of the providers from which the plan was made.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class TreeWriter:
         self._generations = dict(generations)
 
     def carry_out(self, plan: Plan, *, at_once: bool) -> None:
-        """Send what a plan says.
+        """Send a plan.
 
         Aggregates and traits come before inventories, so that nothing is offered without them.
 
         Args:
-            at_once: inventories and allocations change in one step, wholly or not at all.
+            at_once: change inventories and allocations in one step, completely or not at all.
 
         Raises:
             Conflict, ReshapeFailed, Refused, Unreachable: see
@@ -74,7 +74,7 @@ class TreeWriter:
             raise
 
     def _send(self, plan: Plan, *, at_once: bool) -> None:
-        # A name that becomes free may be a new provider's, and a new one may be a parent.
+        # A new provider may take a name that becomes free, and a renamed one may get a new parent.
         for data in plan.renamed:
             if not self._moves(data):
                 self._rename(data)
@@ -102,7 +102,9 @@ class TreeWriter:
             self._tree.new_child(data.name, data.parent_uuid, data.uuid, made["generation"])
 
     def _rename(self, data: ProviderData) -> None:
-        """Give a provider another name, and where it moves another parent, which is newer."""
+        """Rename a provider, and move it to another parent if needed, which takes a newer
+        microversion.
+        """
         body = {"name": data.name, "parent_provider_uuid": data.parent_uuid}
         version = MOVING_VERSION if self._moves(data) else VERSION
         self._service.put(provider_path(data.uuid), body, version=version)
@@ -135,7 +137,7 @@ class TreeWriter:
             self._tree.update_inventory(uuid, inventory)
 
     def _one_inventory(self, plan: Plan) -> Mapping[str, Inventory]:
-        """The service wants at least one inventory: one that stays as it is."""
+        """An inventory that stays as it is, because the service requires at least one."""
         root = self._tree.get_provider_uuids()[0]
         return {root: self._tree.data(root).inventory}
 
@@ -151,21 +153,23 @@ class TreeWriter:
         self._tree.update_inventory(uuid, body["inventories"], self._generations[uuid])
 
     def _write_memberships(self, plan: Plan) -> None:
-        """The aggregates and traits of all providers, children first."""
+        """Write the aggregates and traits of all providers, children first."""
         for data in plan.aggregates:
             self._put(data.uuid, "aggregates", {"aggregates": sorted(data.aggregates)})
             self._tree.update_aggregates(data.uuid, data.aggregates, self._generations[data.uuid])
-        known = self._names.ensure_traits(name for data in plan.traits for name in data.traits)
+        known_traits = self._names.ensure_traits(
+            name for data in plan.traits for name in data.traits
+        )
         for data in plan.traits:
-            traits = data.traits & known
+            traits = data.traits & known_traits
             if self._tree.have_traits_changed(data.uuid, traits):
                 self._put(data.uuid, "traits", {"traits": sorted(traits)})
                 self._tree.update_traits(data.uuid, traits, self._generations[data.uuid])
 
-    def _put(self, uuid: str, what: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Replace something of a provider, if nobody has written to it meanwhile."""
+    def _put(self, uuid: str, part: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Replace a part of a provider, unless another client has written to it meanwhile."""
         answer: dict[str, Any] = self._service.put(
-            provider_path(uuid, what),
+            provider_path(uuid, part),
             {**body, "resource_provider_generation": self._generations[uuid]},
         )
         self._generations[uuid] = answer["resource_provider_generation"]
@@ -175,10 +179,10 @@ class TreeWriter:
 def create_provider(
     service: Service, uuid: str, name: str, parent: str | None
 ) -> tuple[Listed, bool]:
-    """Make a provider, or find that it was made meanwhile.
+    """Create a provider, or find that another client has created it meanwhile.
 
     Returns:
-        The provider as the service lists it, and whether it is new, so that it has nothing yet.
+        The provider as the service lists it, and whether it is new, and therefore empty.
 
     Raises:
         NameTaken: another provider has the name.
@@ -189,7 +193,10 @@ def create_provider(
     try:
         return service.post("/resource_providers", body), True
     except NameTaken:
-        there = service.list_providers(uuid=uuid)
-        if not there or (there[0]["name"], there[0]["parent_provider_uuid"]) != (name, parent):
+        existing = service.list_providers(uuid=uuid)
+        if not existing or (existing[0]["name"], existing[0]["parent_provider_uuid"]) != (
+            name,
+            parent,
+        ):
             raise
-        return there[0], False
+        return existing[0], False

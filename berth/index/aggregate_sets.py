@@ -27,33 +27,41 @@ class AggregateSets:
     meaning."""
 
     def __init__(self) -> None:
+        #: As searches see them: one id for each aggregate.
         self._sets: list[frozenset[AggregateId]] = [frozenset()]
+        #: As the database has them: it may have several ids for one aggregate.
+        self._stored: list[frozenset[AggregateId]] = [frozenset()]
         self._ids: dict[frozenset[AggregateId], int] = {frozenset(): NO_AGGREGATES}
         self._having: dict[AggregateId, list[int]] = {}
-        #: Another id of an aggregate -> the one that stands in `_sets`.
+        #: Another id of an aggregate -> its id in `_sets`.
         self._firsts: dict[AggregateId, AggregateId] = {}
+        self._spellings: dict[AggregateId, str] = {}
 
     def __len__(self) -> int:
-        """How many sets there are by now."""
+        """How many sets are registered."""
         return len(self._sets)
 
     def unite(self, another: AggregateId, first: AggregateId) -> None:
-        """From now on, let two ids stand for one aggregate. No set may hold `another` yet."""
+        """Treat two ids as one aggregate from now on. No set may contain `another` yet."""
         assert another not in self._having, "its sets would not be found"
         self._firsts[another] = first
 
+    def spell(self, aggregate: AggregateId, spelling: str) -> None:
+        """Note how the database spells an aggregate."""
+        self._spellings[aggregate] = spelling
+
     def id_of(self, aggregates: frozenset[AggregateId]) -> int:
-        """The id of a set, given out on first sight."""
-        if self._firsts:
-            aggregates = frozenset(self._firsts.get(one, one) for one in aggregates)
-        known = self._ids.get(aggregates)
-        if known is not None:
-            return known
+        """The id of a set of ids of the database, given out on first sight."""
+        number = self._ids.get(aggregates)
+        if number is not None:
+            return number
+        united = frozenset(self._firsts.get(each, each) for each in aggregates)
+        self._stored.append(aggregates)
         # RACE tests/index/test_parts.py: readers size their tables by the list, so the list grows
         # before the number can be found.
-        self._sets.append(aggregates)
+        self._sets.append(united)
         number = len(self._sets) - 1
-        for aggregate in aggregates:
+        for aggregate in united:
             self._having.setdefault(aggregate, []).append(number)
         self._ids[aggregates] = number
         return number
@@ -61,6 +69,14 @@ class AggregateSets:
     def members(self, number: int) -> frozenset[AggregateId]:
         """The aggregates of a set."""
         return self._sets[number]
+
+    def spellings(self, number: int) -> list[str]:
+        """The aggregates of a set as the database spells them: each once, the oldest row first."""
+        first: dict[AggregateId, str] = {}
+        for aggregate in sorted(self._stored[number]):
+            if aggregate in self._spellings:
+                first.setdefault(self._firsts.get(aggregate, aggregate), self._spellings[aggregate])
+        return list(first.values())
 
     def union(self, numbers: Iterable[int]) -> int:
         """The id of the union of several sets."""

@@ -2,16 +2,16 @@
 """Blocks: up to `ROWS_MAX` trees of one shape, side by side in arrays.
 
 Axes: K nodes of the shape (in tree order), R trees of the block (a tree is a *row*); a class that M
-of the nodes have stands in arrays of shape (M, R), whose first axis follows `Shape.nodes_of_class`.
+of the nodes have is in arrays of shape (M, R), whose first axis follows `Shape.nodes_of_class`.
 
-A block never changes once a snapshot holds it: every method that changes something gives a new
-block, which shares with the old one all arrays that did not change.
+A block never changes once a snapshot holds it: every method that changes something returns
+a new block, which shares with the old one all arrays that did not change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from berth.index.records import InventoryRecord, NodeRecord
 from berth.index.shape import Shape
+from berth.index.text_column import TextColumn
 from berth.model.ids import ClassId, ProviderId
+from berth.store.index_feed import ProviderState
 
 Ints = NDArray[np.int64]
 SmallInts = NDArray[np.int32]
@@ -28,7 +30,7 @@ Bytes = NDArray[np.uint8]
 #: Elements are bytes or None.
 Texts = NDArray[np.object_]
 
-Values = TypeVar("Values", Floats, SmallInts)
+Values = TypeVar("Values", Floats, Ints, SmallInts)
 S = TypeVar("S", bound=np.generic)
 
 #: Trees per block at most: large enough that array operations outweigh the interpreter, small
@@ -64,7 +66,12 @@ class Columns:
     min_unit: SmallInts
     max_unit: SmallInts
     step_size: SmallInts
-    #: `room_of` the three: what a search compares with, so that it need not touch them.
+    total: SmallInts
+    reserved: SmallInts
+    allocation_ratio: Floats
+    #: The time of the last change of the inventory: seconds since 1970, or `NO_TIME`.
+    modified: Ints
+    #: `room_of` capacity, used and max_unit: the only one of the four that a search reads.
     room: SmallInts
     #: No min_unit is above this: an amount of at least so much need not be compared with them.
     min_unit_max: int
@@ -80,14 +87,22 @@ class Columns:
         min_unit: SmallInts,
         max_unit: SmallInts,
         step_size: SmallInts,
+        total: SmallInts,
+        reserved: SmallInts,
+        allocation_ratio: Floats,
+        modified: Ints,
     ) -> Columns:
-        """The columns with what follows from them."""
+        """The columns, with those that follow from them."""
         return cls(
             capacity,
             used,
             min_unit,
             max_unit,
             step_size,
+            total,
+            reserved,
+            allocation_ratio,
+            modified,
             room=room_of(capacity, used, max_unit),
             min_unit_max=int(min_unit.max()),
             stepped=bool((step_size != 1).any()),
@@ -97,12 +112,7 @@ class Columns:
         """The columns with other values in some rows; arrays in which nothing changes are the same
         objects."""
         return Columns(
-            capacity=_put(self.capacity, rows, new.capacity),
-            used=_put(self.used, rows, new.used),
-            min_unit=_put(self.min_unit, rows, new.min_unit),
-            max_unit=_put(self.max_unit, rows, new.max_unit),
-            step_size=_put(self.step_size, rows, new.step_size),
-            room=_put(self.room, rows, new.room),
+            **{name: _put(getattr(self, name), rows, getattr(new, name)) for name in ARRAYS},
             min_unit_max=max(self.min_unit_max, new.min_unit_max),
             stepped=self.stepped or new.stepped,
         )
@@ -115,43 +125,50 @@ class Columns:
             # `room_of` for one element: arrays would take ten times as long.
             free = self.capacity.item(line, row) - amount
             room[line, row] = min(max(free, 0), self.max_unit.item(line, row))
+        # PERF bench, claims: not `replace`, which takes several times as long, here and in
+        # `Block.with_states`.
         return Columns(
             self.capacity,
             used,
             self.min_unit,
             self.max_unit,
             self.step_size,
+            self.total,
+            self.reserved,
+            self.allocation_ratio,
+            self.modified,
             room,
             self.min_unit_max,
             self.stepped,
         )
 
+    def with_values(self, **arrays: Floats) -> Columns:
+        """The columns with other capacities, amounts used or allocation ratios."""
+        own = {name: getattr(self, name) for name in ARRAYS if name != "room"}
+        return Columns.of(**{**own, **arrays})
+
     def only(self, index: Ints) -> Columns:
         """Some rows, in the order given."""
         return Columns(
-            self.capacity.take(index, axis=1),
-            self.used.take(index, axis=1),
-            self.min_unit.take(index, axis=1),
-            self.max_unit.take(index, axis=1),
-            self.step_size.take(index, axis=1),
-            self.room.take(index, axis=1),
-            self.min_unit_max,
-            self.stepped,
+            **{name: getattr(self, name).take(index, axis=1) for name in ARRAYS},
+            min_unit_max=self.min_unit_max,
+            stepped=self.stepped,
         )
 
     @classmethod
     def joined(cls, parts: Sequence[Columns]) -> Columns:
         """The rows of several, one behind another."""
         return cls(
-            _side_by_side([part.capacity for part in parts]),
-            _side_by_side([part.used for part in parts]),
-            _side_by_side([part.min_unit for part in parts]),
-            _side_by_side([part.max_unit for part in parts]),
-            _side_by_side([part.step_size for part in parts]),
-            _side_by_side([part.room for part in parts]),
-            max(part.min_unit_max for part in parts),
-            any(part.stepped for part in parts),
+            **{name: _side_by_side([getattr(part, name) for part in parts]) for name in ARRAYS},
+            min_unit_max=max(part.min_unit_max for part in parts),
+            stepped=any(part.stepped for part in parts),
         )
+
+
+#: The arrays among the fields of `Columns`, which come first.
+ARRAYS: Final = tuple(
+    field.name for field in fields(Columns) if field.name not in ("min_unit_max", "stepped")
+)
 
 
 def room_of(capacity: Floats, used: Floats, max_unit: SmallInts) -> SmallInts:
@@ -171,10 +188,14 @@ class Block:
         aggregate_sets: (K, R), ids of `AggregateSets`: what each provider itself is in; int64,
             because tables are indexed with them.
         tree_aggregate_sets: (R,), ids of `AggregateSets`: what any provider of the tree is in.
+        names: (K, R), as JSON.
+        generations: (K, R), int32.
+        modified: (K, R), the times of the providers' last changes: seconds since 1970, or
+            `NO_TIME`.
         columns: one entry for each class of the shape.
-        summaries: (R,) the rendered provider summaries of whole trees, None where nobody asked yet.
-            Kept between requests: `berth.index.summary_text` fills and bounds it, whatever changes
-            a row drops the row's text, and `Fleet.set_names` those in which a name changed.
+        summaries: (R,) the rendered provider summaries of whole trees, None if not needed yet.
+            A part of the index's `Memory`, which fills and empties it; whatever changes a row drops
+            the row's text, and `Fleet.set_names` drops those in which a name changed.
     """
 
     shape: Shape
@@ -182,6 +203,9 @@ class Block:
     uuid_bytes: Bytes
     aggregate_sets: Ints
     tree_aggregate_sets: Ints
+    names: TextColumn
+    generations: SmallInts
+    modified: Ints
     columns: Mapping[ClassId, Columns]
     summaries: Texts
 
@@ -190,10 +214,24 @@ class Block:
         """The number of trees."""
         return len(self.summaries)
 
+    @property
+    def uuid_texts(self) -> NDArray[np.bytes_]:
+        """`uuid_bytes` as texts, of shape (K, R)."""
+        return self.uuid_bytes.view(f"S{UUID_LENGTH}")[:, :, 0]
+
+    @property
+    def uuid_elements(self) -> NDArray[np.void]:
+        """`uuid_bytes` as elements of shape (K, R), which NumPy copies whole."""
+        return self.uuid_bytes.view(f"V{UUID_LENGTH}")[:, :, 0]
+
+    def uuid_text(self, node: int, row: int) -> bytes:
+        """The uuid of one provider, as ASCII."""
+        text: bytes = self.uuid_bytes[node, row].tobytes()
+        return text.rstrip(b"\0")
+
     def uuid(self, node: int, row: int) -> str:
         """The uuid of one provider."""
-        text: bytes = self.uuid_bytes[node, row].tobytes()
-        return text.rstrip(b"\0").decode("ascii")
+        return self.uuid_text(node, row).decode("ascii")
 
     @classmethod
     def of(cls, shape: Shape, trees: Sequence[Tree]) -> Block:
@@ -208,14 +246,17 @@ class Block:
             ),
             aggregate_sets=np.array([[n.aggregate_set for n in row] for row in nodes], np.int64),
             tree_aggregate_sets=np.array([tree.aggregate_set for tree in trees], dtype=np.int64),
+            names=TextColumn.of([n.name for row in nodes for n in row], len(trees)),
+            generations=np.array([[n.generation for n in row] for row in nodes], dtype=np.int32),
+            modified=np.array([[n.modified for n in row] for row in nodes], dtype=np.int64),
             columns=_columns_of(shape, nodes),
             summaries=no_texts(len(trees)),
         )
 
     def holds(self, row: int, tree: Tree) -> bool:
-        """Whether a row is that tree already, but for amounts, units and aggregates.
+        """Whether a row has the providers of a tree, whatever their amounts, units and aggregates.
 
-        Ids alone do not tell: SQLite gives the id of a deleted provider to the next one.
+        Ids are not enough: SQLite gives the id of a deleted provider to the next one.
         """
         return self.shape is tree.shape and all(
             self.provider_ids[node, row] == record.provider_id
@@ -224,12 +265,12 @@ class Block:
         )
 
     def without_texts(self) -> Block:
-        """The block with nothing remembered of how its trees are described."""
+        """The block without the kept texts of its trees."""
         return replace(self, summaries=no_texts(self.rows))
 
     def with_row_values(self, changed: Mapping[int, Tree]) -> Block:
-        """The block with other amounts, units or aggregates in some rows; providers and shape are
-        as they were."""
+        """The block with other amounts, units, aggregates, names or generations in some rows;
+        providers and shape are as they were."""
         summaries = self.summaries.copy()
         aggregate_sets, tree_aggregate_sets = self.aggregate_sets, self.tree_aggregate_sets
         for row, tree in changed.items():
@@ -242,11 +283,19 @@ class Block:
                 aggregate_sets[:, row] = sets
                 tree_aggregate_sets[row] = tree.aggregate_set
         rows = list(changed)
-        new = _columns_of(self.shape, _nodes_of(self.shape, list(changed.values())))
+        nodes = _nodes_of(self.shape, list(changed.values()))
+        new = _columns_of(self.shape, nodes)
+        generations = np.array([[n.generation for n in row] for row in nodes], dtype=np.int32)
+        modified = np.array([[n.modified for n in row] for row in nodes], dtype=np.int64)
         return replace(
             self,
             aggregate_sets=aggregate_sets,
             tree_aggregate_sets=tree_aggregate_sets,
+            names=self.names.with_rows(
+                {row: [node.name for node in tree.nodes] for row, tree in changed.items()}
+            ),
+            generations=_put(self.generations, rows, generations),
+            modified=_put(self.modified, rows, modified),
             columns={
                 class_id: columns.with_rows(rows, new[class_id])
                 for class_id, columns in self.columns.items()
@@ -254,24 +303,28 @@ class Block:
             summaries=summaries,
         )
 
-    def with_used(self, changes: Iterable[tuple[int, int, Mapping[ClassId, int]]]) -> Block:
-        """The block with other amounts used.
+    def with_states(self, changes: Sequence[tuple[int, int, ProviderState]]) -> Block:
+        """The block with other amounts used, and other generations and times.
 
         Args:
-            changes: (row, node, class -> amount used), each node once; a class that it does not
-                have is passed over.
+            changes: (row, node, state), each node once; a class that it does not have is passed
+                over.
 
-        Cost: a copy of two arrays for each class of which an amount is another one now.
+        Cost: a copy of two arrays for each class of which an amount is another one now, and of two
+        for the generations.
         """
         changed: dict[ClassId, dict[tuple[int, int], int]] = {}
-        for row, node, amounts in changes:
-            for class_id, amount in amounts.items():
+        for row, node, state in changes:
+            for class_id, amount in state.used.items():
                 line = self.shape.row_of_node.get(class_id, {}).get(node)
                 if line is not None and self.columns[class_id].used.item(line, row) != amount:
                     changed.setdefault(class_id, {})[line, row] = amount
-        if not changed:
+        generations, modified = self._with_generations(changes)
+        if not changed and generations is self.generations:
             return self
-        columns, summaries = dict(self.columns), self.summaries.copy()
+        columns, summaries = dict(self.columns), self.summaries
+        if changed:
+            summaries = summaries.copy()
         for class_id, new in changed.items():
             columns[class_id] = columns[class_id].with_used(
                 (line, row, amount) for (line, row), amount in new.items()
@@ -279,14 +332,33 @@ class Block:
             for _, row in new:
                 summaries[row] = None
         return Block(
-            shape=self.shape,
-            provider_ids=self.provider_ids,
-            uuid_bytes=self.uuid_bytes,
-            aggregate_sets=self.aggregate_sets,
-            tree_aggregate_sets=self.tree_aggregate_sets,
-            columns=columns,
-            summaries=summaries,
+            self.shape,
+            self.provider_ids,
+            self.uuid_bytes,
+            self.aggregate_sets,
+            self.tree_aggregate_sets,
+            self.names,
+            generations,
+            modified,
+            columns,
+            summaries,
         )
+
+    def _with_generations(
+        self, changes: Iterable[tuple[int, int, ProviderState]]
+    ) -> tuple[SmallInts, Ints]:
+        """The generations and times after some changes; the present arrays if they are the same."""
+        generations, modified = self.generations, self.modified
+        for row, node, state in changes:
+            if (
+                generations.item(node, row) != state.generation
+                or modified.item(node, row) != state.modified
+            ):
+                if generations is self.generations:
+                    generations, modified = generations.copy(), modified.copy()
+                generations[node, row] = state.generation
+                modified[node, row] = state.modified
+        return generations, modified
 
     @classmethod
     def joined(cls, blocks: Sequence[Block]) -> Block:
@@ -298,6 +370,9 @@ class Block:
             uuid_bytes=_side_by_side([block.uuid_bytes for block in blocks]),
             aggregate_sets=_side_by_side([block.aggregate_sets for block in blocks]),
             tree_aggregate_sets=np.concatenate([block.tree_aggregate_sets for block in blocks]),
+            names=TextColumn.joined([block.names for block in blocks]),
+            generations=_side_by_side([block.generations for block in blocks]),
+            modified=_side_by_side([block.modified for block in blocks]),
             columns={
                 class_id: Columns.joined([block.columns[class_id] for block in blocks])
                 for class_id in first.columns
@@ -312,10 +387,10 @@ class Block:
     def without_rows(self, gone: Collection[int]) -> tuple[Block, list[int]]:
         """The block without some rows; others must stay.
 
-        The last rows move to where rows went, and all others stand where they stood.
+        The last rows move into the gaps, and all others stay where they are.
 
         Returns:
-            The block, and the rows in which other trees stand now.
+            The block, and the rows that have other trees now.
         """
         rows = self.rows - len(gone)
         assert rows > 0
@@ -330,7 +405,7 @@ class Block:
         return Block.joined((self, Block.of(self.shape, trees)))
 
     def tree(self, row: int) -> Tree:
-        """A row as records again: what `check` compares with the database."""
+        """A row as records again, which `berth.index.check` compares with the database."""
         ids = self.provider_ids[:, row].tolist()
         return Tree(
             self.shape,
@@ -346,21 +421,28 @@ class Block:
             uuid_bytes=self.uuid_bytes.take(index, axis=1),
             aggregate_sets=self.aggregate_sets.take(index, axis=1),
             tree_aggregate_sets=self.tree_aggregate_sets.take(index),
+            names=self.names.take(index),
+            generations=self.generations.take(index, axis=1),
+            modified=self.modified.take(index, axis=1),
             columns={class_id: columns.only(index) for class_id, columns in self.columns.items()},
             summaries=self.summaries.take(index),
         )
 
     def _node(self, node: int, row: int, ids: Sequence[ProviderId]) -> NodeRecord:
         parent = self.shape.parents[node]
-        kind = self.shape.kinds[node]
+        node_type = self.shape.node_types[node]
         return NodeRecord(
             provider_id=ids[node],
             uuid=self.uuid(node, row),
             parent_id=None if parent < 0 else ids[parent],
-            root_id=ids[0],
-            inventories=tuple(self._inventory(class_id, node, row) for class_id in kind.classes),
-            traits=kind.traits,
+            inventories=tuple(
+                self._inventory(class_id, node, row) for class_id in node_type.classes
+            ),
+            traits=node_type.traits,
             aggregate_set=int(self.aggregate_sets[node, row]),
+            name=self.names.item(node, row),
+            generation=int(self.generations[node, row]),
+            modified=int(self.modified[node, row]),
         )
 
     def _inventory(self, class_id: ClassId, node: int, row: int) -> InventoryRecord:
@@ -373,23 +455,27 @@ class Block:
             int(columns.min_unit[at]),
             int(columns.max_unit[at]),
             int(columns.step_size[at]),
+            int(columns.total[at]),
+            int(columns.reserved[at]),
+            float(columns.allocation_ratio[at]),
+            int(columns.modified[at]),
         )
 
 
 def no_texts(count: int) -> Texts:
-    """The summaries of rows for which nobody has asked."""
+    """The texts of rows of which none is kept."""
     texts: Texts = np.full(count, None, dtype=np.object_)
     return texts
 
 
 def bytes_of(uuids: Sequence[str]) -> Bytes:
-    """Uuids as ASCII, of shape (N, 36); what is shorter is filled up with zeros."""
+    """Uuids as ASCII, of shape (N, 36); shorter ones are padded with zeros."""
     texts = np.array(uuids, dtype=f"S{UUID_LENGTH}")
     return texts.view(np.uint8).reshape(len(uuids), UUID_LENGTH)
 
 
 def _nodes_of(shape: Shape, trees: Sequence[Tree]) -> list[list[NodeRecord]]:
-    """For each node of a shape the providers that some trees have there."""
+    """For each node of a shape the providers of some trees."""
     return [[tree.nodes[node] for tree in trees] for node in range(shape.size)]
 
 
@@ -398,7 +484,7 @@ def _columns_of(shape: Shape, nodes: Sequence[Sequence[NodeRecord]]) -> dict[Cla
     for class_id, having in shape.nodes_of_class.items():
         lines = []
         for node in having:
-            at = shape.kinds[node].classes.index(class_id)
+            at = shape.node_types[node].classes.index(class_id)
             lines.append([record.inventories[at] for record in nodes[node]])
         columns[class_id] = Columns.of(
             capacity=np.array([[i.capacity for i in line] for line in lines], dtype=np.float64),
@@ -406,6 +492,12 @@ def _columns_of(shape: Shape, nodes: Sequence[Sequence[NodeRecord]]) -> dict[Cla
             min_unit=np.array([[i.min_unit for i in line] for line in lines], dtype=np.int32),
             max_unit=np.array([[i.max_unit for i in line] for line in lines], dtype=np.int32),
             step_size=np.array([[i.step_size for i in line] for line in lines], dtype=np.int32),
+            total=np.array([[i.total for i in line] for line in lines], dtype=np.int32),
+            reserved=np.array([[i.reserved for i in line] for line in lines], dtype=np.int32),
+            allocation_ratio=np.array(
+                [[i.allocation_ratio for i in line] for line in lines], dtype=np.float64
+            ),
+            modified=np.array([[i.modified for i in line] for line in lines], dtype=np.int64),
         )
     return columns
 

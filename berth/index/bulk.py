@@ -4,10 +4,10 @@ provider.
 
 The providers of a part are numbered here by their *positions*: trees one after the other, and
 within a tree by id. Two trees have the same *layout* when their providers, in this order, have the
-same parents, classes and traits. Then `ShapeRegistry.arrange` would put both in the same order: it
-is asked about one tree of each layout, and its answer is kept.
+same parents, classes and traits. Then `ShapeRegistry.arrange` would put both in the same order, so
+it arranges one tree of each layout.
 
-`Fleet.replace` does the same tree by tree: tests hold the two together.
+`Fleet.replace` does the same tree by tree; tests check that both give the same result.
 """
 
 from __future__ import annotations
@@ -21,42 +21,53 @@ from numpy.typing import NDArray
 
 from berth.index.aggregate_sets import NO_AGGREGATES, AggregateSets
 from berth.index.block import ROWS_MAX, UUID_LENGTH, Block, Columns, no_texts
-from berth.index.records import InventoryRecord, NodeRecord
+from berth.index.records import InventoryRecord, NodeRecord, json_of
 from berth.index.shape import NO_PARENT, Shape, ShapeRegistry
-from berth.model.ids import AggregateId, ProviderId, TraitId
+from berth.index.text_column import TextColumn
+from berth.model.ids import AggregateId, TraitId
 from berth.store.index_feed import FleetRows
 
 Ints = NDArray[np.int64]
 
 _PROVIDERS: Final = np.dtype(
     # An id is far below 2^53, so a float holds it: and NaN where a provider has no parent.
-    [("id", "i8"), ("uuid", f"S{UUID_LENGTH}"), ("parent", "f8"), ("root", "i8")]
+    [
+        ("id", "i8"),
+        ("uuid", f"S{UUID_LENGTH}"),
+        ("parent", "f8"),
+        ("root", "i8"),
+        ("name", "O"),
+        ("generation", "i4"),
+        ("modified", "i8"),
+    ]
 )
 _INVENTORIES: Final = np.dtype(
     [
         ("provider", "i8"),
         ("class", "i8"),
-        ("net", "f8"),
-        ("ratio", "f8"),
+        ("total", "i4"),
+        ("reserved", "i4"),
+        ("allocation_ratio", "f8"),
         ("used", "f8"),
         ("min_unit", "i4"),
         ("max_unit", "i4"),
         ("step_size", "i4"),
+        ("modified", "i8"),
     ]
 )
 _PAIRS: Final = np.dtype([("provider", "i8"), ("value", "i8")])
 
 
 class Layout(NamedTuple):
-    """What trees laid out alike become: their shape, and for each of its nodes the place of the
-    provider among the tree's positions."""
+    """The trees of one layout: their shape, and for each of its nodes the place of the provider
+    among the tree's positions."""
 
     shape: Shape
     places: Ints
 
 
 class BlockBuilder:
-    """Takes in the fleet part by part, and gives out blocks."""
+    """Makes blocks of a fleet that comes part by part."""
 
     def __init__(
         self, shapes: ShapeRegistry, sets: AggregateSets, rows_max: int = ROWS_MAX
@@ -79,7 +90,7 @@ class BlockBuilder:
         self._pending: dict[Shape, list[Block]] = {}
 
     def add(self, rows: FleetRows) -> Iterator[Block]:
-        """Take in some whole trees; the blocks that are full now."""
+        """Add some whole trees; returns the blocks that are full now."""
         if not rows.providers:
             return
         part = _Part(rows)
@@ -99,18 +110,19 @@ class BlockBuilder:
                 )
 
     def rest(self) -> Iterator[Block]:
-        """The blocks that did not get full."""
+        """The blocks that are not full."""
         return (Block.joined(pending) for pending in self._pending.values() if pending)
 
     def _sets_of(self, part: _Part) -> Ints:
-        """What each position is in: ids of `AggregateSets`."""
+        """The aggregate set of each position."""
         numbers = self._aggregates.numbers(part.aggregates, part.aggregate_bounds)
         for members in self._aggregates.since(len(self._aggregate_sets)):
             self._aggregate_sets.append(self._sets.id_of(frozenset(map(AggregateId, members))))
         return _looked_up(self._aggregate_sets, numbers)
 
     def _sets_of_trees(self, sets: Ints) -> Ints:
-        """What any provider of each tree is in, from what each one is in, of shape (K, R)."""
+        """The union of the aggregate sets of each tree, from those of shape (K, R) of its
+        providers."""
         size, rows = sets.shape
         if size == 1:
             return sets.ravel()
@@ -149,19 +161,23 @@ class BlockBuilder:
             positions: (K, R).
         """
         aggregate_sets = sets[positions]
+        names = list(map(json_of, part.providers["name"][positions].ravel()))
         return Block(
             shape=layout.shape,
             provider_ids=part.ids[positions],
             uuid_bytes=part.uuids[positions].view(np.uint8).reshape(*positions.shape, UUID_LENGTH),
             aggregate_sets=aggregate_sets,
             tree_aggregate_sets=self._sets_of_trees(aggregate_sets),
+            names=TextColumn.of(names, positions.shape[1]),
+            generations=part.providers["generation"][positions],
+            modified=part.providers["modified"][positions],
             columns={
                 class_id: part.columns(
-                    # A provider's inventories stand in the order of its kind's classes.
+                    # A provider's inventories are in the order of its type's classes.
                     np.array(
                         [
                             part.inventory_bounds[positions[node]]
-                            + layout.shape.kinds[node].classes.index(class_id)
+                            + layout.shape.node_types[node].classes.index(class_id)
                             for node in nodes
                         ]
                     )
@@ -186,17 +202,20 @@ class _Part:
         table = np.array(rows.providers, dtype=_PROVIDERS)
         table = table[np.lexsort((table["id"], table["root"]))]
         self.size = len(table)
+        self.providers = table
         self.ids: Ints = table["id"]
         self.uuids: NDArray[np.bytes_] = table["uuid"]
-        self._roots: Ints = table["root"]
-        self.tree_bounds: Ints = np.flatnonzero(np.diff(self._roots, prepend=-1, append=-1))
+        self.tree_bounds: Ints = np.flatnonzero(np.diff(table["root"], prepend=-1, append=-1))
         self._by_id = np.argsort(self.ids)
         self._ids_ascending = self.ids[self._by_id]
         self.parents = self._places_of_parents(table["parent"])
         self.inventories, self.inventory_bounds = self._sorted(
             np.array(rows.inventories, dtype=_INVENTORIES), "class"
         )
-        self._capacity = np.trunc(self.inventories["net"] * self.inventories["ratio"])
+        self._capacity = np.trunc(
+            np.subtract(self.inventories["total"], self.inventories["reserved"], dtype=np.int64)
+            * self.inventories["allocation_ratio"]
+        )
         traits, self.trait_bounds = self._sorted(np.array(rows.traits, dtype=_PAIRS), "value")
         self.traits: Ints = traits["value"]
         aggregates, self.aggregate_bounds = self._sorted(
@@ -206,17 +225,21 @@ class _Part:
 
     def columns(self, at: Ints) -> Columns:
         """One class's columns; `at` says which inventories, of shape (M, R)."""
-        found = self.inventories
+        inventories = self.inventories
         return Columns.of(
             capacity=self._capacity[at],
-            used=found["used"][at],
-            min_unit=found["min_unit"][at],
-            max_unit=found["max_unit"][at],
-            step_size=found["step_size"][at],
+            used=inventories["used"][at],
+            min_unit=inventories["min_unit"][at],
+            max_unit=inventories["max_unit"][at],
+            step_size=inventories["step_size"][at],
+            total=inventories["total"][at],
+            reserved=inventories["reserved"][at],
+            allocation_ratio=inventories["allocation_ratio"][at],
+            modified=inventories["modified"][at],
         )
 
     def records(self, tree: int) -> list[NodeRecord]:
-        """The providers of one tree, but for what they are in: all that decides the layout."""
+        """The providers of one tree, with what decides the layout."""
         first, end = self.tree_bounds[tree : tree + 2].tolist()
         ids = self.ids[first:end].tolist()
         return [
@@ -224,10 +247,12 @@ class _Part:
                 provider_id=provider,
                 uuid=self.uuids[first + place].decode("ascii"),
                 parent_id=None if parent == NO_PARENT else ids[parent],
-                root_id=ProviderId(int(self._roots[first])),
                 inventories=self._inventories_at(first + place),
                 traits=self._traits_at(first + place),
                 aggregate_set=NO_AGGREGATES,
+                name=b"",
+                generation=0,
+                modified=0,
             )
             for place, (provider, parent) in enumerate(
                 zip(ids, self.parents[first:end].tolist(), strict=True)
@@ -238,10 +263,21 @@ class _Part:
         first, end = self.inventory_bounds[position : position + 2].tolist()
         capacities = self._capacity[first:end].tolist()
         return tuple(
-            InventoryRecord(class_id, capacity, int(used), least, most, step)
-            for capacity, (_, class_id, _, _, used, least, most, step) in zip(
-                capacities, self.inventories[first:end].tolist(), strict=True
+            InventoryRecord(
+                class_id, capacity, int(used), least, most, step, total, reserved, ratio, modified
             )
+            for capacity, (
+                _,
+                class_id,
+                total,
+                reserved,
+                ratio,
+                used,
+                least,
+                most,
+                step,
+                modified,
+            ) in zip(capacities, self.inventories[first:end].tolist(), strict=True)
         )
 
     def _traits_at(self, position: int) -> frozenset[TraitId]:
@@ -259,9 +295,9 @@ class _Part:
 
     def _positions(self, providers: Ints) -> Ints:
         at = np.searchsorted(self._ids_ascending, providers)
-        found: Ints = self._by_id[at]
-        assert np.array_equal(self.ids[found], providers), "a part holds whole trees"
-        return found
+        positions: Ints = self._by_id[at]
+        assert np.array_equal(self.ids[positions], providers), "a part holds whole trees"
+        return positions
 
     def _sorted(self, table: Any, by: str) -> tuple[Any, Ints]:
         positions = self._positions(table["provider"])
@@ -271,7 +307,7 @@ class _Part:
 
 
 class _Lists:
-    """Lists of integers by number: equal lists have one, and numbers are given out from 0 on."""
+    """Numbers lists of integers from 0 on; equal lists have one number."""
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {}
@@ -279,10 +315,10 @@ class _Lists:
     def numbers(self, values: Ints, bounds: Ints) -> Ints:
         """The number of each list; list i is `values[bounds[i] : bounds[i + 1]]`."""
         text = values.tobytes()
-        known = self._numbers
+        numbers = self._numbers
         edges = (bounds * values.itemsize).tolist()
         return np.array(
-            [known.setdefault(text[begin:end], len(known)) for begin, end in pairwise(edges)],
+            [numbers.setdefault(text[begin:end], len(numbers)) for begin, end in pairwise(edges)],
             dtype=np.int64,
         )
 
@@ -293,5 +329,5 @@ class _Lists:
 
 
 def _looked_up(table: list[int], numbers: Ints) -> Ints:
-    found: Ints = np.array(table, dtype=np.int64)[numbers]
-    return found
+    values: Ints = np.array(table, dtype=np.int64)[numbers]
+    return values

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the live index agree with itself and with the database? Every cross-reference is derived
-again."""
+"""Checks that the live index agrees with itself and with the database: every cross-reference is
+derived again."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def faults_of(
+def check_snapshot(
     live: Snapshot, fresh: Snapshot, used: Mapping[tuple[ProviderId, ClassId], int]
 ) -> list[str]:
-    """What is wrong with a live snapshot.
+    """Describe each difference of a live snapshot from the database, and from itself.
 
     Args:
         fresh: a load of the same moment.
@@ -30,25 +30,27 @@ def faults_of(
     """
     return list(
         chain(
-            _cross_reference_faults(live),
-            derived_faults(live),
+            _check_cross_references(live),
+            check_derived(live),
             _differences("provider", _providers(live), _providers(fresh)),
             _differences(
                 "sharing through aggregate", live.sharing.by_aggregate, fresh.sharing.by_aggregate
             ),
             _differences("resource class", live.names.class_ids, fresh.names.class_ids),
             _differences("trait", live.names.trait_ids, fresh.names.trait_ids),
-            _text_faults(live, fresh),
-            _usage_faults(live, used),
+            _differences("aggregate", live.names.labels_of, fresh.names.labels_of),
+            _differences("label", live.names.labels, fresh.names.labels),
+            _check_texts(live, fresh),
+            _check_usages(live, used),
         )
     )
 
 
-def derived_faults(snapshot: Snapshot) -> Iterator[str]:
-    """What a block's columns say twice, the second time for the search: rooms, and bounds."""
-    for slot, block in snapshot.occupied():
+def check_derived(snapshot: Snapshot) -> Iterator[str]:
+    """Check the columns that follow from others: rooms and bounds."""
+    for block_id, block in snapshot.occupied():
         for class_id, columns in block.columns.items():
-            where = f"slot {slot}, class {class_id}"
+            where = f"block {block_id}, class {class_id}"
             due = np.maximum(0, np.minimum(columns.capacity - columns.used, columns.max_unit))
             for at in np.argwhere(columns.room != due).tolist():
                 yield f"{where}, at {at}: room is not {due[*at]:.0f}"
@@ -58,8 +60,8 @@ def derived_faults(snapshot: Snapshot) -> Iterator[str]:
                 yield f"{where}: stepped is false"
 
 
-def _cross_reference_faults(live: Snapshot) -> Iterator[str]:
-    for slot, block in live.occupied():
+def _check_cross_references(live: Snapshot) -> Iterator[str]:
+    for block_id, block in live.occupied():
         shape = block.shape
         for row in range(block.rows):
             tree = block.tree(row)
@@ -69,27 +71,30 @@ def _cross_reference_faults(live: Snapshot) -> Iterator[str]:
             if live.aggregate_sets.members(tree.aggregate_set) != members:
                 yield f"tree {tree.nodes[0].uuid}: its aggregates are not those of its providers"
             for node, record in enumerate(tree.nodes):
-                if live.locate(record.provider_id) != (slot, row, node):
-                    yield f"provider {record.uuid} is not found where it stands"
-                if live.locate_uuid(record.uuid) != (slot, row, node):
+                if live.locate(record.provider_id) != (block_id, row, node):
+                    yield f"provider {record.uuid} is not found at its location"
+                if live.locate_uuid(record.uuid) != (block_id, row, node):
                     yield f"provider {record.uuid} is not found by its uuid"
+                if live.locate_name(record.name) != (block_id, row, node):
+                    yield f"provider {record.uuid} is not found by its name"
                 if shape.parents[node] >= node or (node == 0) != (shape.parents[node] == NO_PARENT):
                     yield f"provider {record.uuid} stands before its parent"
 
 
-def _text_faults(live: Snapshot, fresh: Snapshot) -> Iterator[str]:
-    """Texts that are kept, and are not what would be made of the tree now."""
+def _check_texts(live: Snapshot, fresh: Snapshot) -> Iterator[str]:
+    """Check that kept texts and templates equal those that would be made now."""
     names = fresh.names
-    for slot, block in live.occupied():
+    for block_id, block in live.occupied():
         rows = np.array([row for row, text in enumerate(block.summaries) if text], dtype=np.int64)
         if not len(rows):
             continue
         due = tree_template_of(block.shape, names.class_names, names.trait_names)
         for row, text in zip(rows.tolist(), filled(due, block, rows), strict=True):
             if block.summaries[row] != text:
-                yield f"slot {slot}, row {row}: kept is {block.summaries[row]}, due is {text!r}"
-        if live.memory.templates.get(block.shape, due) != due:
-            yield f"slot {slot}: the template that is kept is not {due.text!r}"
+                kept = block.summaries[row]
+                yield f"block {block_id}, row {row}: kept is {kept}, due is {text!r}"
+        if live.memory.get_for(block.shape, live.names) not in (None, due):
+            yield f"block {block_id}: the template that is kept is not {due.text!r}"
 
 
 def _providers(snapshot: Snapshot) -> dict[ProviderId, object]:
@@ -104,13 +109,13 @@ def _providers(snapshot: Snapshot) -> dict[ProviderId, object]:
     return providers
 
 
-def _differences(what: str, live: Mapping[K, V], fresh: Mapping[K, V]) -> Iterable[str]:
+def _differences(noun: str, live: Mapping[K, V], fresh: Mapping[K, V]) -> Iterable[str]:
     for key in live.keys() | fresh.keys():
         if live.get(key) != fresh.get(key):
-            yield f"{what} {key}: the index has {live.get(key)}, the database {fresh.get(key)}"
+            yield f"{noun} {key}: the index has {live.get(key)}, the database {fresh.get(key)}"
 
 
-def _usage_faults(live: Snapshot, used: Mapping[tuple[ProviderId, ClassId], int]) -> Iterator[str]:
+def _check_usages(live: Snapshot, used: Mapping[tuple[ProviderId, ClassId], int]) -> Iterator[str]:
     for _, block in live.occupied():
         for row in range(block.rows):
             for record in block.tree(row).nodes:

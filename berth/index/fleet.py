@@ -10,23 +10,25 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 import numpy as np
 import os_traits
 
 from berth.index.aggregate_sets import AggregateSets
-from berth.index.allowance import BYTES_MAX, Allowance
-from berth.index.block import ROWS_MAX, Block, Tree
+from berth.index.block import ROWS_MAX, UUID_LENGTH, Block, Tree
 from berth.index.bulk import BlockBuilder
-from berth.index.memory import Memory, TextSize
+from berth.index.memory import Memory
 from berth.index.paged_map import PagedMap
-from berth.index.records import InventoryRecord, NodeRecord
+from berth.index.records import InventoryRecord, NodeRecord, json_of
+from berth.index.revision import NO_CLOCK, Clock
 from berth.index.shape import Shape, ShapeRegistry
 from berth.index.snapshot import Location, Names, Sharing, Snapshot, location_of, packed
-from berth.index.uuid_map import UuidMap
+from berth.index.text_map import TextMap
 from berth.model.ids import AggregateId, AggregateUUID, ClassId, ProviderId, TraitId
-from berth.store.index_feed import FleetRows
+from berth.store.index_feed import FleetRows, ProviderState
 
 N = TypeVar("N")
 
@@ -34,33 +36,39 @@ SHARING_TRAIT: Final = os_traits.MISC_SHARES_VIA_AGGREGATE
 
 
 class Fleet:
-    """All trees of the fleet in blocks, and what is needed to change them."""
+    """All trees of the fleet in blocks, with the registries that changes need."""
 
     def __init__(
         self,
         *,
         class_ids: Mapping[str, ClassId],
         trait_ids: Mapping[str, TraitId],
+        trait_times: Mapping[TraitId, int] = MappingProxyType({}),
         rows_max: int = ROWS_MAX,
+        memory: Memory | None = None,
     ) -> None:
+        """An empty fleet.
+
+        Args:
+            rows_max: trees in one of its blocks.
+            memory: what its snapshots share; None for a new one.
+        """
         assert 0 < rows_max <= ROWS_MAX
         self._rows_max = rows_max
-        self.names = Names.of(class_ids, trait_ids)
-        #: What readers keep as long as `names` is the same object.
-        self._memory = Memory(TextSize())
-        #: aggregate uuid -> id, of every aggregate that some provider was ever seen in: readers
-        #: have it, so it is never changed but replaced; and the ids.
-        self._aggregate_ids: Mapping[AggregateUUID, AggregateId] = {}
+        self.names = Names.of(class_ids, trait_ids, trait_times)
+        self._memory = Memory() if memory is None else memory
+        #: The ids of all aggregates in `names`, and the other ids of the same aggregates.
         self._known_aggregates: set[AggregateId] = set()
-        self._uuids = UuidMap()
+        self._uuids = TextMap()
+        self._provider_names = TextMap()
+        self._has_short_uuids = False
         self._shapes = ShapeRegistry()
         self._sets = AggregateSets()
-        self._allowance = Allowance(BYTES_MAX)
         self._locations = PagedMap()
         self._blocks: list[Block | None] = []
-        self._free_slots: list[int] = []
-        #: shape -> the slots of its blocks.
-        self._slots: defaultdict[Shape, set[int]] = defaultdict(set)
+        self._free_block_ids: list[int] = []
+        #: shape -> the numbers of its blocks.
+        self._block_ids: defaultdict[Shape, set[int]] = defaultdict(set)
         #: sharing provider -> the set of aggregates that it shares through, and the classes that it
         #: has.
         self._sharing_by: dict[ProviderId, tuple[int, tuple[ClassId, ...]]] = {}
@@ -68,58 +76,91 @@ class Fleet:
         #: Whether `_sharing_by` has changed since.
         self._sharing_changed = False
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self, clock: Clock = NO_CLOCK) -> Snapshot:
         """The fleet as it is now; later changes do not touch it. Cost: a few copies of page
-        tables."""
+        tables.
+
+        Args:
+            clock: the writers' clock at this moment.
+        """
+        if self.names.aggregate_sets_count != len(self._sets):
+            self.names = replace(self.names, aggregate_sets_count=len(self._sets))
+        blocks = tuple(self._blocks)
+        self._memory.follow(self.names, blocks)
         return Snapshot(
-            blocks=tuple(self._blocks),
+            blocks=blocks,
             locations=self._locations.fork(),
             names=self.names,
             uuids=self._uuids,
-            aggregate_ids=self._aggregate_ids,
+            provider_names=self._provider_names,
+            has_short_uuids=self._has_short_uuids,
             aggregate_sets=self._sets,
             sharing=self._sharing,
             memory=self._memory,
-            allowance=self._allowance,
+            clock=clock,
         )
 
-    def set_names(self, class_ids: Mapping[str, ClassId], trait_ids: Mapping[str, TraitId]) -> None:
-        """Take over what classes and traits are called now.
-
-        An engine may give the id of a deleted one to the next: ids say nothing about names. So what
-        was remembered under the old names ends, with the texts of the trees that have an id whose
-        name is another one now, or gone.
-        """
-        before, new = self.names, Names.of(class_ids, trait_ids)
-        if new == before:
+    def set_labels(self, labels_of: Mapping[AggregateUUID, Mapping[str, str]]) -> None:
+        """Take over the present labels of aggregates."""
+        if labels_of == self.names.labels_of:
             return
-        self.names, self._memory = new, Memory(self._memory.texts)
-        classes = _renamed(before.class_names, new.class_names)
-        traits = _renamed(before.trait_names, new.trait_names)
-        for slot, block in enumerate(self._blocks):
+        having: defaultdict[tuple[str, str], set[AggregateUUID]] = defaultdict(set)
+        for aggregate, its_labels in labels_of.items():
+            for label in its_labels.items():
+                having[label].add(aggregate)
+        labels = {label: frozenset(aggregates) for label, aggregates in having.items()}
+        self.names = replace(self.names, labels=labels, labels_of=labels_of)
+
+    def set_names(
+        self,
+        class_ids: Mapping[str, ClassId],
+        trait_ids: Mapping[str, TraitId],
+        trait_times: Mapping[TraitId, int] = MappingProxyType({}),
+    ) -> None:
+        """Take over the present names of classes and traits.
+
+        A database may give the id of a deleted one to the next. So the kept texts of all trees end
+        that have an id whose name has changed or gone.
+        """
+        before = self.names
+        names = before.class_ids, before.trait_ids, before.trait_times
+        if (class_ids, trait_ids, trait_times) == names:
+            return
+        self.names = replace(
+            Names.of(class_ids, trait_ids, trait_times),
+            aggregate_ids=before.aggregate_ids,
+            aggregate_sets_count=before.aggregate_sets_count,
+            labels=before.labels,
+            labels_of=before.labels_of,
+        )
+        classes = _renamed(before.class_names, self.names.class_names)
+        traits = _renamed(before.trait_names, self.names.trait_names)
+        for block_id, block in enumerate(self._blocks):
             if block is not None and not (
                 traits.isdisjoint(block.shape.traits)
                 and classes.isdisjoint(block.shape.nodes_of_class)
             ):
-                self._blocks[slot] = block.without_texts()
+                self._blocks[block_id] = block.without_texts()
 
     def unknown_aggregates(self, aggregates: Iterable[AggregateId]) -> set[AggregateId]:
-        """Those of some aggregates whose uuids the fleet has not been told."""
+        """Those of some aggregates whose uuids the fleet does not know."""
         return {aggregate for aggregate in aggregates if aggregate not in self._known_aggregates}
 
-    def add_aggregates(self, rows: Iterable[tuple[AggregateId, AggregateUUID]]) -> None:
-        """Tell for what aggregates some rows stand. Of several rows of one aggregate, which an
-        adopted database may have, the first counts for all of them."""
-        found = list(rows)
-        if not found:
+    def add_aggregates(self, rows: Iterable[tuple[AggregateId, AggregateUUID, str]]) -> None:
+        """Take over the uuids and spellings of some aggregates. An adopted database may have
+        several rows for one aggregate; the first stands for all of them."""
+        new = list(rows)
+        if not new:
             return
-        ids = dict(self._aggregate_ids)
-        for number, uuid in found:
+        ids = dict(self.names.aggregate_ids)
+        for number, uuid, spelling in new:
             self._known_aggregates.add(number)
+            self._sets.spell(number, spelling)
             first = ids.setdefault(uuid, number)
             if first != number:
                 self._sets.unite(number, first)
-        self._aggregate_ids = ids
+        if len(ids) > len(self.names.aggregate_ids):
+            self.names = replace(self.names, aggregate_ids=ids)
 
     def roots_of(self, providers: Iterable[ProviderId]) -> set[ProviderId]:
         """The roots, as the index has them, of those of some providers that it has."""
@@ -127,7 +168,7 @@ class Fleet:
         for provider in providers:
             at = location_of(self._locations.get(provider))
             if at is not None:
-                roots.add(ProviderId(int(self._block(at.slot).provider_ids[0, at.row])))
+                roots.add(ProviderId(int(self._block(at.block_id).provider_ids[0, at.row])))
         return roots
 
     def load(self, parts: Iterable[FleetRows]) -> None:
@@ -139,7 +180,7 @@ class Fleet:
                 self._settle(block)
         for block in builder.rest():
             self._settle(block)
-        self._uuids = UuidMap(block for block in self._blocks if block is not None)
+        self._renew_maps()
         self._renew_sharing()
 
     def trees_from(self, rows: FleetRows) -> list[Tree]:
@@ -147,7 +188,7 @@ class Fleet:
         return list(_trees(rows, self._shapes, self._sets))
 
     def replace(self, roots: Collection[ProviderId], trees: Iterable[Tree]) -> None:
-        """Make the trees of some roots what they are now.
+        """Replace the trees of some roots with their present ones.
 
         Args:
             roots: every root whose tree may have changed, the roots that providers left included.
@@ -159,56 +200,76 @@ class Fleet:
         for tree in trees:
             root = tree.nodes[0].provider_id
             at = gone.get(root)
-            if at is not None and self._block(at.slot).holds(at.row, tree):
-                values[at.slot][at.row] = tree
+            if at is not None and self._block(at.block_id).holds(at.row, tree):
+                values[at.block_id][at.row] = tree
+                self._note_names(at, tree)
                 del gone[root]
             else:
                 added[tree.shape].append(tree)
-        for slot, changed in values.items():
-            block = self._blocks[slot] = self._block(slot).with_row_values(changed)
+        for block_id, changed in values.items():
+            block = self._blocks[block_id] = self._block(block_id).with_row_values(changed)
             self._note_sharing(block, changed)
-        known = self._remove(gone.values())
+        removed = self._remove(gone.values())
         for shape, news in added.items():
             self._add(shape, news)
             for tree in news:
                 for node in tree.nodes:
-                    if (node.uuid, node.provider_id) not in known:
-                        self._uuids.add(node.uuid, node.provider_id)
-        if self._uuids.is_crowded:
-            self._uuids = UuidMap(block for block in self._blocks if block is not None)
+                    if (node.uuid, node.provider_id) not in removed:
+                        self._uuids.add(node.uuid.encode(), node.provider_id)
+                        self._has_short_uuids |= len(node.uuid) < UUID_LENGTH
+                    self._provider_names.add(node.name, node.provider_id)
+        if self._uuids.is_crowded or self._provider_names.is_crowded:
+            self._renew_maps()
         self._renew_sharing()
 
-    def set_used(self, used: Mapping[ProviderId, Mapping[ClassId, int]]) -> None:
-        """Take over amounts used; nothing else of these providers has changed.
+    def set_states(self, states: Mapping[ProviderId, ProviderState]) -> None:
+        """Take over amounts used and generations; nothing else of these providers has changed.
 
-        Providers that the fleet does not have are passed over, and so is what they have no
-        inventory of. Cost: a copy of two arrays for each class and block that is touched.
+        Providers and classes that the fleet does not have are ignored. Cost: a copy of two arrays
+        for each class and block that is touched, and of two for each block.
         """
-        by_slot: defaultdict[int, list[tuple[int, int, Mapping[ClassId, int]]]] = defaultdict(list)
-        for provider, amounts in used.items():
+        by_block: defaultdict[int, list[tuple[int, int, ProviderState]]] = defaultdict(list)
+        for provider, state in states.items():
             at = location_of(self._locations.get(provider))
             if at is not None:
-                by_slot[at.slot].append((at.row, at.node, amounts))
-        for slot, changes in by_slot.items():
-            self._blocks[slot] = self._block(slot).with_used(changes)
+                by_block[at.block_id].append((at.row, at.node, state))
+        for block_id, changes in by_block.items():
+            self._blocks[block_id] = self._block(block_id).with_states(changes)
+
+    def _note_names(self, at: Location, tree: Tree) -> None:
+        """Note the names of a tree that are not those in its place."""
+        names = self._block(at.block_id).names
+        for place, node in enumerate(tree.nodes):
+            if names.item(place, at.row) != node.name:
+                self._provider_names.add(node.name, node.provider_id)
+
+    def _renew_maps(self) -> None:
+        blocks = [block for block in self._blocks if block is not None]
+        self._uuids = TextMap(
+            (block.uuid_texts.ravel().tolist(), block.provider_ids.ravel()) for block in blocks
+        )
+        self._provider_names = TextMap(
+            (block.names.every(), block.provider_ids.ravel()) for block in blocks
+        )
+        self._has_short_uuids = not all(block.uuid_bytes[:, :, -1].all() for block in blocks)
 
     def _row_of_root(self, root: ProviderId) -> Location | None:
         at = location_of(self._locations.get(root))
         return at if at is not None and at.node == 0 else None
 
-    def _block(self, slot: int) -> Block:
-        block = self._blocks[slot]
+    def _block(self, block_id: int) -> Block:
+        block = self._blocks[block_id]
         assert block is not None
         return block
 
     def _remove(self, places: Iterable[Location]) -> set[tuple[str, ProviderId]]:
         """Take trees out; the uuids and ids of their providers."""
         removed: set[tuple[str, ProviderId]] = set()
-        by_slot: defaultdict[int, set[int]] = defaultdict(set)
+        by_block: defaultdict[int, set[int]] = defaultdict(set)
         for place in places:
-            by_slot[place.slot].add(place.row)
-        for slot, rows in by_slot.items():
-            block = self._block(slot)
+            by_block[place.block_id].add(place.row)
+        for block_id, rows in by_block.items():
+            block = self._block(block_id)
             for row in rows:
                 for node, provider in enumerate(block.provider_ids[:, row].tolist()):
                     removed.add((block.uuid(node, row), provider))
@@ -216,28 +277,28 @@ class Fleet:
                     self._forget_sharing(provider)
             if len(rows) < block.rows:
                 smaller, moved = block.without_rows(rows)
-                self._blocks[slot] = smaller
-                self._place(slot, smaller, moved)
+                self._blocks[block_id] = smaller
+                self._place(block_id, smaller, moved)
             else:
-                self._vacate(slot, block.shape)
+                self._vacate(block_id, block.shape)
         return removed
 
-    def _vacate(self, slot: int, shape: Shape) -> None:
-        self._blocks[slot] = None
-        self._free_slots.append(slot)
-        self._slots[shape].discard(slot)
-        if not self._slots[shape]:
-            del self._slots[shape]
+    def _vacate(self, block_id: int, shape: Shape) -> None:
+        self._blocks[block_id] = None
+        self._free_block_ids.append(block_id)
+        self._block_ids[shape].discard(block_id)
+        if not self._block_ids[shape]:
+            del self._block_ids[shape]
 
     def _add(self, shape: Shape, trees: Sequence[Tree]) -> None:
         done = 0
-        for slot in sorted(self._slots[shape]):
-            block = self._block(slot)
+        for block_id in sorted(self._block_ids[shape]):
+            block = self._block(block_id)
             part = trees[done : done + self._rows_max - block.rows]
             if part:
-                larger = self._blocks[slot] = block.with_rows(part)
+                larger = self._blocks[block_id] = block.with_rows(part)
                 rows = range(block.rows, larger.rows)
-                self._place(slot, larger, rows)
+                self._place(block_id, larger, rows)
                 self._note_sharing(larger, rows)
                 done += len(part)
         while done < len(trees):
@@ -246,23 +307,23 @@ class Fleet:
             done += len(part)
 
     def _settle(self, block: Block) -> None:
-        """Give a new block a slot."""
-        slot = self._free_slots.pop() if self._free_slots else len(self._blocks)
-        if slot == len(self._blocks):
+        """Give a new block a number, and note its providers."""
+        block_id = self._free_block_ids.pop() if self._free_block_ids else len(self._blocks)
+        if block_id == len(self._blocks):
             self._blocks.append(None)
-        self._blocks[slot] = block
-        self._slots[block.shape].add(slot)
+        self._blocks[block_id] = block
+        self._block_ids[block.shape].add(block_id)
         rows = range(block.rows)
-        self._place(slot, block, rows)
+        self._place(block_id, block, rows)
         self._note_sharing(block, rows)
 
-    def _place(self, slot: int, block: Block, rows: Sequence[int]) -> None:
-        """Note where the trees in some rows of a block stand."""
+    def _place(self, block_id: int, block: Block, rows: Sequence[int]) -> None:
+        """Note the locations of the providers in some rows of a block."""
         if rows:
             at = np.array(rows, dtype=np.int64)
             nodes = np.arange(block.shape.size, dtype=np.int64)[:, None]
             self._locations.set_many(
-                block.provider_ids[:, at].ravel(), packed(slot, at[None, :], nodes).ravel()
+                block.provider_ids[:, at].ravel(), packed(block_id, at[None, :], nodes).ravel()
             )
 
     def _note_sharing(self, block: Block, rows: Iterable[int]) -> None:
@@ -270,11 +331,11 @@ class Fleet:
         sharing = self.names.trait_ids.get(SHARING_TRAIT)
         if sharing not in block.shape.traits:
             return
-        for node, kind in enumerate(block.shape.kinds):
-            if sharing in kind.traits:
+        for node, node_type in enumerate(block.shape.node_types):
+            if sharing in node_type.traits:
                 for row in rows:
                     provider = ProviderId(block.provider_ids.item(node, row))
-                    through = block.aggregate_sets.item(node, row), kind.classes
+                    through = block.aggregate_sets.item(node, row), node_type.classes
                     if self._sharing_by.get(provider) != through:
                         self._sharing_by[provider] = through
                         self._sharing_changed = True
@@ -307,27 +368,33 @@ def _renamed(before: Mapping[N, str], now: Mapping[N, str]) -> set[N]:
 
 def _trees(rows: FleetRows, shapes: ShapeRegistry, sets: AggregateSets) -> Iterator[Tree]:
     inventories: defaultdict[int, list[InventoryRecord]] = defaultdict(list)
-    for provider, class_id, net, ratio, used, least, most, step in rows.inventories:
+    for row in rows.inventories:
+        provider, class_id, total, reserved, ratio, used, least, most, step, modified = row
+        capacity = float(math.trunc((total - reserved) * ratio))
         inventories[provider].append(
-            InventoryRecord(class_id, float(math.trunc(net * ratio)), used, least, most, step)
+            InventoryRecord(
+                class_id, capacity, used, least, most, step, total, reserved, ratio, modified
+            )
         )
     traits = _gathered(rows.traits)
     aggregates = _gathered(rows.aggregates)
     same: dict[frozenset[TraitId], frozenset[TraitId]] = {}
     nothing: frozenset[TraitId] = frozenset()
     trees: defaultdict[int, list[NodeRecord]] = defaultdict(list)
-    for provider, uuid, parent, root in rows.providers:
+    for provider, uuid, parent, root, name, generation, modified in rows.providers:
         having = frozenset(traits[provider]) if provider in traits else nothing
         trees[root].append(
             NodeRecord(
                 provider_id=ProviderId(provider),
                 uuid=uuid,
                 parent_id=None if parent is None else ProviderId(parent),
-                root_id=ProviderId(root),
                 inventories=tuple(sorted(inventories.get(provider, ()))),
                 # One object for equal sets: a fleet has few, and comparing them is then free.
                 traits=same.setdefault(having, having),
                 aggregate_set=sets.id_of(frozenset(aggregates.get(provider, ()))),
+                name=json_of(name),
+                generation=generation,
+                modified=modified,
             )
         )
     for nodes in trees.values():

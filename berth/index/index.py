@@ -2,9 +2,9 @@
 """The index of one worker process and its synchronisation with the database by the writers' clock.
 
 A read must see every write that was acknowledged before it, whichever worker took that write. So
-each read asks first how far the writers have come (design.md, "A vector clock of writers keeps
-every index honest"), and reloads the trees of the providers that the journal names since. On SQLite
-the question costs no query at all: `PRAGMA data_version` tells whether anybody else committed.
+each read first looks up how far the writers have come (docs/architecture.md, the vector clock), and
+reloads the trees of the providers that the journal names since. On SQLite this costs no query:
+`PRAGMA data_version` says whether another connection committed.
 """
 
 from __future__ import annotations
@@ -15,61 +15,49 @@ import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
 
 from berth.index.block import ROWS_MAX
-from berth.index.check import faults_of
+from berth.index.check import check_snapshot
 from berth.index.fleet import Fleet
+from berth.index.memory import Memory
+from berth.index.revision import Clock
 from berth.index.snapshot import Snapshot
 from berth.model.errors import DatabaseUnavailable, IndexUnavailable, LostRace
-from berth.model.ids import ProviderId
+from berth.model.ids import ProviderId, ProviderUUID
 from berth.store import index_feed
 from berth.store.aggregate_spellings import iter_aggregates
 from berth.store.engine.database import Database
 from berth.store.engine.transaction import Tx
-from berth.store.foreign_writes import take_over, written_elsewhere
+from berth.store.foreign_writes import note_foreign, take_over, written_elsewhere
+from berth.store.identity import NO_IDENTITY, read_identity
 from berth.store.index_feed import WriterHead
+from berth.store.lookups import providers_by_uuid
 
 
 @dataclass(slots=True)
 class Counts:
-    """What the index did so far: for tests, and for operators."""
+    """What the index has done so far: for tests, and for operators."""
 
     #: Times that everything was loaded.
     loads: int = 0
-    #: Times that the journal was read.
-    refreshes: int = 0
     #: Trees loaded by refreshes.
     trees: int = 0
-    #: Providers of which refreshes looked up nothing but the usage.
+    #: Providers of which refreshes loaded only the usage.
     usages: int = 0
 
 
-class Observer(Protocol):
-    """Is told what an index does, by the thread that does it."""
+class Observer:
+    """Receives events of an index, in the thread in which they happen; this one ignores them."""
 
     def clock(self) -> float:
         """Seconds since some moment, never running backwards."""
-
-    def refreshed(self, seconds: float, *, wholly: bool) -> None:
-        """The index has taken over what others changed, or everything anew."""
-
-    def failed(self) -> None:
-        """The database could not be asked."""
-
-
-class Unobserved:
-    """Nobody wants to know."""
-
-    def clock(self) -> float:
-        """No time."""
         return 0.0
 
     def refreshed(self, seconds: float, *, wholly: bool) -> None:
-        """Nothing."""
+        """The index has taken over changes, or loaded everything (`wholly`)."""
 
     def failed(self) -> None:
-        """Nothing."""
+        """The database was not available."""
 
 
 class Index:
@@ -81,50 +69,55 @@ class Index:
         *,
         portions: index_feed.Portions = index_feed.USUAL,
         rows_max: int = ROWS_MAX,
+        memory: Memory | None = None,
     ) -> None:
         """An index that has read nothing yet.
 
         Args:
             portions: how much it reads at a time.
             rows_max: trees in one of its blocks.
+            memory: what its readers share; None for a new one of the usual size.
         """
+        self.memory = Memory() if memory is None else memory
         self._portions = portions
         self._rows_max = rows_max
         self.counts = Counts()
-        self.observer: Observer = Unobserved()
+        self.observer = Observer()
         self._db = db
         self._lock = threading.Lock()
         self._fleet: Fleet | None = None
         self._snapshot: Snapshot | None = None
+        #: The identity of the database, for revisions.
+        self._identity = NO_IDENTITY
         #: writer -> the last seq whose journal is part of the snapshot.
         self._applied: dict[int, int] = {}
-        #: Providers that refreshes have found to be written by another program.
+        #: Providers that another program has written, as refreshes have seen.
         self._foreign: set[ProviderId] = set()
         #: The database's commit stamp before the last refresh.
         self._stamp: tuple[int, int] | None = None
-        #: How many times the database has been asked how far its writers are, and the last of
-        #: these that has been answered, and that has not: those who wait meanwhile share what comes
-        #: of the next, or a database that is silent would keep each of them waiting in turn.
-        self._asked = self._answered = self._failed = 0
-        _begin_anew_after_fork(self)
+        #: The number of the last refresh that was started, that succeeded and that failed. Threads
+        #: that wait meanwhile share the result of the next one; otherwise an unresponsive database
+        #: would keep each of them waiting in turn.
+        self._started = self._succeeded = self._failed = 0
+        _reset_after_fork(self)
 
     def snapshot(self) -> Snapshot:
         """The fleet with every write that was acknowledged before this call.
 
         Raises:
-            IndexUnavailable: the database could not be asked; nothing older is ever answered
+            IndexUnavailable: the database was not available; an older snapshot is never returned
                 instead.
         """
-        asked = self._asked
+        started = self._started
         with self._lock:
-            if self._answered > asked and self._snapshot is not None:
-                # Somebody has asked the database after this call came, and been answered.
+            if self._succeeded > started and self._snapshot is not None:
+                # Another thread has read the clock after this call began.
                 return self._snapshot
-            if self._failed > asked:
+            if self._failed > started:
                 raise IndexUnavailable
-            self._asked += 1
+            self._started += 1
             try:
-                # The stamp is taken first: what commits after it is at worst looked at twice.
+                # The stamp is taken first: a commit after it is at worst looked up twice.
                 stamp = self._db.commit_stamp()
                 if self._snapshot is None or stamp is None or stamp != self._stamp:
                     self._snapshot = self._observed()
@@ -132,24 +125,52 @@ class Index:
                         self._take_over_foreign()
                     self._stamp = stamp
             except DatabaseUnavailable as error:
-                self._failed = self._asked
+                self._failed = self._started
                 self.observer.failed()
                 raise IndexUnavailable from error
-            self._answered = self._asked
+            self._succeeded = self._started
             return self._snapshot
 
+    def reload_foreign(self, uuid: ProviderUUID) -> bool:
+        """Load a provider again if another program has created, changed or deleted it.
+
+        A refresh follows berth's journal, to which other programs do not write. So ask this when a
+        provider seems not to exist, or not at the generation that was shown.
+
+        Returns:
+            whether it was loaded again; False also if the database is not available.
+        """
+        with suppress(DatabaseUnavailable, IndexUnavailable):
+            with self._db.read() as tx:
+                stored = providers_by_uuid(tx, [uuid]).get(uuid)
+            # Taken afterwards, so it has every commit of berth that was read.
+            snapshot = self.snapshot()
+            at = snapshot.locate_uuid(uuid)
+            if at is not None:
+                block = snapshot.block(at.block_id)
+                if stored and block.generations.item(at.node, at.row) >= (stored.generation or 0):
+                    return False
+                note_foreign(self._db, ProviderId(block.provider_ids.item(at.node, at.row)), uuid)
+                return True
+            if stored is not None:
+                note_foreign(self._db, stored.id, uuid)
+                return True
+        return False
+
     def check(self) -> list[str]:
-        """Re-derive everything from the database and say what does not agree; an empty list when
-        all is well."""
+        """Derive everything from the database again and describe each difference; an empty list if
+        there is none."""
         snapshot = self.snapshot()
         with self._db.read() as tx:
-            return faults_of(snapshot, _loaded(tx).snapshot(), index_feed.used_amounts(tx))
+            fresh = _loaded(tx, Memory()).snapshot()
+            return check_snapshot(snapshot, fresh, index_feed.used_amounts(tx))
 
-    def forget_refresh(self) -> None:
-        """In a forked child: nobody will end a refresh that the parent was at."""
+    def reset_after_fork(self) -> None:
+        """In a forked child: drop locks and a refresh that threads of the parent held."""
         if self._lock.locked():
             self._lock = threading.Lock()
             self._fleet = self._snapshot = self._stamp = None
+        self.memory.reset_after_fork()
 
     def _observed(self) -> Snapshot:
         begun, loads = self.observer.clock(), self.counts.loads
@@ -159,13 +180,13 @@ class Index:
         return snapshot
 
     def _take_over_foreign(self) -> None:
-        """Have the providers recounted that another program has written, and read the sums again.
+        """Recount the usage of providers that another program has written, and read it again.
 
-        Where nothing may be written now, a later claim on one of them finds the same.
+        If nothing can be written now, a later claim on one of them does it.
         """
-        found, self._foreign = self._foreign, set()
+        providers, self._foreign = self._foreign, set()
         with suppress(DatabaseUnavailable, LostRace):
-            take_over(self._db, found)
+            take_over(self._db, providers)
             self._snapshot = self._observed()
 
     def _refreshed(self) -> Snapshot:
@@ -182,21 +203,23 @@ class Index:
                 return self._snapshot
             changes = index_feed.journal_since(tx, moved)
             self._apply(self._fleet, tx, changes)
-        self.counts.refreshes += 1
         return self._taken(self._fleet, heads)
 
     def _apply(self, fleet: Fleet, tx: Tx, changes: index_feed.Changes) -> None:
         try:
             if changes.names:
                 names = index_feed.names(tx)
-                fleet.set_names(class_ids=names.classes, trait_ids=names.traits)
+                fleet.set_names(names.classes, names.traits, names.trait_times)
+                fleet.set_labels(names.labels)
+                fleet.add_aggregates(iter_aggregates(tx, None))
+                self._identity = names.identity
             if changes.wholly:
                 self._replace_trees(fleet, tx, changes.wholly)
             if changes.usage_only:
                 self.counts.usages += len(changes.usage_only)
-                fleet.set_used(index_feed.usages_of(tx, changes.usage_only, self._portions))
+                fleet.set_states(index_feed.states_of(tx, changes.usage_only, self._portions))
         except BaseException:
-            # Half a change is no index: the next read starts from the database.
+            # A half-applied change makes the index useless: the next read loads everything.
             self._fleet = None
             raise
 
@@ -210,44 +233,54 @@ class Index:
         fleet.replace(roots, fleet.trees_from(rows))
 
     def _reloaded(self, tx: Tx, heads: Mapping[int, WriterHead]) -> Snapshot:
-        fleet = _loaded(tx, self._portions, self._rows_max)
+        fleet = _loaded(tx, self.memory, self._portions, self._rows_max)
+        self._identity = read_identity(tx)
         self.counts.loads += 1
         return self._taken(fleet, heads)
 
     def _taken(self, fleet: Fleet, heads: Mapping[int, WriterHead]) -> Snapshot:
-        """Make what was read the present state, in one go: what was applied and the snapshot must
-        never be of different moments, whatever fails in between or afterwards."""
-        snapshot = fleet.snapshot()
+        """Make what was read the present state in one step: `_applied` and the snapshot must always
+        be of the same moment, whatever fails in between or afterwards."""
         applied = {writer: head.seq for writer, head in heads.items()}
+        snapshot = fleet.snapshot(Clock(self._identity, applied))
         self._fleet, self._applied, self._snapshot = fleet, applied, snapshot
         return snapshot
 
 
-def _begin_anew_after_fork(index: Index) -> None:
-    """A server that forks while one of its threads refreshes has children that never could."""
+def _reset_after_fork(index: Index) -> None:
+    """Without this, a child forked during a refresh could never refresh."""
     alive = weakref.ref(index)
 
-    def begin_anew() -> None:
+    def reset() -> None:
         if (child := alive()) is not None:
-            child.forget_refresh()
+            child.reset_after_fork()
 
-    os.register_at_fork(after_in_child=begin_anew)
+    os.register_at_fork(after_in_child=reset)
 
 
 def _beyond_horizon(applied: Mapping[int, int], heads: Mapping[int, WriterHead]) -> bool:
-    """Whether the journal no longer has all that happened since: a part was trimmed, a writer is
-    gone altogether, or the clock went back, as after a cluster has lost what it had acknowledged.
-    """
+    """Whether the journal lacks changes since: a part was trimmed, a writer's row is gone, or the
+    clock went back, as after a cluster lost acknowledged commits."""
     return any(
         writer not in heads or heads[writer].seq < seq for writer, seq in applied.items()
     ) or any(head.trimmed_seq > applied.get(writer, 0) for writer, head in heads.items())
 
 
 def _loaded(
-    tx: Tx, portions: index_feed.Portions = index_feed.USUAL, rows_max: int = ROWS_MAX
+    tx: Tx,
+    memory: Memory,
+    portions: index_feed.Portions = index_feed.USUAL,
+    rows_max: int = ROWS_MAX,
 ) -> Fleet:
     names = index_feed.names(tx)
-    fleet = Fleet(class_ids=names.classes, trait_ids=names.traits, rows_max=rows_max)
+    fleet = Fleet(
+        class_ids=names.classes,
+        trait_ids=names.traits,
+        trait_times=names.trait_times,
+        rows_max=rows_max,
+        memory=memory,
+    )
+    fleet.set_labels(names.labels)
     fleet.add_aggregates(iter_aggregates(tx, None))
     fleet.load(index_feed.fleet_parts(tx, portions))
     return fleet

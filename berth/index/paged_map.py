@@ -39,6 +39,14 @@ class PagedMap:
         page = self._pages.get(key >> _PAGE_BITS)
         return ABSENT if page is None else int(page[key & _PAGE_MASK])
 
+    def ascending(self) -> Ints:
+        """All values, in the order of their keys."""
+        if not self._pages:
+            return np.zeros(0, dtype=np.int64)
+        values = np.concatenate([self._pages[number] for number in sorted(self._pages)])
+        present: Ints = values[values != ABSENT]
+        return present
+
     def set_many(self, keys: Ints, values: Ints) -> None:
         """Write many values at once: arrays of the same length."""
         numbers = keys >> _PAGE_BITS

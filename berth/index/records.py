@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the index is told of providers: plain records, before any array exists."""
+"""Plain records of providers, from which the index makes its arrays."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import msgspec
 
 from berth.model.ids import ClassId, ProviderId, TraitId
 
+#: The JSON of a provider's name.
+json_of: Final[Callable[[str | None], bytes]] = msgspec.json.Encoder().encode
+
 
 class InventoryRecord(NamedTuple):
-    """One inventory with its usage; `capacity` is truncated toward zero and may pass 2^63 (a float
-    holds it)."""
+    """One inventory with its usage; `capacity` is truncated toward zero and may exceed 2^63, so
+    it is a float. `modified` is as in `NodeRecord`."""
 
     class_id: ClassId
     capacity: float
@@ -18,16 +24,22 @@ class InventoryRecord(NamedTuple):
     min_unit: int
     max_unit: int
     step_size: int
+    total: int
+    reserved: int
+    allocation_ratio: float
+    modified: int
 
 
 class NodeRecord(NamedTuple):
-    """One provider: `inventories` by ascending class id, `aggregate_set` an id of
-    `AggregateSets`."""
+    """One provider: `inventories` by ascending class id, `aggregate_set` an id of `AggregateSets`,
+    `name` as JSON, `modified` in seconds since 1970 or `index_feed.NO_TIME`."""
 
     provider_id: ProviderId
     uuid: str
     parent_id: ProviderId | None
-    root_id: ProviderId
     inventories: tuple[InventoryRecord, ...]
     traits: frozenset[TraitId]
     aggregate_set: int
+    name: bytes
+    generation: int
+    modified: int

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes: what trees that look alike have in common, so that a structural question is answered once
-for all of them.
+"""Shapes: the common structure of similar trees, so that a structural question is answered once for
+all of them.
 
 Two trees have the same shape when their nodes, in canonical order, have the same parents, the same
 resource classes with inventory and the same traits. Amounts and aggregates are not part of it: they
-differ from host to host and stand in the arrays of `berth.index.block`.
+differ from host to host and are in the arrays of `berth.index.block`.
 
 Nodes are numbered in *tree order*: the root is 0, a parent comes before its children, and brothers
-stand in the order of their subtrees' canonical numbers (ties by provider id, which makes the order
+are in the order of their subtrees' canonical numbers (ties by provider id, which makes the order
 repeatable and changes no answer).
 """
 
@@ -28,31 +28,31 @@ NO_PARENT: Final = -1
 _numbers: Final = count()
 
 
-class Kind(NamedTuple):
-    """What one provider looks like without its numbers: classes ascending."""
+class NodeType(NamedTuple):
+    """One provider without its numbers: classes (ascending) and traits."""
 
     classes: tuple[ClassId, ...]
     traits: frozenset[TraitId]
 
 
 class Shape:
-    """The common structure of like trees; immutable, one object for each structure of a registry.
+    """The structure of similar trees; immutable, one object for each structure of a registry.
 
     Attributes:
         parents: per node, the parent's number, `NO_PARENT` for the root.
-        kinds: per node, its classes and traits.
-        number: no other shape of the process has or had it.
+        node_types: per node, its classes and traits.
+        number: unique in the process, and never used again.
     """
 
-    def __init__(self, parents: tuple[int, ...], kinds: tuple[Kind, ...]) -> None:
-        assert len(parents) == len(kinds)
+    def __init__(self, parents: tuple[int, ...], node_types: tuple[NodeType, ...]) -> None:
+        assert len(parents) == len(node_types)
         assert parents[0] == NO_PARENT
         self.parents = parents
-        self.kinds = kinds
+        self.node_types = node_types
         self.number = next(_numbers)
         #: class -> the nodes that have inventory of it, ascending: the rows of the class's arrays
         #: in a block.
-        self.nodes_of_class: dict[ClassId, tuple[int, ...]] = _nodes_of_class(kinds)
+        self.nodes_of_class: dict[ClassId, tuple[int, ...]] = _nodes_of_class(node_types)
         #: class -> node -> row of the class's arrays in a block.
         self.row_of_node: dict[ClassId, dict[int, int]] = {
             class_id: {node: row for row, node in enumerate(nodes)}
@@ -67,7 +67,7 @@ class Shape:
     @cached_property
     def traits(self) -> frozenset[TraitId]:
         """All traits of all nodes."""
-        return frozenset().union(*(kind.traits for kind in self.kinds))
+        return frozenset().union(*(node_type.traits for node_type in self.node_types))
 
     @cached_property
     def lineage(self) -> tuple[int, ...]:
@@ -87,22 +87,22 @@ class Shape:
 
 
 class ShapeRegistry:
-    """Hands out one `Shape` object for each structure, and puts trees in canonical order.
+    """Makes one `Shape` object for each structure, and puts trees in canonical order.
 
-    A shape lives as long as some block has it: a tree of a thousand providers that comes into being
-    one by one would leave a thousand large shapes behind. Canonical numbers are kept for
-    good; they are small.
+    A shape lives as long as some block has it: otherwise a tree that grows to a thousand providers
+    one by one would leave a thousand large shapes behind. Canonical numbers are never dropped; they
+    are small.
     """
 
     def __init__(self) -> None:
-        self._kinds: dict[Kind, int] = {}
-        #: (kind, canonical numbers of the children's subtrees, ascending) -> canonical number.
+        self._node_types: dict[NodeType, int] = {}
+        #: (node_type, canonical numbers of the children's subtrees, ascending) -> canonical number.
         self._subtrees: dict[tuple[int, tuple[int, ...]], int] = {}
         #: canonical number of a root's subtree -> shape.
         self._shapes: WeakValueDictionary[int, Shape] = WeakValueDictionary()
 
     def arrange(self, nodes: Iterable[NodeRecord]) -> tuple[Shape, tuple[NodeRecord, ...]]:
-        """Put the providers of one tree in tree order, and say which shape the tree has.
+        """Put the providers of one tree in tree order.
 
         Args:
             nodes: all providers of one tree, in any order; exactly one of them has no parent.
@@ -132,26 +132,26 @@ class ShapeRegistry:
         return self._shape(numbers[root.provider_id], ordered, parents), ordered
 
     def _subtree(self, node: NodeRecord, below: tuple[int, ...]) -> int:
-        kind = kind_of(node)
-        kind_number = self._kinds.setdefault(kind, len(self._kinds))
-        return self._subtrees.setdefault((kind_number, below), len(self._subtrees))
+        node_type = node_type_of(node)
+        type_number = self._node_types.setdefault(node_type, len(self._node_types))
+        return self._subtrees.setdefault((type_number, below), len(self._subtrees))
 
     def _shape(self, number: int, ordered: Sequence[NodeRecord], parents: tuple[int, ...]) -> Shape:
         shape = self._shapes.get(number)
         if shape is None:
-            shape = self._shapes[number] = Shape(parents, tuple(map(kind_of, ordered)))
+            shape = self._shapes[number] = Shape(parents, tuple(map(node_type_of, ordered)))
         return shape
 
 
-def kind_of(node: NodeRecord) -> Kind:
-    """What a provider looks like without its numbers."""
-    return Kind(tuple([inventory[0] for inventory in node.inventories]), node.traits)
+def node_type_of(node: NodeRecord) -> NodeType:
+    """The type of a provider."""
+    return NodeType(tuple([inventory[0] for inventory in node.inventories]), node.traits)
 
 
-def _nodes_of_class(kinds: Sequence[Kind]) -> dict[ClassId, tuple[int, ...]]:
+def _nodes_of_class(node_types: Sequence[NodeType]) -> dict[ClassId, tuple[int, ...]]:
     nodes: dict[ClassId, list[int]] = {}
-    for node, kind in enumerate(kinds):
-        for class_id in kind.classes:
+    for node, node_type in enumerate(node_types):
+        for class_id in node_type.classes:
             nodes.setdefault(class_id, []).append(node)
     return {class_id: tuple(having) for class_id, having in nodes.items()}
 

@@ -1,72 +1,100 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reader holds: the whole fleet as it was at one moment, never changing under the reader's
-hands."""
+"""Snapshots: the whole fleet at one moment, which never changes under its reader."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from berth.index.aggregate_sets import AggregateSets
-from berth.index.allowance import Allowance
 from berth.index.block import Block
 from berth.index.memory import Memory
 from berth.index.paged_map import ABSENT, Ints, PagedMap
-from berth.index.uuid_map import UuidMap
+from berth.index.revision import Clock
+from berth.index.text_map import TextMap
 from berth.model.ids import AggregateId, AggregateUUID, ClassId, ProviderId, TraitId
 
 _ROW_SHIFT: Final = 16
-_SLOT_SHIFT: Final = 32
+_BLOCK_SHIFT: Final = 32
 _LOW_BITS: Final = (1 << _ROW_SHIFT) - 1
 
 
 class Location(NamedTuple):
-    """Where a provider stands: block, row of the block (its tree), node of the shape (its place in
+    """The place of a provider: block, row of the block (its tree), node of the shape (its place in
     the tree)."""
 
-    slot: int
+    block_id: int
     row: int
     node: int
 
 
-def packed(slot: int, rows: Ints, nodes: Ints) -> Ints:
-    """Locations as one integer each, as `Snapshot.locations` holds them; rows and nodes below
-    2^16."""
-    return slot << _SLOT_SHIFT | rows << _ROW_SHIFT | nodes
+def packed(block_id: int, rows: Ints, nodes: Ints) -> Ints:
+    """Locations as one integer each, as in `Snapshot.locations`; rows and nodes are below 2^16."""
+    return block_id << _BLOCK_SHIFT | rows << _ROW_SHIFT | nodes
+
+
+def unpacked(places: Ints) -> tuple[Ints, Ints, Ints]:
+    """The blocks, rows and nodes of packed locations."""
+    return places >> _BLOCK_SHIFT, places >> _ROW_SHIFT & _LOW_BITS, places & _LOW_BITS
 
 
 def location_of(value: int) -> Location | None:
     """A packed location as it came out of the map, None for `ABSENT`."""
     if value == ABSENT:
         return None
-    return Location(value >> _SLOT_SHIFT, (value >> _ROW_SHIFT) & _LOW_BITS, value & _LOW_BITS)
+    return Location(value >> _BLOCK_SHIFT, (value >> _ROW_SHIFT) & _LOW_BITS, value & _LOW_BITS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Names:
-    """The deployment's resource classes and traits, both ways; one object as long as all are the
-    same."""
+    """What names and ids stand for at present: resource classes and traits, both ways, and
+    aggregates.
+
+    There is a new object after every change, so that the object itself is the version of the names
+    in the keys of `berth.index.memory.Memory`.
+
+    Attributes:
+        trait_times: when each trait was created or changed: seconds since 1970, or `NO_TIME`.
+        aggregate_ids: uuid -> id of every aggregate that some provider was ever in.
+        labels: (key, value) -> the uuids of the aggregates with that label.
+        labels_of: aggregate -> its labels; only those that have some.
+        aggregate_sets_count: how many sets of aggregates were registered; no provider of a snapshot
+            with these names is in a later one.
+    """
 
     class_ids: Mapping[str, ClassId]
     class_names: Mapping[ClassId, str]
     trait_ids: Mapping[str, TraitId]
     trait_names: Mapping[TraitId, str]
+    trait_times: Mapping[TraitId, int]
+    aggregate_ids: Mapping[AggregateUUID, AggregateId]
+    aggregate_sets_count: int
+    labels: Mapping[tuple[str, str], frozenset[AggregateUUID]] = field(default_factory=dict)
+    labels_of: Mapping[AggregateUUID, Mapping[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, class_ids: Mapping[str, ClassId], trait_ids: Mapping[str, TraitId]) -> Names:
-        """Both ways, from one way."""
+    def of(
+        cls,
+        class_ids: Mapping[str, ClassId],
+        trait_ids: Mapping[str, TraitId],
+        trait_times: Mapping[TraitId, int],
+    ) -> Names:
+        """Classes and traits both ways, from one way; no aggregates yet."""
         return cls(
             class_ids,
             {number: name for name, number in class_ids.items()},
             trait_ids,
             {number: name for name, number in trait_ids.items()},
+            trait_times,
+            {},
+            0,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """The sharing providers, by what they share through.
+    """The sharing providers, by the aggregates that they share through.
 
     Attributes:
         by_aggregate: aggregate -> the sharing providers directly in it, ascending.
@@ -85,13 +113,13 @@ class Sharing:
 
     def serving(self, tree_set: int, sets: AggregateSets) -> tuple[ProviderId, ...]:
         """The sharing providers that trees with some aggregate set can use, ascending."""
-        known = self.of_tree_set.get(tree_set)
-        if known is None:
-            serving: set[ProviderId] = set()
+        serving = self.of_tree_set.get(tree_set)
+        if serving is None:
+            providers: set[ProviderId] = set()
             for aggregate in sets.members(tree_set):
-                serving.update(self.by_aggregate.get(aggregate, ()))
-            known = self.of_tree_set[tree_set] = tuple(sorted(serving))
-        return known
+                providers.update(self.by_aggregate.get(aggregate, ()))
+            serving = self.of_tree_set[tree_set] = tuple(sorted(providers))
+        return serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,47 +127,64 @@ class Snapshot:
     """The fleet at one moment.
 
     Attributes:
-        blocks: by slot; None where a slot is free.
+        blocks: by number (`block_id`); None where a number is free.
         locations: provider id -> `packed` location.
-        uuids: which providers may have a uuid; shared with later snapshots.
-        aggregate_ids: uuid -> id; one object as long as all are the same.
+        uuids, provider_names: which providers may have a uuid, or a name as JSON; shared with
+            later snapshots.
+        has_short_uuids: whether a uuid may have fewer than 36 characters, as in old databases.
         aggregate_sets: shared with later snapshots, and may already have newer ones; a set's id
             never changes its meaning.
-        memory: what readers keep between requests; one object as long as `names` is.
-        allowance: shared with later snapshots; bounds what searches remember about shapes.
+        memory: what readers keep between requests; one object for each index.
+        clock: the writers' clock at this moment; that of a scenario is its fleet's.
     """
 
     blocks: Sequence[Block | None]
     locations: PagedMap
     names: Names
-    uuids: UuidMap
-    aggregate_ids: Mapping[AggregateUUID, AggregateId]
+    uuids: TextMap
+    provider_names: TextMap
+    has_short_uuids: bool
     aggregate_sets: AggregateSets
     sharing: Sharing
     memory: Memory
-    allowance: Allowance
+    clock: Clock
+
+    @property
+    def revision(self) -> str:
+        """The revision of this state (`berth.index.revision`)."""
+        return self.clock.revision
 
     def occupied(self) -> Iterator[tuple[int, Block]]:
-        """All blocks, with their slots."""
-        return ((slot, block) for slot, block in enumerate(self.blocks) if block is not None)
+        """All blocks, with their numbers."""
+        return (
+            (block_id, block) for block_id, block in enumerate(self.blocks) if block is not None
+        )
 
-    def block(self, slot: int) -> Block:
-        """The block in a slot that is known to be taken."""
-        block = self.blocks[slot]
+    def block(self, block_id: int) -> Block:
+        """The block with a number, which must be in use."""
+        block = self.blocks[block_id]
         assert block is not None
         return block
 
     def locate(self, provider: ProviderId) -> Location | None:
-        """Where a provider stands, None if it is not part of this snapshot."""
+        """The place of a provider, None if it is not part of this snapshot."""
         return location_of(self.locations.get(provider))
 
     def locate_uuid(self, uuid: str) -> Location | None:
-        """Where the provider with a uuid stands, None if there is none."""
-        for provider in self.uuids.find(uuid):
-            location = self.locate(provider)
-            if location is None:
-                continue
+        """The place of the provider with a uuid, None if there is none."""
+        text = uuid.encode(errors="replace")
+        for location in self._located(self.uuids.find(text)):
             # It may be a newer provider, with the id of one that this snapshot still has.
-            if self.block(location.slot).uuid(location.node, location.row) == uuid:
+            if self.block(location.block_id).uuid_text(location.node, location.row) == text:
                 return location
         return None
+
+    def locate_name(self, name: bytes) -> Location | None:
+        """The place of the provider with a name, given as JSON; None if there is none."""
+        for location in self._located(self.provider_names.find(name)):
+            if self.block(location.block_id).names.item(location.node, location.row) == name:
+                return location
+        return None
+
+    def _located(self, providers: Iterable[ProviderId]) -> Iterator[Location]:
+        return (at for provider in providers if (at := self.locate(provider)) is not None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole fleet in sums: what it could give, what is taken, and how many give it."""
+"""The whole fleet in sums: capacity, usage and providers of each class."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class ClassTotals(NamedTuple):
 
     Attributes:
         capacity: the capacities, each rounded down by itself.
-        used: what is allocated, that of providers with more used than they have included.
-        providers: how many there are.
+        used: all allocations, including those beyond a provider's capacity.
+        providers: the number of those providers.
     """
 
     capacity: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of placement with no I/O: identities, names, capacity, units, trees, errors.
+"""The rules of placement without I/O: identities, names, capacity, units, trees, errors.
 
-Nothing here knows SQL, HTTP, the clock or dice; it imports nothing of berth outside itself.
+Nothing here uses SQL, HTTP, the clock or random numbers, or imports another part of berth.
 """

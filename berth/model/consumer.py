@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who holds: a consumer, and what a request wants it to hold from now on."""
+"""A consumer, and the allocations that a request writes for it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,18 +8,18 @@ from typing import Literal
 from berth.model.ids import ConsumerUUID, Generation, ProviderUUID
 from berth.model.sentinels import Sentinel
 
-#: How a consumer without a type is shown.
+#: The type that responses show for a consumer without one.
 UNKNOWN_TYPE = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerWrite:
-    """The whole of what one consumer shall hold, and whose it is.
+    """All allocations that a consumer gets, and its owner.
 
-    `allocations`: amount by resource class name by provider, amounts at least 1; empty takes
-    everything away. `generation`: what the client has seen, None when it says that the consumer
-    is new, UNSET (below 1.28) when it did not say. `consumer_type`: None is no type, UNSET
-    (below 1.38) leaves the type of an existing consumer alone.
+    `allocations`: amounts of at least 1 by resource class name by provider; empty removes all.
+    `generation`: the one that the client read; None if the client expects a new consumer; UNSET
+    (below 1.28) if the client did not send one. `consumer_type`: None for no type; UNSET (below
+    1.38) keeps the type of an existing consumer.
     """
 
     uuid: ConsumerUUID

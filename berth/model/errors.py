@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong, as one small tree: each class is one sentence about the world.
+"""berth's errors: a small class tree, in which each class states one fact.
 
-An error holds its facts as attributes and makes its own message. Where OpenStack Placement has a
-message for the same mistake, `str(error)` is that message, letter for letter, because clients match
-it; what berth adds, such as amounts and what to do next, is the `hint`. Only `api/errors.py` knows
-what each is over HTTP, and in which places OpenStack Placement words a message differently.
+An error makes its own message from its arguments. If OpenStack Placement has a message for the same
+mistake, `str(error)` is that message, letter for letter, because clients match it; the `hint` has
+what berth adds, such as amounts and what to do next. Only `api/errors.py` knows the HTTP status of
+each error, and the places in which OpenStack Placement words a message differently.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
-from berth.model.ids import ConsumerUUID, Generation, ProviderUUID
+from berth.model.ids import AggregateUUID, ConsumerUUID, Generation, ProviderUUID
 
 
 class BerthError(Exception):
-    """The ancestor of everything that berth itself refuses."""
+    """The base class of everything that berth itself refuses."""
 
     def __init__(self, message: str = "", hint: str = "") -> None:
         super().__init__(message)
-        #: What berth adds to the message, in sentences of its own.
+        #: berth's addition to the message: complete sentences.
         self.hint = hint
 
 
@@ -26,11 +26,11 @@ class BerthError(Exception):
 
 
 class NotFound(BerthError):
-    """The thing that the request is about does not exist."""
+    """The subject of the request does not exist."""
 
 
 class ProviderNotFound(NotFound):
-    """No provider has this uuid."""
+    """No provider has this UUID."""
 
     def __init__(self, provider: ProviderUUID, *, to_delete: bool = False) -> None:
         suffix = " for delete" if to_delete else ""
@@ -74,25 +74,45 @@ class TraitNotFound(NotFound):
 
 
 class AllocationsNotFound(NotFound):
-    """The consumer holds nothing."""
+    """The consumer has no allocations."""
 
     def __init__(self, consumer: str) -> None:
         super().__init__(f"No allocations for consumer '{consumer}'")
+
+
+class RevisionGone(BerthError):
+    """The database does not know what has changed since a revision."""
+
+    def __init__(self, revision: str) -> None:
+        super().__init__(
+            f"The database was never at revision {revision[:100]}, or has forgotten it.",
+            "Read everything again, and continue from the revision of that answer.",
+        )
 
 
 # --- What was asked can never be -----------------------------------------------------------------
 
 
 class Invalid(BerthError):
-    """The request makes no sense, whatever the state of the fleet's stock."""
+    """The request is invalid, whatever the state of the fleet."""
 
 
 class InvalidInput(Invalid):
-    """A value that no other error of this kind describes better."""
+    """An invalid value for which there is no better error."""
+
+
+class RevisionForeign(Invalid):
+    """This is no revision of this database."""
+
+    def __init__(self, revision: str) -> None:
+        super().__init__(
+            f"{revision[:100]} is not a revision of this database.",
+            "It may come from another database, or from before `berth db new-identity`.",
+        )
 
 
 class UnstorableValue(Invalid):
-    """The database's columns or its character set cannot hold a value."""
+    """The database's columns or its character set cannot store a value."""
 
     def __init__(self, said: str) -> None:
         super().__init__(f"The database cannot store a value of this request: {said}")
@@ -114,7 +134,7 @@ class UnknownResourceClass(UnknownClass):
 
 
 class UnknownClassInInventory(UnknownClass):
-    """An inventory is of a resource class that does not exist."""
+    """An inventory names a resource class that does not exist."""
 
     def __init__(
         self, provider: ProviderUUID, resource_class: str, *, creating: bool = False
@@ -124,7 +144,7 @@ class UnknownClassInInventory(UnknownClass):
 
 
 class UnknownClassInAllocation(UnknownClass):
-    """An allocation is of a resource class that does not exist."""
+    """An allocation names a resource class that does not exist."""
 
     def __init__(self, consumer: ConsumerUUID, resource_class: str) -> None:
         super().__init__(f"Unable to allocate inventory for consumer {consumer}:", resource_class)
@@ -134,14 +154,14 @@ class UnknownTraits(Invalid):
     """A query or a body names traits that do not exist."""
 
     def __init__(self, traits: Sequence[str]) -> None:
-        # COMPAT: of several, one is named.
+        # COMPAT: only the first one is named.
         super().__init__(f"No such trait(s): {traits[0]}.")
         self.traits = tuple(traits)
         self.all_traits = ", ".join(traits)
 
 
 class UnknownProviderInAllocation(Invalid):
-    """An allocation is against a provider that does not exist."""
+    """An allocation names a provider that does not exist."""
 
     def __init__(self, provider: ProviderUUID) -> None:
         super().__init__(f"Allocation for resource provider '{provider}' that does not exist.")
@@ -158,7 +178,7 @@ class ReshapedProviderNotFound(Invalid):
 
 
 class ProviderNameMissing(Invalid):
-    """A new provider has the empty name."""
+    """The name of a new provider is empty."""
 
     def __init__(self, provider: ProviderUUID) -> None:
         super().__init__(
@@ -168,9 +188,9 @@ class ProviderNameMissing(Invalid):
 
 
 class ParentInvalid(Invalid):
-    """A provider cannot have the parent that was asked for."""
+    """A provider cannot have the requested parent."""
 
-    #: What is wrong with the parent, and while doing what.
+    #: What is wrong with the parent, and during which operation.
     reason: str
     action = "update"
     advice = ""
@@ -202,20 +222,20 @@ class ParentIsSelf(ParentInvalid):
 class ParentNotFound(ParentInvalid):
     """The parent does not exist."""
 
-    #: COMPAT: when a provider is updated, too.
+    #: COMPAT: the same message when a provider is updated.
     action = "create"
     reason = "parent provider UUID does not exist."
 
 
 class ReparentNotAllowed(ParentInvalid):
-    """A child may get another parent from microversion 1.37 on only."""
+    """Before microversion 1.37, a child cannot get another parent."""
 
     reason = "re-parenting a provider is not currently allowed."
     advice = "Microversion 1.37 and later allow it."
 
 
 class UnparentNotAllowed(ParentInvalid):
-    """A child may become a root from microversion 1.37 on only."""
+    """Before microversion 1.37, a child cannot become a root."""
 
     reason = "un-parenting a provider is not currently allowed."
     advice = "Microversion 1.37 and later allow it."
@@ -250,7 +270,7 @@ class InventoryCapacityInvalid(Invalid):
 
 
 class InventoryNotOnProvider(Invalid):
-    """An inventory is to be updated that the provider does not have."""
+    """The request updates an inventory that the provider does not have."""
 
     def __init__(self, provider: ProviderUUID, resource_class: str) -> None:
         super().__init__(
@@ -261,18 +281,18 @@ class InventoryNotOnProvider(Invalid):
 
 
 class CannotChangeStandard(Invalid):
-    """What exists everywhere can be neither renamed nor deleted."""
+    """Standard names can be neither renamed nor deleted."""
 
 
 class CannotRenameStandardClass(CannotChangeStandard):
-    """A standard resource class keeps its name."""
+    """A standard resource class cannot be renamed."""
 
     def __init__(self, resource_class: str) -> None:
         super().__init__(f"Cannot update standard resource class {resource_class}")
 
 
 class CannotDeleteStandardClass(CannotChangeStandard):
-    """A standard resource class stays."""
+    """A standard resource class cannot be deleted."""
 
     def __init__(self, resource_class: str) -> None:
         super().__init__(
@@ -282,7 +302,7 @@ class CannotDeleteStandardClass(CannotChangeStandard):
 
 
 class CannotDeleteStandardTrait(CannotChangeStandard):
-    """A standard trait stays."""
+    """A standard trait cannot be deleted."""
 
     def __init__(self, trait: str) -> None:
         super().__init__(f"Cannot delete standard trait {trait}.")
@@ -292,15 +312,15 @@ class CannotDeleteStandardTrait(CannotChangeStandard):
 
 
 class Conflict(BerthError):
-    """The request makes sense, but not with the present state."""
+    """The request is valid, but conflicts with the present state."""
 
 
 class ConcurrentUpdate(Conflict):
-    """Somebody else was faster: read again, decide again."""
+    """Another client was faster: read again, then decide again."""
 
 
 class ProviderGenerationConflict(ConcurrentUpdate):
-    """The provider has moved on since the client read it."""
+    """The provider has changed since the client read it."""
 
     def __init__(self, provider: ProviderUUID, *, seen: int, actual: Generation) -> None:
         super().__init__(
@@ -314,7 +334,7 @@ class ProviderGenerationConflict(ConcurrentUpdate):
 
 
 class ConsumerGenerationConflict(ConcurrentUpdate):
-    """The consumer is not what the client has seen; None stands for "does not exist"."""
+    """The consumer has changed since the client read it; None stands for "does not exist"."""
 
     def __init__(
         self, consumer: ConsumerUUID, *, seen: int | None, actual: Generation | None
@@ -327,19 +347,19 @@ class ConsumerGenerationConflict(ConcurrentUpdate):
 
 
 class LostRace(ConcurrentUpdate):
-    """Another request changed a row between our reading and our writing it."""
+    """Another request changed a row after it was read here."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, subject: str) -> None:
         super().__init__(
-            f"Update conflict: {what} was changed by another request at the same time; "
+            f"Update conflict: {subject} was changed by another request at the same time; "
             f"read it again and retry"
         )
 
 
 class ConsumerRace(ConcurrentUpdate):
-    """Another request changed a consumer between our reading and our writing it.
+    """Another request changed a consumer after it was read here.
 
-    Unlike `LostRace` it is never retried here: the client's view of the consumer is out of date.
+    Unlike `LostRace`, this is never retried: the client's view of the consumer is out of date.
     """
 
     def __init__(self, consumers: Sequence[ConsumerUUID]) -> None:
@@ -347,11 +367,10 @@ class ConsumerRace(ConcurrentUpdate):
             f"Update conflict: the allocations of consumer {', '.join(consumers)} were changed by "
             f"another request at the same time; read them again and retry"
         )
-        self.consumers = tuple(consumers)
 
 
 class InventoryExists(ConcurrentUpdate):
-    """The provider has inventory of this class already."""
+    """The provider already has inventory of this class."""
 
     def __init__(self, provider: ProviderUUID, resource_class: str) -> None:
         super().__init__(
@@ -361,7 +380,7 @@ class InventoryExists(ConcurrentUpdate):
 
 
 class InventoryInUseOnDelete(ConcurrentUpdate):
-    """One inventory is to be deleted and has allocations (with the code that clients know)."""
+    """The request deletes one inventory with allocations; clients know its error code."""
 
     def __init__(self, provider: ProviderUUID, resource_class: str) -> None:
         super().__init__(
@@ -372,12 +391,19 @@ class InventoryInUseOnDelete(ConcurrentUpdate):
 
 
 class InventoryInUse(Conflict):
-    """Inventories would go away while they have allocations."""
+    """The request removes inventories with allocations."""
 
     def __init__(self, provider: ProviderUUID, resource_classes: Sequence[str]) -> None:
         super().__init__(_in_use(provider, resource_classes), _FREE_IT)
-        self.provider = provider
-        self.resource_classes = tuple(resource_classes)
+
+
+class LabelTaken(Conflict):
+    """Another aggregate has this name."""
+
+    def __init__(self, name: str, aggregate: AggregateUUID) -> None:
+        super().__init__(f"Aggregate {aggregate} has the name {name} already.")
+        self.name = name
+        self.aggregate = aggregate
 
 
 class DuplicateProviderName(Conflict):
@@ -390,14 +416,14 @@ class DuplicateProviderName(Conflict):
 
 
 class DuplicateProviderUUID(Conflict):
-    """Another provider has this uuid."""
+    """Another provider has this UUID."""
 
     def __init__(self, provider: ProviderUUID) -> None:
         super().__init__(f"Conflicting resource provider uuid: {provider} already exists.")
 
 
 class ProviderInUse(Conflict):
-    """A provider with allocations cannot go away."""
+    """A provider with allocations cannot be deleted."""
 
     def __init__(self, provider: ProviderUUID) -> None:
         super().__init__(
@@ -407,7 +433,7 @@ class ProviderInUse(Conflict):
 
 
 class ProviderHasChildren(Conflict):
-    """A provider with others below it cannot go away."""
+    """A provider with children cannot be deleted."""
 
     def __init__(self, provider: ProviderUUID) -> None:
         super().__init__(
@@ -418,7 +444,7 @@ class ProviderHasChildren(Conflict):
 
 
 class ResourceClassExists(Conflict):
-    """A resource class has this name already."""
+    """A resource class already has this name."""
 
     def __init__(self, resource_class: str, *, creating: bool = True) -> None:
         subject = "Conflicting resource class" if creating else "Resource class"
@@ -426,7 +452,7 @@ class ResourceClassExists(Conflict):
 
 
 class ResourceClassInUse(Conflict):
-    """A resource class with inventory somewhere cannot go away."""
+    """A resource class with inventory cannot be deleted."""
 
     def __init__(self, resource_class: str) -> None:
         super().__init__(
@@ -436,14 +462,14 @@ class ResourceClassInUse(Conflict):
 
 
 class TraitInUse(Conflict):
-    """A trait that a provider has cannot go away."""
+    """A trait that a provider has cannot be deleted."""
 
     def __init__(self, trait: str) -> None:
         super().__init__(f"The trait {trait} is in use by a resource provider.")
 
 
 class NoInventory(Conflict):
-    """A claim is on something that the providers do not have."""
+    """A claim names a resource class of which the providers have no inventory."""
 
     def __init__(self, providers: Sequence[ProviderUUID], resource_classes: Sequence[str]) -> None:
         has = "These providers have" if len(providers) > 1 else "The provider has"
@@ -455,7 +481,7 @@ class NoInventory(Conflict):
 
 
 class UnitViolation(Conflict):
-    """A claim asks for an amount that the inventory does not give in one piece."""
+    """A claim's amount violates min_unit, max_unit or step_size."""
 
     def __init__(
         self,
@@ -486,17 +512,13 @@ class CapacityExceeded(Conflict):
             "The requested amount would exceed the capacity.",
             f"{asked} asked, {free} free.",
         )
-        self.provider = provider
-        self.resource_class = resource_class
-        self.asked = asked
-        self.free = free
 
 
 # --- Nothing can be said at the moment -----------------------------------------------------------
 
 
 class Unavailable(BerthError):
-    """The service cannot answer now; the same request may well succeed later."""
+    """The service cannot answer now; the same request may succeed later."""
 
 
 class DatabaseUnavailable(Unavailable):
@@ -504,7 +526,7 @@ class DatabaseUnavailable(Unavailable):
 
     Args:
         message: may quote the driver, and name the server.
-        public: what whoever asks over HTTP may know; they need not know which database there is.
+        public: the message for HTTP clients, which does not name the database.
     """
 
     def __init__(
@@ -515,7 +537,7 @@ class DatabaseUnavailable(Unavailable):
 
 
 class DatabaseMoved(DatabaseUnavailable):
-    """The file of the database was removed or replaced while it was open."""
+    """The database file was removed or replaced while it was open."""
 
     def __init__(self) -> None:
         message = (
@@ -526,7 +548,7 @@ class DatabaseMoved(DatabaseUnavailable):
 
 
 class IndexUnavailable(Unavailable):
-    """The index cannot be brought up to date, and nothing is answered from a stale one."""
+    """The index cannot be brought up to date; berth never answers from a stale one."""
 
     def __init__(self) -> None:
         super().__init__("The fleet's present state cannot be read at the moment; try again")
@@ -547,11 +569,11 @@ class SearchGaveUp(BerthError):
 
 
 class UnsupportedDatabase(BerthError):
-    """This release cannot stand on the database that the URL names."""
+    """This release does not support the database that the URL names."""
 
 
 class SchemaError(BerthError):
-    """The database's tables are not what berth can work with or upgrade."""
+    """berth can neither use nor upgrade the database's tables."""
 
 
 _FREE_IT: Final = "Remove or move its allocations first."

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which providers a list shall show."""
+"""Filters of a list of providers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ from berth.model.ids import AggregateUUID, ProviderUUID
 
 @dataclass(frozen=True, slots=True)
 class ProviderFilters:
-    """All conditions hold at once; the default has none.
+    """A provider must match every filter; by default there are none.
 
-    `in_tree`: any provider of the tree that is meant. `member_of` and `required` are sets of
-    which one member is enough, and every set must be met; they and their negations look at the
-    provider itself, not at its tree. `resources`: amounts that the provider alone could still
-    give, by resource class name.
+    `in_tree`: any provider of the tree. `member_of` and `required`: the provider must match every
+    set, and one member of a set is enough. These two and their negations apply to the provider
+    itself, not to its tree. `resources`: amounts that the provider alone has free, by resource
+    class name.
     """
 
     name: str | None = None

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identities: uuids as they travel, row ids as the database knows them, generations.
+"""Identities: uuids of the API, row ids of the database, generations.
 
-A uuid is held as text in its canonical form, lower-case and dashed. Every spelling that the
-API accepts is brought to that form once, at the edge, by one of the parsers below, so that
-the layers underneath compare uuids as plain strings.
+A uuid is text in canonical form, lower-case and dashed. The parsers below convert every spelling
+that the API accepts to that form, once, at the edge; all layers below compare uuids as strings.
 """
 
 import re
@@ -19,7 +18,7 @@ ClassId = NewType("ClassId", int)
 TraitId = NewType("TraitId", int)
 AggregateId = NewType("AggregateId", int)
 
-#: The lock: counts the accepted changes of a provider or a consumer.
+#: The optimistic lock: counts the changes of a provider or a consumer.
 Generation = NewType("Generation", int)
 
 _DASHED: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -28,22 +27,22 @@ _HEX_DIGITS: Final = re.compile(r"[0-9a-fA-F]{32}")
 
 
 def parse_uuid_lax(text: str) -> str | None:
-    """The canonical form of a uuid in any of Python's spellings, or None.
+    """The canonical form of a uuid in any spelling that Python accepts, or None.
 
-    Dashes may be missing or stand anywhere, letters may be of either case, and braces or a
-    `urn:uuid:` prefix may surround it. Blanks may not, and neither may anything else.
+    Dashes may be missing or in other places, letters may have either case, and braces or a
+    `urn:uuid:` prefix are allowed; whitespace and anything else is not.
     Source: spec/rest-api.md 1.9, "lax".
     """
     if _DASHED.fullmatch(text):
-        return text  # nearly every uuid arrives like this
+        return text  # nearly every uuid has this form
     bare = text.replace("urn:", "").replace("uuid:", "").strip("{}").replace("-", "")
     return str(UUID(bare)) if _HEX_DIGITS.fullmatch(bare) else None
 
 
 def common_spellings(uuid: str) -> tuple[str, ...]:
-    """The canonical form of a uuid and the other ways in which clients write it, each once.
+    """The canonical form of a uuid, and the other forms that clients write, without duplicates.
 
-    Without dashes is what Python's `UUID.hex` gives, upper case what some tools print.
+    Python's `UUID.hex` has no dashes; some tools print upper case.
     """
     undashed = uuid.replace("-", "")
     return tuple(dict.fromkeys((uuid, undashed, uuid.upper(), undashed.upper())))
@@ -52,8 +51,8 @@ def common_spellings(uuid: str) -> tuple[str, ...]:
 def parse_uuid_36(text: str) -> str | None:
     """The canonical form of 36 hexadecimal digits and dashes, or None.
 
-    Text that passes the rule and is no uuid (36 dashes, say) is only brought to lower case: it
-    may name something in an old database, and otherwise simply matches nothing.
+    Text that matches but is not a uuid (36 dashes, for example) is only converted to lower case:
+    it may identify a row in an old database, and otherwise matches nothing.
     Source: spec/rest-api.md 1.9, "36".
     """
     if not _THIRTY_SIX.fullmatch(text):

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a provider has of one resource class, and which amounts may be taken from it."""
+"""An inventory: the amount of a resource class that a provider has, and the amounts to claim."""
 
 from dataclasses import dataclass
 from typing import Final
 
-#: The largest integer that an inventory may hold, and the default of `max_unit`.
+#: The largest integer in an inventory, and the default of `max_unit`.
 MAX_INT: Final = 2_147_483_647
-#: The largest allocation ratio that every database can hold.
+#: The largest allocation ratio that every database can store.
 ALLOCATION_RATIO_MAX: Final = 3.40282e38
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """One provider's stock of one resource class, in the class's own unit."""
+    """One provider's inventory of one resource class, in the class's own unit."""
 
     total: int
     reserved: int = 0
@@ -23,21 +23,21 @@ class Inventory:
 
     @property
     def exact_capacity(self) -> float:
-        """The capacity before it is rounded: what the sum of all usage is compared with."""
+        """The capacity before rounding; the sum of all usage must not exceed it."""
         return (self.total - self.reserved) * self.allocation_ratio
 
     @property
     def capacity(self) -> int:
-        """What may be held at most: (total - reserved) x allocation_ratio, cut towards zero.
+        """The maximum usage: (total - reserved) x allocation_ratio, truncated towards zero.
 
-        One multiplication of doubles, so that every layer and every engine agrees on it.
+        One multiplication of doubles, so that every layer and every engine computes the same.
         """
         return int(self.exact_capacity)
 
     def has_capacity_for(self, used: int) -> bool:
-        """Whether `used` in all, over every consumer, stays within the capacity."""
+        """Whether the usage of all consumers together, `used`, is within the capacity."""
         return used <= self.exact_capacity
 
     def allows_unit(self, amount: int) -> bool:
-        """Whether one allocation may be of this size: within min and max, a whole step."""
+        """Whether one allocation may have this amount: from min_unit to max_unit, by step_size."""
         return self.min_unit <= amount <= self.max_unit and amount % self.step_size == 0

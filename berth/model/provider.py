@@ -9,7 +9,7 @@ from berth.model.ids import Generation, ProviderId, ProviderUUID
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider as stored. A root has no parent and is its own root. Times are naive UTC."""
+    """A stored provider. A root has no parent and is its own root. Times are naive UTC."""
 
     id: ProviderId
     uuid: ProviderUUID
@@ -22,5 +22,5 @@ class Provider:
 
     @property
     def last_modified(self) -> datetime | None:
-        """When it was last changed or else created; None in very old data."""
+        """When it was last changed, or created; None in very old data."""
         return self.updated_at or self.created_at

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The resource classes and traits that exist everywhere, as the field's own libraries list them."""
+"""The standard resource classes and traits, from os-resource-classes and os-traits."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ import os_traits
 
 from berth.model.ids import ClassId
 
-#: In order of their ids: the id of a standard class is its index here.
+#: Ordered by id: the id of a standard class is its index.
 STANDARD_CLASSES: Final[tuple[str, ...]] = tuple(os_resource_classes.STANDARDS)
 
 STANDARD_CLASS_IDS: Final[dict[str, ClassId]] = {
@@ -17,10 +17,10 @@ STANDARD_CLASS_IDS: Final[dict[str, ClassId]] = {
 
 STANDARD_TRAITS: Final[tuple[str, ...]] = tuple(sorted(os_traits.get_traits()))
 
-#: Classes that users create have ids from here on.
+#: The lowest id of a custom class.
 CUSTOM_CLASS_ID_MIN: Final = 10_000
 
 
 def is_standard_class(name: str) -> bool:
-    """Whether this resource class exists everywhere and can be neither renamed nor deleted."""
+    """Whether this is a standard resource class, which cannot be renamed or deleted."""
     return name in STANDARD_CLASS_IDS

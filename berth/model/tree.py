@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of moving a provider to another place in the forest.
+"""The rules for moving a provider to another parent.
 
-A forest is told by its parents: a mapping from each provider to its parent, None for a root.
+A forest is a mapping from each provider to its parent; the parent of a root is None.
 """
 
 from collections import defaultdict
@@ -14,16 +14,16 @@ from berth.model.ids import ProviderId, ProviderUUID
 def subtree(top: ProviderId, parents: Mapping[ProviderId, ProviderId | None]) -> list[ProviderId]:
     """`top` and everything below it, parents before their children.
 
-    Cost: one pass over `parents`, which need hold no more than the tree of `top`.
+    Cost: one pass over `parents`, which needs only the tree of `top`.
     """
     children: dict[ProviderId, list[ProviderId]] = defaultdict(list)
     for provider, parent in parents.items():
         if parent is not None:
             children[parent].append(provider)
-    found = [top]
-    for provider in found:  # grows while it is walked
-        found.extend(children[provider])
-    return found
+    providers = [top]
+    for provider in providers:  # grows during the loop
+        providers.extend(children[provider])
+    return providers
 
 
 def check_move(
@@ -33,10 +33,10 @@ def check_move(
     wanted: ProviderUUID | None,
     may_reparent: bool,
 ) -> None:
-    """Refuse a change of parent that the caller's microversion does not allow.
+    """Refuse a change of parent that the client's microversion does not allow.
 
-    A root may always be put below another provider, whatever `may_reparent` says (it is true from
-    microversion 1.37 on). Whether the new parent exists and makes no loop is another question.
+    A root may always move below another provider; `may_reparent`, which is true from microversion
+    1.37, does not matter. The caller checks that the new parent exists and creates no loop.
 
     Raises:
         UnparentNotAllowed: a child may not become a root.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The database: the only place with SQL.
 
-A function that takes a `Database` is a whole transaction; one that takes a `Tx` is a part of
-somebody's. The rules of every write are those of spec/commit-rules.md: the test stands in the WHERE
-of the write and the row count decides.
+A function that takes a `Database` runs a whole transaction; one that takes a `Tx` is part of its
+caller's. Every write follows spec/commit-rules.md: its WHERE clause contains the test, and the row
+count decides.
 """

@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One aggregate, whatever its spelling: rows of `placement_aggregates` by the uuid they stand for.
+"""Finds the rows of `placement_aggregates` by uuid, in whatever spelling the rows have it.
 
 COMPAT spec/rest-api.md 1.9: OpenStack Placement stores the uuid of an aggregate as the client sent
-it, and clients expect to read it back like that. berth keeps the spelling too, but takes all
-spellings of a uuid for one aggregate. So a row is never looked up by its text alone:
+it, and clients expect to read it back unchanged. berth keeps the spelling too, but treats all
+spellings of a uuid as one aggregate. So it never looks up a row by its text alone:
 
-- `common_spellings` are the ways in which clients write a uuid. berth stores no other: an aggregate
-  that a client spells in a way of its own gets the canonical form. One query along the unique key
-  finds all of them, whatever the size of the table.
+- `common_spellings` are the ways in which clients write a uuid. berth stores no other: if a client
+  uses a different spelling, berth stores the canonical form. One query on the unique key finds all
+  common spellings, whatever the size of the table.
 - Rows in other spellings exist only where OpenStack Placement wrote them. `odd_spellings` finds
-  them by reading the whole table, which is for `berth db upgrade` and `berth db check --fix`. Both
+  them by reading the whole table; only `berth db upgrade` and `berth db check --fix` do so. Both
   `respell` such a row, and from then on it is found like the others.
-- An adopted database may have several rows for one aggregate. They count as one: a lookup gives the
-  ids of all of them, oldest first, and a provider that joins joins the oldest.
-- berth makes no second row. The uuid of a new row is first written in its canonical form and then,
-  in the same transaction, in the client's. Two transactions that make the same aggregate in two
-  spellings so meet at the unique key of the canonical form, and whoever comes second finds the
-  other's row and begins again. In a cluster both writes are part of what nodes compare.
+- An adopted database may have several rows for one aggregate. berth treats them as one: a lookup
+  returns the ids of all of them, oldest first, and a provider that joins gets the oldest.
+- berth never creates a second row. It first writes the uuid of a new row in canonical form and
+  then, in the same transaction, in the client's spelling. Two transactions that create the same
+  aggregate in two spellings therefore collide on the unique key of the canonical form, and the
+  second finds the other's row and starts again. A cluster's nodes compare both writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Select, and_, bindparam, func, not_, or_, select, update
@@ -34,10 +34,8 @@ from berth.store.lookups import missing
 
 _row: Final = placement_aggregates.c
 
-_BY_SPELLING: Final = (
-    select(_row.uuid, _row.id)
-    .where(_row.uuid.in_(bindparam("spellings", expanding=True)))
-    .order_by(_row.id)
+_BY_SPELLING: Final = select(_row.uuid, _row.id).where(
+    _row.uuid.in_(bindparam("spellings", expanding=True))
 )
 _SPELL: Final = (
     update(placement_aggregates)
@@ -52,7 +50,7 @@ _RESPELL: Final = (
 
 
 class OddSpelling(NamedTuple):
-    """A row of an aggregate in a spelling that no lookup asks for."""
+    """A row of an aggregate in a spelling that lookups do not find."""
 
     number: AggregateId
     spelling: str
@@ -60,47 +58,69 @@ class OddSpelling(NamedTuple):
 
 
 def canonical(spelling: str) -> AggregateUUID:
-    """The aggregate that a text stands for; a text that is no uuid stands for itself."""
+    """The canonical form of a spelling; a text that is not a uuid is returned unchanged."""
     return AggregateUUID(parse_uuid_lax(spelling) or spelling)
 
 
 def aggregate_ids(
     tx: Tx, uuids: Collection[AggregateUUID]
 ) -> dict[AggregateUUID, list[AggregateId]]:
-    """Those of some aggregates that exist, each with the ids of its rows, oldest first.
+    """The aggregates that exist, each with the ids of its rows, oldest first.
 
-    Rows in an odd spelling are left out. Cost: one query for about a hundred uuids.
+    Does not find rows in an odd spelling. Cost: one query for about a hundred uuids.
     """
-    found: dict[AggregateUUID, set[AggregateId]] = {}
-    spellings = [one for uuid in uuids for one in common_spellings(uuid)]
-    for chunk in tx.chunks(spellings):
-        for spelling, number in tx.rows(_BY_SPELLING, {"spellings": chunk}):
-            # A collation may find more than was asked for, or one row twice.
-            if (uuid := canonical(spelling)) in uuids:
-                found.setdefault(uuid, set()).add(number)
-    return {uuid: sorted(numbers) for uuid, numbers in found.items()}
+    spellings = spellings_of(uuids)
+    rows = (
+        row for chunk in tx.chunks(spellings) for row in tx.rows(_BY_SPELLING, {"spellings": chunk})
+    )
+    return ids_by_uuid(rows, spellings)
+
+
+def spellings_of(uuids: Iterable[AggregateUUID]) -> dict[str, AggregateUUID]:
+    """All common spellings of some aggregates, each with its aggregate."""
+    return {spelling: uuid for uuid in uuids for spelling in common_spellings(uuid)}
+
+
+def ids_by_uuid(
+    rows: Iterable[tuple[str, int]], spellings: Mapping[str, AggregateUUID]
+) -> dict[AggregateUUID, list[AggregateId]]:
+    """The ids of each aggregate, oldest first, from the rows that a query by spellings found."""
+    ids: dict[AggregateUUID, set[AggregateId]] = {}
+    for spelling, number in rows:
+        uuid = spellings.get(spelling)
+        if uuid is None:
+            # Under some collations the query finds other texts too, or one row twice.
+            uuid = canonical(spelling)
+            if uuid not in spellings:
+                continue
+        ids.setdefault(uuid, set()).add(AggregateId(number))
+    return {uuid: sorted(numbers) for uuid, numbers in ids.items()}
 
 
 def ensure_aggregates(
-    tx: Tx, spellings: Mapping[AggregateUUID, str]
+    tx: Tx,
+    spellings: Mapping[AggregateUUID, str],
+    stored: Mapping[AggregateUUID, Sequence[AggregateId]] | None = None,
 ) -> dict[AggregateUUID, AggregateId]:
-    """The oldest row of each of some aggregates; those that are new come into being.
+    """The oldest row of each aggregate; creates those that do not exist.
 
     Args:
-        spellings: how each is to be shown if it is new. The canonical form takes the place of a
+        spellings: the spelling to store for each if it is new. The canonical form replaces a
             spelling that is not a common one.
+        stored: the result of `aggregate_ids` for them, if the caller has it.
 
     Raises:
-        LostRace: another transaction made one of them at the same time.
+        LostRace: another transaction created one of them at the same time.
     """
-    known = aggregate_ids(tx, spellings)
-    if new := missing(spellings, known):
+    if stored is None:
+        stored = aggregate_ids(tx, spellings)
+    if new := missing(spellings, stored):
         _make(tx, {AggregateUUID(uuid): spellings[AggregateUUID(uuid)] for uuid in new})
-        known = aggregate_ids(tx, spellings)
+        stored = aggregate_ids(tx, spellings)
         for uuid in new:
-            if len(known[AggregateUUID(uuid)]) != 1:
+            if len(stored[AggregateUUID(uuid)]) != 1:
                 raise LostRace(f"aggregate {uuid}")
-    return {uuid: numbers[0] for uuid, numbers in known.items()}
+    return {uuid: numbers[0] for uuid, numbers in stored.items()}
 
 
 def _make(tx: Tx, spellings: Mapping[AggregateUUID, str]) -> None:
@@ -139,7 +159,8 @@ def odd_spellings() -> Select[Any]:
 
 
 def read_odd(number: int, spelling: str) -> OddSpelling | None:
-    """What a row of `odd_spellings` is; None where its text is no uuid in any spelling."""
+    """The odd spelling in a row of `odd_spellings`; None if the text is a common spelling or not a
+    uuid at all."""
     uuid = parse_uuid_lax(spelling)
     if uuid is None or spelling in common_spellings(uuid):
         return None
@@ -147,23 +168,28 @@ def read_odd(number: int, spelling: str) -> OddSpelling | None:
 
 
 def respell(tx: Tx, odd: Sequence[OddSpelling]) -> int:
-    """Give rows the first common spelling that no other row has; the number of rows changed.
+    """Give each row the first common spelling that no other row has; return how many changed.
 
-    A row for which none is free stays as it is: its aggregate has that many rows already.
+    A row stays as it is if no spelling is free: its aggregate has that many rows already.
     """
     changed = 0
-    for one in odd:
-        free = _free_spelling(tx, one.uuid)
+    for row in odd:
+        free = _free_spelling(tx, row.uuid)
         if free is not None:
-            values = {"number": one.number, "spelling": one.spelling, "free": free, "now": tx.now}
+            values = {"number": row.number, "spelling": row.spelling, "free": free, "now": tx.now}
             changed += tx.change(_RESPELL, values)
+            tx.names_touched = True
     return changed
 
 
 def _free_spelling(tx: Tx, uuid: AggregateUUID) -> str | None:
-    # One by one: what counts as the same text is for the database's collation to say.
+    # One by one: the database's collation decides which texts are equal.
     return next(
-        (one for one in common_spellings(uuid) if not tx.rows(_BY_SPELLING, {"spellings": [one]})),
+        (
+            text
+            for text in common_spellings(uuid)
+            if not tx.rows(_BY_SPELLING, {"spellings": [text]})
+        ),
         None,
     )
 
@@ -173,9 +199,8 @@ def _free_spelling(tx: Tx, uuid: AggregateUUID) -> str | None:
 
 def iter_aggregates(
     tx: Tx, wanted: Collection[AggregateId] | None
-) -> Iterator[tuple[AggregateId, AggregateUUID]]:
-    """The rows with some ids, or all, with the aggregate that each stands for; the odd ones
-    too."""
+) -> Iterator[tuple[AggregateId, AggregateUUID, str]]:
+    """The id, canonical uuid and spelling of the given rows, or of all; odd spellings included."""
     rows = select(_row.id, _row.uuid).where(_row.uuid.is_not(None)).order_by(_row.id)
     parts = (
         [rows]
@@ -183,5 +208,5 @@ def iter_aggregates(
         else [rows.where(_row.id.in_(chunk)) for chunk in tx.chunks(sorted(wanted))]
     )
     for part in parts:
-        for number, spelling in tx.connection.execute(part):
-            yield number, canonical(spelling)
+        for number, spelling in tx.rows_once(part):
+            yield number, canonical(spelling), spelling

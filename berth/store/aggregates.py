@@ -1,68 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which aggregates a provider is a member of. An aggregate is a uuid, born when first named.
+"""Aggregates of providers. An aggregate is a uuid; it is created when a request first names it.
 
-It is shown in the spelling with which it was made, and is the same aggregate in every other:
-`berth.store.aggregate_spellings` says how it is found.
+berth shows it in the spelling that created it, and accepts every other spelling of the same uuid:
+see `berth.store.aggregate_spellings`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, delete, literal_column, null, select, union_all
 
+from berth.model.errors import ProviderNotFound
 from berth.model.ids import AggregateId, AggregateUUID, Generation, ProviderId, ProviderUUID
 from berth.model.sentinels import UNSET, Sentinel
-from berth.store.aggregate_spellings import canonical, ensure_aggregates
+from berth.store.aggregate_spellings import (
+    canonical,
+    ensure_aggregates,
+    ids_by_uuid,
+    spellings_of,
+)
 from berth.store.engine.database import Database
-from berth.store.engine.prepared import insert_of
-from berth.store.engine.tables import placement_aggregates, resource_provider_aggregates
-from berth.store.engine.transaction import Tx
-from berth.store.generations import bump_generation, check_seen, pin_provider
-from berth.store.lookups import get_provider_row
+from berth.store.engine.expressions import common_text
+from berth.store.engine.tables import (
+    placement_aggregates,
+    resource_provider_aggregates,
+    resource_providers,
+)
+from berth.store.engine.transaction import Change, Tx
+from berth.store.generations import Bump, check_seen, moving, pinning
+from berth.store.lookups import ProviderRow
 
 _aggregate = placement_aggregates.c
 _member = resource_provider_aggregates.c
+_provider = resource_providers.c
 
-_SPELLINGS_OF_PROVIDER: Final = (
-    select(_aggregate.uuid)
-    .join(resource_provider_aggregates, _member.aggregate_id == _aggregate.id)
-    .where(_member.resource_provider_id == bindparam("provider"))
-    .order_by(_aggregate.id)
-)
-_OF_PROVIDER: Final = select(_member.aggregate_id).where(
-    _member.resource_provider_id == bindparam("provider")
-)
-_JOIN: Final = insert_of(
-    resource_provider_aggregates, "resource_provider_id", "aggregate_id", "created_at"
+#: (is provider, uuid, id, generation) of a provider, and of the aggregates with some spellings.
+_PROVIDER_AND_AGGREGATES: Final = union_all(
+    select(
+        literal_column("1"), common_text(_provider.uuid), _provider.id, _provider.generation
+    ).where(_provider.uuid == bindparam("uuid")),
+    select(literal_column("0"), common_text(_aggregate.uuid), _aggregate.id, null()).where(
+        _aggregate.uuid.in_(bindparam("spellings", expanding=True))
+    ),
 )
 _LEAVE: Final = delete(resource_provider_aggregates).where(
-    _member.resource_provider_id == bindparam("provider"),
-    _member.aggregate_id.in_(bindparam("aggregates", expanding=True)),
+    _member.resource_provider_id == bindparam("provider")
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderAggregates:
-    """A provider's memberships: each aggregate once, in the spelling with which it was made."""
-
-    generation: Generation
-    spellings: list[str]
-
-
-def get_aggregates(db: Database, uuid: ProviderUUID) -> ProviderAggregates:
-    """The aggregates that a provider itself is a member of.
-
-    Raises:
-        ProviderNotFound: no provider has this uuid.
-    """
-    with db.read() as tx:
-        provider = get_provider_row(tx, uuid)
-        rows = tx.rows(_SPELLINGS_OF_PROVIDER, {"provider": provider.id})
-        spelled = _once_each(spelling for (spelling,) in rows if spelling is not None)
-        return ProviderAggregates(provider.generation, list(spelled.values()))
+_LEAVE_OTHERS: Final = _LEAVE.where(
+    _member.aggregate_id.not_in(bindparam("aggregates", expanding=True))
+)
 
 
 def replace_aggregates(
@@ -71,13 +59,14 @@ def replace_aggregates(
     spellings: Iterable[str],
     seen: Generation | Literal[Sentinel.UNSET],
 ) -> Generation:
-    """Let a provider be a member of exactly these aggregates; its generation afterwards.
+    """Replace a provider's aggregates; return its new generation.
 
-    UNSET (below 1.19): the generation is neither checked nor moved. Otherwise it always moves.
+    UNSET (below 1.19): the generation is neither checked nor changed. Otherwise it always
+    increments.
 
     Args:
-        spellings: the aggregates as the client wrote them. One that is new is shown like that from
-            then on; of one that is written in two ways, the first counts.
+        spellings: the aggregates as the client wrote them. A new aggregate keeps this spelling; if
+            the client spells one in two ways, the first counts.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
@@ -87,15 +76,14 @@ def replace_aggregates(
     wanted = _once_each(spellings)
 
     def unit(tx: Tx) -> Generation:
-        provider = get_provider_row(tx, uuid)
-        if seen is UNSET:
-            pin_provider(tx, provider)
-            generation = provider.generation
-        else:
+        provider, stored = _read(tx, uuid, wanted)
+        if seen is not UNSET:
             check_seen(provider, seen)
-            generation = bump_generation(tx, provider)
-        _write_members(tx, provider.id, set(ensure_aggregates(tx, wanted).values()))
-        return generation
+        ids = sorted(set(ensure_aggregates(tx, wanted, stored).values()))
+        bump = Bump(provider.id, provider.generation)
+        lock = [pinning(tx, provider)] if seen is UNSET else moving(tx, [bump])
+        tx.change_all([*lock, *_membership_changes(tx, provider.id, ids)])
+        return Generation(provider.generation + (seen is not UNSET))
 
     return db.write(unit)
 
@@ -108,19 +96,42 @@ def _once_each(spellings: Iterable[str]) -> dict[AggregateUUID, str]:
     return first
 
 
-def _write_members(tx: Tx, provider: ProviderId, wanted: set[AggregateId]) -> None:
-    stored = {number for (number,) in tx.rows(_OF_PROVIDER, {"provider": provider})}
-    for chunk in tx.chunks(sorted(stored - wanted)):
-        tx.change(_LEAVE, {"provider": provider, "aggregates": chunk})
-    if added := sorted(wanted - stored):
-        tx.change(
-            _JOIN,
-            [
-                {
-                    "resource_provider_id": provider,
-                    "aggregate_id": number,
-                    "created_at": tx.now,
-                }
-                for number in added
-            ],
-        )
+def _read(
+    tx: Tx, uuid: ProviderUUID, wanted: Mapping[AggregateUUID, str]
+) -> tuple[ProviderRow, dict[AggregateUUID, list[AggregateId]]]:
+    """A provider, and the ids of those of the aggregates that exist.
+
+    Raises:
+        ProviderNotFound: no provider has this uuid.
+    """
+    spellings = spellings_of(wanted)
+    rows = [
+        row
+        for chunk in list(tx.chunks(spellings)) or [[]]
+        for row in tx.rows(_PROVIDER_AND_AGGREGATES, {"uuid": uuid, "spellings": chunk})
+    ]
+    stored = ids_by_uuid(
+        ((text, number) for is_provider, text, number, _ in rows if not is_provider), spellings
+    )
+    for is_provider, text, number, generation in rows:
+        if is_provider and text == uuid:
+            return ProviderRow(number, text, generation), stored
+    raise ProviderNotFound(uuid)
+
+
+def _membership_changes(
+    tx: Tx, provider: ProviderId, wanted: Sequence[AggregateId]
+) -> list[Change]:
+    """The writes that make a provider a member of exactly these aggregates."""
+    leaving: dict[str, Any] = {"provider": provider}
+    statement = _LEAVE
+    if 0 < len(wanted) <= tx.in_list_max:
+        statement, leaving["aggregates"] = _LEAVE_OTHERS, wanted
+    joining = [
+        {"resource_provider_id": provider, "aggregate_id": number, "created_at": tx.now}
+        for number in wanted
+    ]
+    return [
+        Change(statement, [leaving]),
+        *tx.insertions_of_missing(resource_provider_aggregates, joining),
+    ]

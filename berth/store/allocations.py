@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocations: who holds how much of what; read by consumer or provider, replaced as a whole."""
+"""Allocations: the amounts of resources that a consumer uses. Reads them by consumer or provider,
+and replaces all of a consumer's at once."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, compress
@@ -13,20 +14,19 @@ from typing import Any, Final
 from sqlalchemy import bindparam, select
 
 from berth.model.consumer import ConsumerWrite
-from berth.model.errors import AllocationsNotFound, ConsumerRace, LostRace
-from berth.model.ids import ConsumerUUID, Generation, ProviderUUID
+from berth.model.errors import AllocationsNotFound, ConsumerRace, LostRace, ProviderNotFound
+from berth.model.ids import ClassId, ConsumerUUID, Generation, ProviderId, ProviderUUID
 from berth.model.sentinels import UNSET
-from berth.store.claims import (
-    Claim,
-    apply_claim,
-    give_back,
-    read_classes,
-    read_held,
-    read_providers,
+from berth.store.claim_reads import (
+    check_class_names,
+    check_provider_names,
+    read_claim_facts,
+    read_release_facts,
 )
-from berth.store.consumers import check_generations, delete_consumers, read_consumers
+from berth.store.claims import Claim, release, write_claim
+from berth.store.consumers import check_generations
 from berth.store.engine.database import Database
-from berth.store.engine.group_commit import Joint
+from berth.store.engine.group_commit import Batchable
 from berth.store.engine.tables import (
     allocations,
     consumer_types,
@@ -37,19 +37,17 @@ from berth.store.engine.tables import (
     users,
 )
 from berth.store.engine.transaction import Tx
-from berth.store.generations import Bump, bump_generations
-from berth.store.lookups import get_provider_row
 
-_held = allocations.c
+_allocation = allocations.c
 _consumer = consumers.c
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerAllocations:
-    """All that one consumer holds.
+    """All allocations of one consumer.
 
     `allocations`: by provider, its generation and the amount by resource class. `consumer_type`:
-    None when it has none. `last_modified`: when the newest allocation was made.
+    None if it has none. `last_modified`: when the newest allocation was created.
     """
 
     allocations: dict[ProviderUUID, tuple[Generation, dict[str, int]]]
@@ -62,10 +60,10 @@ class ConsumerAllocations:
 
 @dataclass(frozen=True, slots=True)
 class ProviderAllocations:
-    """All that is held of one provider.
+    """All allocations on one provider.
 
     `consumers`: by consumer, its generation and the amount by resource class. `last_modified`:
-    when the newest allocation was made; None when there is none.
+    when the newest allocation was created; None if there is none.
     """
 
     generation: Generation
@@ -78,44 +76,66 @@ _OF_CONSUMER: Final = (
         resource_providers.c.uuid,
         resource_providers.c.generation,
         resource_classes.c.name,
-        _held.used,
-        _held.created_at,
+        _allocation.used,
+        _allocation.created_at,
         projects.c.external_id,
         users.c.external_id,
         _consumer.generation,
         consumer_types.c.name,
     )
     .select_from(allocations)
-    .join(resource_providers, resource_providers.c.id == _held.resource_provider_id)
-    .join(resource_classes, resource_classes.c.id == _held.resource_class_id)
-    .join(consumers, _consumer.uuid == _held.consumer_id)
+    .join(resource_providers, resource_providers.c.id == _allocation.resource_provider_id)
+    .join(resource_classes, resource_classes.c.id == _allocation.resource_class_id)
+    .join(consumers, _consumer.uuid == _allocation.consumer_id)
     .join(projects, projects.c.id == _consumer.project_id)
     .join(users, users.c.id == _consumer.user_id)
     .outerjoin(consumer_types, consumer_types.c.id == _consumer.consumer_type_id)
-    .where(_held.consumer_id == bindparam("consumer"))
-    .order_by(_held.id)
+    .where(_allocation.consumer_id == bindparam("consumer"))
+    .order_by(_allocation.id)
 )
 
+#: At least one row if the provider exists.
 _OF_PROVIDER: Final = (
     select(
         _consumer.uuid,
         _consumer.generation,
         resource_classes.c.name,
-        _held.used,
-        _held.created_at,
+        _allocation.used,
+        _allocation.created_at,
+        resource_providers.c.uuid,
+        resource_providers.c.generation,
     )
-    .select_from(allocations)
-    .join(resource_classes, resource_classes.c.id == _held.resource_class_id)
-    .join(consumers, _consumer.uuid == _held.consumer_id)
-    .where(_held.resource_provider_id == bindparam("provider"))
-    .order_by(_held.id)
+    .select_from(resource_providers)
+    .outerjoin(allocations, _allocation.resource_provider_id == resource_providers.c.id)
+    .outerjoin(resource_classes, resource_classes.c.id == _allocation.resource_class_id)
+    .outerjoin(consumers, _consumer.uuid == _allocation.consumer_id)
+    .where(resource_providers.c.uuid == bindparam("provider"))
+    .order_by(_allocation.id)
 )
 
 
-def consumer_allocations(db: Database, consumer_uuid: ConsumerUUID) -> ConsumerAllocations | None:
-    """What a consumer holds; None when that is nothing, or nobody knows the consumer."""
+_OF_CONSUMERS: Final = (
+    select(_allocation.resource_provider_id, _allocation.resource_class_id, _allocation.used)
+    .select_from(allocations)
+    .where(_allocation.consumer_id.in_(bindparam("consumers", expanding=True)))
+)
+
+
+def held_by(
+    db: Database, consumers: Collection[ConsumerUUID]
+) -> dict[tuple[ProviderId, ClassId], int]:
+    """What some consumers use together, by provider and resource class."""
+    amounts: Counter[tuple[ProviderId, ClassId]] = Counter()
     with db.read() as tx:
-        rows = tx.rows(_OF_CONSUMER, {"consumer": consumer_uuid})
+        for chunk in tx.chunks(consumers):
+            for provider, class_id, used in tx.rows(_OF_CONSUMERS, {"consumers": chunk}):
+                amounts[provider, class_id] += used
+    return amounts
+
+
+def consumer_allocations(db: Database, consumer_uuid: ConsumerUUID) -> ConsumerAllocations | None:
+    """The allocations of a consumer; None if it has none or does not exist."""
+    rows = db.rows(_OF_CONSUMER, {"consumer": consumer_uuid})
     if not rows:
         return None
     amounts: dict[ProviderUUID, tuple[Generation, dict[str, int]]] = {}
@@ -128,57 +148,56 @@ def consumer_allocations(db: Database, consumer_uuid: ConsumerUUID) -> ConsumerA
 
 
 def provider_allocations(db: Database, uuid: ProviderUUID) -> ProviderAllocations:
-    """What is held of a provider.
+    """All allocations on a provider.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
     """
-    with db.read() as tx:
-        provider = get_provider_row(tx, uuid)
-        rows = tx.rows(_OF_PROVIDER, {"provider": provider.id})
+    # A collation may find another uuid.
+    rows = [row for row in db.rows(_OF_PROVIDER, {"provider": uuid}) if row[5] == uuid]
+    if not rows:
+        raise ProviderNotFound(uuid)
+    allocated = [row for row in rows if row[0] is not None and row[2] is not None]
     holders: dict[ConsumerUUID, tuple[Generation, dict[str, int]]] = {}
-    for consumer, generation, resource_class, used, _ in rows:
+    for consumer, generation, resource_class, used, *_ in allocated:
         holders.setdefault(consumer, (generation, {}))[1][resource_class] = used
-    return ProviderAllocations(provider.generation, holders, _newest(rows))
+    return ProviderAllocations(rows[0][6], holders, _newest(allocated))
 
 
 def replace_allocations(db: Database, writes: Sequence[ConsumerWrite], *, attempts: int) -> None:
-    """Let each of some consumers hold exactly what its write says; all of them or none.
+    """Replace the allocations of each of some consumers; all of them or none.
 
-    What the consumers held before is given back first, so that they can swap. A claim that takes
-    no more than its consumers held before is accepted even where more is used than there is.
+    The previous allocations of the consumers are released first, so that consumers can swap. A
+    claim for no more than its consumers had before succeeds even on an overcommitted provider.
 
     Args:
         writes: each consumer at most once.
-        attempts: runs in all when other writers change the same providers; 0 counts as 1.
+        attempts: the most runs if other writers change the same providers; 0 counts as 1.
 
     Raises:
         ConsumerGenerationConflict, UnknownProviderInAllocation, UnknownClassInAllocation,
-        NoInventory, UnitViolation, CapacityExceeded: after these, for the first amount that has
-            such a fault.
+        NoInventory, UnitViolation, CapacityExceeded: after these, for the first amount with such
+            an error.
         ConsumerRace: another request wrote one of the consumers at the same time.
         LostRace: other requests changed the providers each time.
     """
 
     def unit(tx: Tx) -> None:
-        uuids = [write.uuid for write in writes]
-        stored = read_consumers(tx, uuids)
-        check_generations(writes, stored)
-        providers = read_providers(tx, writes)
-        classes = read_classes(tx, writes)
-        claim = Claim(writes, stored, providers, classes, read_held(tx, uuids))
-        bumped = claim.bumped()
-        bump_generations(tx, [Bump(provider) for provider in bumped], for_usage=True)
-        apply_claim(tx, claim, dict.fromkeys(bumped, 1))
+        facts = read_claim_facts(tx, writes)
+        check_generations(writes, facts.consumers)
+        check_provider_names(facts, writes)
+        check_class_names(facts, writes)
+        claim = Claim(writes, facts)
+        write_claim(tx, claim, dict.fromkeys(claim.bumped(), 1))
 
-    db.write(unit, attempts=attempts, joint=Joint(_claim_at_once, writes))
+    db.write(unit, attempts=attempts, batch=Batchable(_claim_at_once, writes))
 
 
 def delete_allocations(db: Database, consumer_uuid: ConsumerUUID) -> None:
-    """Take everything from a consumer, whatever its generation; no provider's generation moves.
+    """Delete all allocations of a consumer, at any generation; providers keep their generations.
 
     Raises:
-        AllocationsNotFound: it holds nothing.
+        AllocationsNotFound: it has none.
         LostRace: other requests wrote the consumer each time.
     """
 
@@ -186,54 +205,55 @@ def delete_allocations(db: Database, consumer_uuid: ConsumerUUID) -> None:
         try:
             released = _release(tx, [consumer_uuid])
         except ConsumerRace as error:
-            # Who deletes has seen no generation: what was written meanwhile is deleted as well.
-            raise LostRace(f"what consumer {consumer_uuid} holds") from error
+            # A DELETE has no generation: it also deletes allocations written in the meantime.
+            raise LostRace(f"the set of allocations of consumer {consumer_uuid}") from error
         if not released:
             raise AllocationsNotFound(consumer_uuid)
 
-    db.write(unit, joint=Joint(_release_at_once, consumer_uuid))
+    db.write(unit, batch=Batchable(_release_at_once, consumer_uuid))
 
 
 def _claim_at_once(tx: Tx, items: Sequence[Sequence[ConsumerWrite]]) -> list[bool]:
-    """Write the claims of several requests with as few statements as those of one; which of them.
+    """Write the claims of several requests in as few statements as one; return which were written.
 
-    It is done for consumers that are new and hold nothing: then all that happens is added, and
-    where all of it fits together each request would have fitted, whoever came first. What moves or
-    shrinks is left: two that swap fit together, and neither of them would have fitted alone.
+    Only requests whose consumers are new and have no allocations are written. They only add, so if
+    all fit together, each would have fitted alone, in any order. Requests that move or shrink
+    allocations are left out: two that swap fit together, though neither would have fitted alone.
     """
-    times = Counter(write.uuid for writes in items for write in writes)
-    known = {*read_consumers(tx, times), *(one.consumer for one in read_held(tx, times))}
+    every_write = list(chain.from_iterable(items))
+    times = Counter(write.uuid for write in every_write)
+    facts = read_claim_facts(tx, every_write)
+    existing = {*facts.consumers, *(allocation.consumer for allocation in facts.allocations)}
     is_new = [
         all(
             write.allocations
             and write.generation in (UNSET, None)
             and times[write.uuid] == 1
-            and write.uuid not in known
+            and write.uuid not in existing
             for write in writes
         )
         for writes in items
     ]
     requests = list(compress(items, is_new))
     writes = list(chain.from_iterable(requests))
-    providers = read_providers(tx, writes)
-    # Each request counts a provider's generation up once, as it does alone.
+    if not writes:
+        return is_new
+    check_provider_names(facts, writes)
+    check_class_names(facts, writes)
+    # Each request increments a provider's generation once, as it does alone.
     steps = Counter(
-        providers[uuid].id
+        facts.providers[uuid].id
         for request in requests
         for uuid in {uuid for write in request for uuid in write.allocations}
     )
-    claim = Claim(writes, {}, providers, read_classes(tx, writes), [])
-    bump_generations(
-        tx, [Bump(provider, steps=count) for provider, count in steps.items()], for_usage=True
-    )
-    apply_claim(tx, claim, steps)
+    write_claim(tx, Claim(writes, facts.of_new_consumers(steps)), steps)
     return is_new
 
 
 def _release_at_once(tx: Tx, items: Sequence[ConsumerUUID]) -> list[bool]:
-    """Take everything from several consumers with as few statements as from one; which of them.
+    """Delete the allocations of several consumers in as few statements as of one; return which.
 
-    Who is named twice is left: the second finds nothing.
+    A consumer that is named twice is left out: the second request must find nothing.
     """
     times = Counter(items)
     released = _release(tx, [uuid for uuid, count in times.items() if count == 1])
@@ -241,21 +261,14 @@ def _release_at_once(tx: Tx, items: Sequence[ConsumerUUID]) -> list[bool]:
 
 
 def _release(tx: Tx, uuids: Sequence[ConsumerUUID]) -> set[ConsumerUUID]:
-    """Take everything from some consumers; those that held something.
+    """Delete all allocations of some consumers; return those that had any.
 
     Raises:
         ConsumerRace: another request wrote one of them at the same time.
     """
-    # RACE tests/store/test_claim_races.py: in this order, or the guard of a record that was
-    # written in between would let what was held before go.
-    stored = read_consumers(tx, uuids)
-    held = read_held(tx, uuids)
-    give_back(tx, held, stored)
-    holders = {one.consumer for one in held}
-    delete_consumers(tx, [one for one in stored.values() if one.uuid in holders])
-    return holders
+    return release(tx, read_release_facts(tx, uuids))
 
 
 def _newest(rows: Sequence[Any]) -> datetime | None:
-    """The newest of what stands in the fifth column."""
+    """The newest time in the fifth column."""
     return max((row[4] for row in rows if row[4]), default=None)

@@ -1,21 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The act of writing allocations, as parts of a transaction: for `allocations` and `reshape`.
+"""Writes allocations as part of a transaction, for `allocations` and `reshape`.
 
-The caller reads and checks in the order in which its faults must be reported, bumps the providers,
-and then calls `apply_claim`. Locks are taken in one order: providers by id, usages by provider and
-class, consumers. Capacity stands in the WHERE of the statement that adds to a usage, so unrelated
-claims on one provider never fail because of one another.
+The caller reads the facts that decide the claim (`claim_reads`), reports errors in the required
+order, and then writes the claim here. The write costs one batch of statements. It always takes
+locks in the same order: providers by id, usages by provider and class, allocations, consumers.
+
+The UPDATE of a usage decides: its WHERE checks the capacity, the units and the provider's
+generation. So unrelated claims on one provider never make each other fail, and a claim that
+succeeds does not read inventories. If an UPDATE changed no row, the providers are read; they can no
+longer change, because this transaction has incremented their generations. Either the read shows why
+the claim must be refused, or another request had changed a provider in between, and the missing
+usages are written now.
 Source: spec/rest-api.md 10.6, spec/commit-rules.md.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from math import gcd
 from typing import Final, NamedTuple
 
-from sqlalchemy import BigInteger, Integer, and_, bindparam, delete, func, or_, select, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    Update,
+    and_,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.exc import IntegrityError
 
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import (
@@ -25,462 +47,470 @@ from berth.model.errors import (
     LostRace,
     NoInventory,
     UnitViolation,
-    UnknownClassInAllocation,
-    UnknownProviderInAllocation,
 )
-from berth.model.ids import ClassId, ConsumerUUID, Generation, ProviderId, ProviderUUID
-from berth.model.inventory import Inventory
-from berth.store.consumers import StoredConsumer, read_consumers, write_consumers
+from berth.model.ids import ConsumerUUID, Generation, ProviderId
+from berth.store.claim_checks import (
+    Wanted,
+    check_inventories,
+    check_known,
+    check_not_bare,
+    refuse_excess,
+    sums_of,
+)
+from berth.store.claim_reads import ClaimFacts, Room, StoredAllocation, read_rooms
+from berth.store.consumers import (
+    Owners,
+    StoredConsumer,
+    consumer_changes,
+    consumer_deletion,
+    ensure_owners,
+    read_consumers,
+)
+from berth.store.engine.expressions import stored_ratio
 from berth.store.engine.prepared import insert_of
-from berth.store.engine.tables import allocations, berth_usages, inventories, resource_providers
-from berth.store.engine.transaction import Tx
-from berth.store.expressions import stored_ratio
-from berth.store.foreign_writes import ForeignWrite, written_elsewhere
-from berth.store.inventories import Key, class_names
-from berth.store.lookups import ProviderRow, class_ids, missing, providers_by_uuid
+from berth.store.engine.project_deltas import CONSUMERS, ProjectDeltas
+from berth.store.engine.tables import (
+    allocations,
+    berth_usages,
+    inventories,
+    of_inventory,
+    resource_providers,
+    same_inventory,
+)
+from berth.store.engine.transaction import Change, Tx
+from berth.store.foreign_writes import ForeignWrite
+from berth.store.generations import Bump, bumping
+from berth.store.inventories import Key
 
-_held = allocations.c
+_allocation = allocations.c
 _inv = inventories.c
 _usage = berth_usages.c
 _provider = resource_providers.c
 
 
-class Held(NamedTuple):
-    """A stored allocation."""
-
-    consumer: ConsumerUUID
-    key: Key
-    used: int
-
-
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What some consumers shall hold from now on, with everything about it that has been read."""
+    """The new allocations of some consumers, and the facts that were read for them.
+
+    Every name in the writes must exist: see `claim_reads.check_class_names`.
+    """
 
     writes: Sequence[ConsumerWrite]
-    consumers: Mapping[ConsumerUUID, StoredConsumer]
-    #: Every provider that a new allocation names.
-    providers: Mapping[ProviderUUID, ProviderRow]
-    #: Every resource class that a new allocation names.
-    classes: Mapping[str, ClassId]
-    #: What the consumers hold until now.
-    held: Sequence[Held]
+    facts: ClaimFacts
 
     def bumped(self) -> set[ProviderId]:
-        """The providers whose generation counts up.
+        """The providers whose generation is incremented.
 
-        Those that get new allocations, and those that held the old ones of a consumer being
-        emptied. COMPAT spec/rest-api.md 1.15: not those that a consumer merely moves away from.
+        These are the providers that get new allocations, and those that lose all allocations of an
+        emptied consumer. COMPAT spec/rest-api.md 1.15: not those that a consumer only moves off.
         """
-        named = {provider.id for provider in self.providers.values()}
-        return named.union(one.key.provider for one in self.let_go())
+        providers = self.facts.providers
+        named = {providers[uuid].id for write in self.writes for uuid in write.allocations}
+        return named.union(allocation.key.provider for allocation in self.released())
 
-    def let_go(self) -> list[Held]:
-        """What consumers hold that shall hold nothing any more."""
+    def released(self) -> list[StoredAllocation]:
+        """The allocations of consumers that the claim empties."""
         emptied = {write.uuid for write in self.writes if not write.allocations}
-        return [one for one in self.held if one.consumer in emptied]
+        return [each for each in self.facts.allocations if each.consumer in emptied]
 
 
-class _Wanted(NamedTuple):
-    """A new allocation."""
-
-    consumer: ConsumerUUID
-    provider: ProviderUUID
-    resource_class: str
-    key: Key
-    amount: int
+#: The largest number of an INTEGER column.
+_INTEGER_MAX: Final = 2**31 - 1
 
 
-class _Room(NamedTuple):
-    """An inventory, what is used of it, its provider's generation, and the one that its sum has."""
+class _Stock(NamedTuple):
+    """The inventories of some providers, and the providers' generations."""
 
-    inventory: Inventory
-    used: int
-    generation: Generation
-    known: Generation | None
+    rooms: Mapping[Key, Room]
+    generations: Mapping[ProviderId, Generation]
 
 
-def read_providers(tx: Tx, writes: Iterable[ConsumerWrite]) -> dict[ProviderUUID, ProviderRow]:
-    """The providers that the new allocations name.
-
-    Raises:
-        UnknownProviderInAllocation: one does not exist.
-    """
-    named = list(dict.fromkeys(uuid for write in writes for uuid in write.allocations))
-    found = providers_by_uuid(tx, named)
-    for uuid in missing(named, found):
-        raise UnknownProviderInAllocation(ProviderUUID(uuid))
-    return found
-
-
-def read_classes(tx: Tx, writes: Iterable[ConsumerWrite]) -> dict[str, ClassId]:
-    """The resource classes that the new allocations name.
-
-    Raises:
-        UnknownClassInAllocation: one does not exist.
-    """
-    named = {
-        name: write.uuid
-        for write in writes
-        for amounts in write.allocations.values()
-        for name in amounts
-    }
-    found = class_ids(tx, named)
-    for name in missing(named, found):
-        raise UnknownClassInAllocation(named[name], name)
-    return found
-
-
-_HELD_BY: Final = select(
-    _held.consumer_id, _held.resource_provider_id, _held.resource_class_id, _held.used
-).where(_held.consumer_id.in_(bindparam("consumers", expanding=True)))
-
-
-def read_held(tx: Tx, uuids: Collection[ConsumerUUID]) -> list[Held]:
-    """What some consumers hold."""
-    return [
-        Held(consumer, Key(provider, resource_class), used)
-        for chunk in tx.chunks(uuids)
-        for consumer, provider, resource_class, used in tx.rows(_HELD_BY, {"consumers": chunk})
-    ]
-
-
-def apply_claim(tx: Tx, claim: Claim, steps: Mapping[ProviderId, int]) -> None:
-    """Check the claim against the inventories, and write it.
-
-    The providers of `claim.bumped()` must have been bumped in this transaction: from then on their
-    inventories stand still.
+def write_claim(tx: Tx, claim: Claim, steps: Mapping[ProviderId, int]) -> None:
+    """Increment providers' generations, check a claim against their inventories, and write it.
 
     Args:
-        steps: by how much providers were bumped whose sums have not got the new generation yet.
+        steps: by how much to increment the generation of each provider of `claim.bumped()`.
 
     Raises:
-        ForeignWrite: another program has moved a provider.
-        NoInventory, UnitViolation, CapacityExceeded: for the first amount that has such a fault.
-        ConsumerRace, LostRace: somebody else was faster.
+        ForeignWrite: another program has changed a provider.
+        NoInventory, UnitViolation, CapacityExceeded: for the first amount with such an error.
+        ConsumerRace, LostRace: another request was faster.
     """
-    try:
-        _apply(tx, claim, steps)
-    except (NoInventory, UnitViolation, CapacityExceeded) as refusal:
-        _check_unmoved(tx, claim, refusal)
-        raise
+    bumps = [Bump(provider, steps=count) for provider, count in sorted(steps.items())]
+    tx.usage_changed.update(steps)
+    write = _ClaimWrite(tx, claim, steps)
+    generations = _generations_of(claim.facts)
+    if generations is not None and write.can_be_compared:
+        write.write_at_once(bumps, generations)
+    else:
+        tx.change_all([bumping(tx, bumps)])
+        write.write_checked()
 
 
-def _apply(tx: Tx, claim: Claim, steps: Mapping[ProviderId, int]) -> None:
-    wanted = _wanted(claim)
-    places = {one.key.provider for one in wanted}.union(one.key.provider for one in claim.held)
-    rooms, generations = _read_true_rooms(tx, places, steps)
-    change = _asked(wanted)
-    for old in claim.held:
-        change[old.key] -= old.used
-    try:
-        _check_not_bare(tx, wanted, claim.let_go(), rooms)
-        _check_inventories(wanted, rooms, change)
-    except NoInventory as refusal:
-        _check_known(tx, places - generations.keys(), refusal)
-        raise
-    moved = {provider: generations[provider] for provider in steps if provider in generations}
-    _change_usages(tx, change, rooms, wanted, moved)
-    _release(tx, claim.held, claim.consumers)
-    _insert_allocations(tx, wanted)
-    write_consumers(tx, claim.writes, claim.consumers)
-
-
-def _check_unmoved(tx: Tx, claim: Claim, refusal: BerthError) -> None:
-    """See that the consumers are still what they were when it was read what they hold.
-
-    RACE tests/store/test_claim_races.py: a reshape moved what a consumer held while a claim
-    for it waited for the provider; of the old consumer and the new room there was too little, and
-    at no moment had that been so.
-
-    Raises:
-        ConsumerRace: some are not.
-    """
-    uuids = [write.uuid for write in claim.writes]
-    now = read_consumers(tx, uuids)
-    moved = [uuid for uuid in uuids if now.get(uuid) != claim.consumers.get(uuid)]
-    if moved:
-        raise ConsumerRace(moved) from refusal
-
-
-def give_back(
-    tx: Tx, held: Sequence[Held], consumers: Mapping[ConsumerUUID, StoredConsumer]
-) -> None:
-    """Take allocations away, and what they used.
+def write_claim_of_bumped(tx: Tx, claim: Claim, steps: Mapping[ProviderId, int]) -> None:
+    """As `write_claim`, after this transaction has incremented the generations of
+    `claim.bumped()`: their inventories can no longer change, so they are read here.
 
     Args:
-        consumers: the records of those who hold them, read before; they are the caller's business.
+        steps: the increments that the providers' usages do not have yet.
 
     Raises:
-        ForeignWrite: another program has moved a provider.
-        ConsumerRace, LostRace: somebody else was faster.
+        As `write_claim`.
     """
-    change: Counter[Key] = Counter()
-    for old in held:
-        change[old.key] -= old.used
-    rooms, _ = _read_true_rooms(tx, {old.key.provider for old in held}, {})
-    _change_usages(tx, change, rooms, [], {})
-    _release(tx, held, consumers)
+    _ClaimWrite(tx, claim, steps).write_checked()
 
 
-# --- Inventories and usages ----------------------------------------------------------------------
+def release(tx: Tx, facts: ClaimFacts) -> set[ConsumerUUID]:
+    """Delete all allocations of the consumers that were read; return those that had any.
 
-_ROOMS: Final = (
-    select(
-        _inv.resource_provider_id,
-        _inv.resource_class_id,
-        _usage.used,
-        _usage.generation,
-        _provider.generation,
-        _inv.total,
-        _inv.reserved,
-        _inv.min_unit,
-        _inv.max_unit,
-        _inv.step_size,
-        _inv.allocation_ratio,
-    )
-    .join(
-        berth_usages,
-        and_(
-            _usage.resource_provider_id == _inv.resource_provider_id,
-            _usage.resource_class_id == _inv.resource_class_id,
-        ),
-    )
-    .join(resource_providers, _provider.id == _inv.resource_provider_id)
-    .where(_inv.resource_provider_id.in_(bindparam("providers", expanding=True)))
-)
-
-_CAPACITY: Final = (
-    select((_inv.total - _inv.reserved) * stored_ratio(_inv.allocation_ratio))
-    .where(
-        _inv.resource_provider_id == _usage.resource_provider_id,
-        _inv.resource_class_id == _usage.resource_class_id,
-    )
-    .correlate(berth_usages)
-    .scalar_subquery()
-)
-_DELTA: Final = bindparam("delta", type_=BigInteger)
-
-#: The guard of every claim. A change that adds nothing passes even where too much is used already.
-_CHANGE_USAGE: Final = (
-    update(berth_usages)
-    .where(
-        _usage.resource_provider_id == bindparam("provider"),
-        _usage.resource_class_id == bindparam("resource_class"),
-        or_(_DELTA <= 0, _usage.used + _DELTA <= _CAPACITY),
-    )
-    .values(
-        used=_usage.used + _DELTA,
-        generation=func.coalesce(bindparam("generation", type_=Integer), _usage.generation),
-    )
-)
+    Raises:
+        ForeignWrite: another program has changed a provider.
+        ConsumerRace, LostRace: another request was faster.
+    """
+    claim = Claim([], facts)
+    write = _ClaimWrite(tx, claim, {})
+    if (generations := _generations_of(facts)) is not None:
+        write.write_at_once([], generations)
+    else:
+        write.write_checked()
+    return {allocation.consumer for allocation in facts.allocations}
 
 
-def _wanted(claim: Claim) -> list[_Wanted]:
+# --- One claim -----------------------------------------------------------------------------------
+
+
+class _ClaimWrite:
+    """One claim being written."""
+
+    def __init__(self, tx: Tx, claim: Claim, steps: Mapping[ProviderId, int]) -> None:
+        self._tx = tx
+        self._claim = claim
+        self._steps = steps
+        self._wanted = _wanted(claim)
+        #: The amounts requested from each inventory.
+        self._amounts: dict[Key, list[int]] = {}
+        for wanted in self._wanted:
+            self._amounts.setdefault(wanted.key, []).append(wanted.amount)
+        #: The change of each usage.
+        self._change = sums_of(self._wanted)
+        for allocation in claim.facts.allocations:
+            self._change[allocation.key] -= allocation.used
+
+    @property
+    def can_be_compared(self) -> bool:
+        """Whether all amounts fit into the type of an inventory's columns."""
+        return max(map(sum, self._amounts.values()), default=0) <= _INTEGER_MAX
+
+    def write_at_once(
+        self, bumps: Sequence[Bump], generations: Mapping[ProviderId, Generation]
+    ) -> None:
+        """Write the claim, and read the providers only if a usage could not be changed.
+
+        Args:
+            bumps: the increments of the providers' generations.
+            generations: the providers' generations, as read.
+        """
+        steps = self._steps
+        moved = {place: Generation(generations[place] + steps[place]) for place in steps}
+        keys = sorted(self._amounts.keys() | self._change.keys())
+        changed: set[Key] = set()
+        self._write(bumps, self._usage_changes(keys, moved, changed))
+        if len(changed) != len(keys):
+            self._write_unchanged(changed)
+
+    def write_checked(self) -> None:
+        """Read the providers, whose generations this transaction has changed, and write the
+        claim."""
+        stock = _stock_of(read_rooms(self._tx, self._places), behind=self._steps)
+        self._check(stock)
+        self._write([], [self._remaining_change(stock, set())])
+
+    def _write(self, bumps: Sequence[Bump], usage_changes: Iterable[Change]) -> None:
+        tx, claim, facts = self._tx, self._claim, self._claim.facts
+        owners = ensure_owners(tx, claim.writes, facts.owners)
+        holding = {write.uuid for write in claim.writes if write.allocations}
+        tx.usage_changed.update(self._places)
+        _count_for_projects(tx.project_usages, claim, owners)
+        changes = [
+            bumping(tx, bumps),
+            *usage_changes,
+            *_deletions(tx, facts.allocations, recorded=facts.consumers.keys() | holding),
+            _insertion(tx, self._wanted),
+            *consumer_changes(tx, claim.writes, facts.consumers, owners),
+            consumer_deletion(self._released_consumers()),
+        ]
+        try:
+            tx.change_all(changes)
+        except IntegrityError as error:
+            # The only unique key that these changes can violate is that of consumers.
+            raise ConsumerRace(list(holding - facts.consumers.keys())) from error
+
+    def _usage_changes(
+        self, keys: Sequence[Key], moved: Mapping[ProviderId, Generation], changed: set[Key]
+    ) -> list[Change]:
+        """The updates of usages, in lock order; running them fills `changed`."""
+
+        def note(part: Sequence[Key], counts: Sequence[int]) -> None:
+            changed.update(key for key, count in zip(part, counts, strict=True) if count)
+
+        def statement_for(key: Key) -> Update:
+            if key in self._amounts:
+                return _CLAIM_USAGE
+            return _CHANGE_USAGE if key.provider in moved else _RELEASE_USAGE
+
+        return [
+            self._usage_change(statement, list(part), moved, note)
+            for statement, part in groupby(keys, statement_for)
+        ]
+
+    def _usage_change(
+        self,
+        statement: Update,
+        keys: Sequence[Key],
+        moved: Mapping[ProviderId, Generation],
+        check: Callable[[Sequence[Key], Sequence[int]], None],
+    ) -> Change:
+        rows = [{**key._asdict(), "delta": self._change[key]} for key in keys]
+        if statement is not _RELEASE_USAGE:
+            for row, key in zip(rows, keys, strict=True):
+                row["generation"] = moved.get(key.provider)
+        if statement is _CLAIM_USAGE:
+            for row, key in zip(rows, keys, strict=True):
+                amounts = self._amounts[key]
+                row |= {"least": min(amounts), "most": max(amounts), "divisor": gcd(*amounts)}
+        return Change(statement, rows, lambda counts: check(keys, counts), counts_each=True)
+
+    def _write_unchanged(self, changed: Collection[Key]) -> None:
+        """Write the usages that the batch did not change, or refuse the claim.
+
+        RACE tests/store/test_claim_races.py: the row counts decide. This transaction has
+        incremented the providers' generations, so from now on others can only release.
+        RACE tests/proof/test_workers.py, MariaDB: the values of usages do not show which of them
+        were changed, because others release allocations without waiting for the provider.
+
+        Raises:
+            NoInventory, UnitViolation, CapacityExceeded, ForeignWrite, ConsumerRace: the reason.
+            LostRace: the reason has disappeared meanwhile.
+        """
+        rooms = read_rooms(self._tx, self._places)
+        for key in rooms.keys() & changed:
+            rooms[key] = rooms[key]._replace(used=rooms[key].used - self._change[key])
+        level = {key.provider for key in changed}
+        behind = {place: count for place, count in self._steps.items() if place not in level}
+        stock = _stock_of(rooms, behind=behind)
+        written = {write.uuid for write in self._claim.writes if write.allocations}
+        self._check(stock, changed, written=written.union(self._claim.facts.consumers))
+        self._tx.change_all([self._remaining_change(stock, changed)])
+
+    def _remaining_change(self, stock: _Stock, changed: Collection[Key]) -> Change:
+        """The update of the usages still to be changed, and of one usage of each provider with a
+        new generation. Old data may contain allocations without an inventory."""
+        moved = {
+            place: stock.generations[place] for place in self._steps if place in stock.generations
+        }
+        keys = {key for key, delta in self._change.items() if delta != 0 and key in stock.rooms}
+        if missed := moved.keys() - {key.provider for key in keys.union(changed)}:
+            keys.update(
+                {key.provider: key for key in stock.rooms if key.provider in missed}.values()
+            )
+        remaining = sorted(keys.difference(changed))
+        return self._usage_change(_CHANGE_USAGE, remaining, moved, _all_changed)
+
+    @property
+    def _places(self) -> set[ProviderId]:
+        """The providers whose usage changes."""
+        return {key.provider for key in self._change}
+
+    def _released_consumers(self) -> list[StoredConsumer]:
+        """The consumers that lose all allocations and have no write of their own."""
+        written = {write.uuid for write in self._claim.writes}
+        holders = {allocation.consumer for allocation in self._claim.facts.allocations}
+        stored = self._claim.facts.consumers.values()
+        return [consumer for consumer in stored if consumer.uuid in holders - written]
+
+    def _check(
+        self,
+        stock: _Stock,
+        changed: Collection[Key] = (),
+        *,
+        written: Collection[ConsumerUUID] = (),
+    ) -> None:
+        """Refuse amounts that the providers cannot satisfy.
+
+        Args:
+            changed: usages that already include this claim.
+            written: consumers that this transaction has written, so no other has changed them.
+
+        Raises:
+            NoInventory, UnitViolation, CapacityExceeded: for the first amount with such an error.
+            ForeignWrite, ConsumerRace: this is the actual reason.
+        """
+        try:
+            check_not_bare(self._tx, self._wanted, self._claim.released(), stock.rooms)
+            check_inventories(self._wanted, stock.rooms, self._change)
+            refuse_excess(
+                self._wanted,
+                {key: room for key, room in stock.rooms.items() if key not in changed},
+                self._change,
+                only_first=len(self._wanted),
+            )
+        except NoInventory as refusal:
+            check_known(self._tx, self._places - stock.generations.keys(), refusal)
+            self._check_unmoved(refusal, written)
+            raise
+        except (UnitViolation, CapacityExceeded) as refusal:
+            self._check_unmoved(refusal, written)
+            raise
+
+    def _check_unmoved(self, refusal: BerthError, written: Collection[ConsumerUUID]) -> None:
+        """Check that the consumers have not changed since their allocations were read.
+
+        RACE tests/store/test_claim_races.py: while a claim waited for the provider, a reshape moved
+        the consumer's allocations. The old allocations and the new inventories together left too
+        little capacity, though this state had never existed.
+
+        Raises:
+            ConsumerRace: some have changed.
+        """
+        uuids = [write.uuid for write in self._claim.writes if write.uuid not in written]
+        stored, now = self._claim.facts.consumers, read_consumers(self._tx, uuids)
+        if moved := [uuid for uuid in uuids if now.get(uuid) != stored.get(uuid)]:
+            raise ConsumerRace(moved) from refusal
+
+
+def _count_for_projects(deltas: ProjectDeltas, claim: Claim, owners: Owners) -> None:
+    """Count what a claim releases for the consumers' previous projects, users and types, and what
+    it writes for the new ones. Allocations of a consumer without a record count for no project."""
+    stored, classes = claim.facts.consumers, claim.facts.classes
+    previous = {uuid: consumer.owner for uuid, consumer in stored.items()}
+    holders = set()
+    for allocation in claim.facts.allocations:
+        if (owner := previous.get(allocation.consumer)) is not None:
+            deltas.add(owner, allocation.key.resource_class, -allocation.used)
+            holders.add(allocation.consumer)
+    for holder in holders:
+        deltas.add(previous[holder], CONSUMERS, -1)
+    for write in claim.writes:
+        if not write.allocations:
+            continue
+        owner = owners.of(write, stored.get(write.uuid))
+        deltas.add(owner, CONSUMERS, 1)
+        for amounts in write.allocations.values():
+            for name, amount in amounts.items():
+                deltas.add(owner, classes[name], amount)
+
+
+def _wanted(claim: Claim) -> list[Wanted]:
+    providers, classes = claim.facts.providers, claim.facts.classes
     return [
-        _Wanted(
-            write.uuid,
-            provider,
-            name,
-            Key(claim.providers[provider].id, claim.classes[name]),
-            amount,
-        )
+        Wanted(write.uuid, provider, name, Key(providers[provider].id, classes[name]), amount)
         for write in claim.writes
         for provider, amounts in write.allocations.items()
         for name, amount in amounts.items()
     ]
 
 
-def _read_rooms(tx: Tx, providers: Collection[ProviderId]) -> dict[Key, _Room]:
-    return {
-        Key(provider, resource_class): _Room(Inventory(*fields), used, generation, known)
-        for chunk in tx.chunks(sorted(providers))
-        for provider, resource_class, used, known, generation, *fields in tx.rows(
-            _ROOMS, {"providers": chunk}
-        )
-    }
-
-
-def _read_true_rooms(
-    tx: Tx, providers: Collection[ProviderId], steps: Mapping[ProviderId, int]
-) -> tuple[dict[Key, _Room], dict[ProviderId, Generation]]:
-    """What some providers have and what is used of it, and their generations.
+def _generations_of(facts: ClaimFacts) -> dict[ProviderId, Generation] | None:
+    """The generations of the providers of a claim. None if a provider has no usages that could
+    show another program's change, or if old data refer to a deleted provider.
 
     Raises:
-        ForeignWrite: another program has moved one of them, and may have written allocations.
+        ForeignWrite: another program has changed one.
     """
-    rooms = _read_rooms(tx, providers)
-    known: dict[ProviderId, int] = {}
+    if any(None in generations for generations in facts.generations.values()):
+        return None
+    if foreign := [
+        provider for provider, (own, usages) in facts.generations.items() if own != usages
+    ]:
+        raise ForeignWrite(foreign)
+    return {provider: own for provider, (own, _) in facts.generations.items()}
+
+
+def _stock_of(rooms: Mapping[Key, Room], *, behind: Mapping[ProviderId, int]) -> _Stock:
+    """The inventories and generations of some providers.
+
+    Args:
+        behind: this transaction's increments that the providers' usages do not have yet.
+
+    Raises:
+        ForeignWrite: another program has changed one of them, and may have written allocations.
+    """
+    usage_generations: dict[ProviderId, int] = {}
     generations: dict[ProviderId, Generation] = {}
     for key, room in rooms.items():
         generations[key.provider] = room.generation
-        known[key.provider] = max(
-            known.get(key.provider, -1), -1 if room.known is None else room.known
-        )
+        newest = -1 if room.usage_generation is None else room.usage_generation
+        usage_generations[key.provider] = max(usage_generations.get(key.provider, -1), newest)
     if foreign := [
         provider
         for provider, generation in generations.items()
-        if known[provider] + steps.get(provider, 0) != generation
+        if usage_generations[provider] + behind.get(provider, 0) != generation
     ]:
         raise ForeignWrite(foreign)
-    return rooms, generations
+    return _Stock(rooms, generations)
 
 
-def _check_known(tx: Tx, providers: Collection[ProviderId], refusal: NoInventory) -> None:
-    """See that providers of which nothing is known have not got inventories without berth.
+# --- Usages --------------------------------------------------------------------------------------
 
-    Raises:
-        ForeignWrite: one has.
-    """
-    if foreign := written_elsewhere(tx, providers):
-        raise ForeignWrite(foreign) from refusal
+_DELTA: Final = bindparam("delta", type_=BigInteger)
+_GENERATION: Final = bindparam("generation", type_=Integer)
+_ZERO: Final[ColumnElement[int]] = literal_column("0")
 
-
-def _check_not_bare(
-    tx: Tx, wanted: Sequence[_Wanted], let_go: Iterable[Held], rooms: Mapping[Key, _Room]
-) -> None:
-    """Refuse providers without inventory of any class that the whole request is about.
-
-    COMPAT spec/rest-api.md 10.6: before anything else, all of them at once, and with the names of
-    all these classes, those among them that a consumer lets go.
-
-    Raises:
-        NoInventory: there are such providers.
-    """
-    classes = {one.key.resource_class: one.resource_class for one in wanted}
-    gone = {one.key.resource_class for one in let_go} - classes.keys()
-    bare = {one.key.provider: one.provider for one in wanted}
-    for key in rooms:
-        if key.resource_class in classes or key.resource_class in gone:
-            bare.pop(key.provider, None)
-    if bare:
-        raise NoInventory(list(bare.values()), [*classes.values(), *class_names(tx, gone)])
-
-
-def _check_inventories(
-    wanted: Sequence[_Wanted], rooms: Mapping[Key, _Room], change: Mapping[Key, int]
-) -> None:
-    """Refuse what no amount of free room could make right.
-
-    Of several faults the first one is raised, which may be that an amount exceeds the capacity.
-
-    Raises:
-        NoInventory, UnitViolation, CapacityExceeded: for the first amount that has such a fault.
-    """
-    for place, one in enumerate(wanted):
-        fault = _fault_of(one, rooms)
-        if fault is not None:
-            _refuse_excess(wanted, rooms, change, only_first=place)
-            raise fault
-
-
-def _fault_of(one: _Wanted, rooms: Mapping[Key, _Room]) -> NoInventory | UnitViolation | None:
-    if one.key not in rooms:
-        return NoInventory([one.provider], [one.resource_class])
-    inventory = rooms[one.key].inventory
-    if inventory.allows_unit(one.amount):
-        return None
-    return UnitViolation(
-        one.provider,
-        one.resource_class,
-        asked=one.amount,
-        min_unit=inventory.min_unit,
-        max_unit=inventory.max_unit,
-        step_size=inventory.step_size,
+_generation_of_provider: Final = (
+    select(_provider.generation)
+    .where(_provider.id == _usage.resource_provider_id)
+    .correlate(berth_usages)
+    .scalar_subquery()
+)
+#: Whether there is capacity left for a usage; NULL if it has no inventory. A change that adds
+#: nothing passes even if the inventory is overcommitted.
+#: PERF a scalar, not EXISTS, for which PostgreSQL may read the whole table and build a hash of it.
+_has_room: Final = (
+    select(
+        or_(
+            _DELTA <= _ZERO,
+            _usage.used + _DELTA
+            <= (_inv.total - _inv.reserved) * stored_ratio(_inv.allocation_ratio),
+        )
     )
-
-
-def _change_usages(
-    tx: Tx,
-    change: Mapping[Key, int],
-    rooms: Mapping[Key, _Room],
-    wanted: Sequence[_Wanted],
-    moved: Mapping[ProviderId, Generation],
-) -> None:
-    """Add to the sums of usage, or refuse as a whole.
-
-    Args:
-        moved: providers of which a sum must get the generation, even where none changes.
-
-    RACE tests/store/test_claim_races.py: the row counts decide; what was read before only names
-    the rows that exist (old data may hold allocations of no inventory).
-    RACE tests/proof/test_workers.py, MariaDB: which sums have been changed cannot be told from what
-    they are; others release what they hold without waiting for the provider. So the sums that have
-    not been changed are the ones to judge by.
-
-    Raises:
-        CapacityExceeded: one of them has not so much free.
-        LostRace: an inventory went at the same time.
-    """
-    tx.reused.update(key.provider for key in change)
-    changing = {key for key in change if change[key] != 0 and key in rooms}
-    if missed := moved.keys() - {key.provider for key in changing}:
-        changing.update({key.provider: key for key in rooms if key.provider in missed}.values())
-    if not changing:
-        return
-    ordered = sorted(changing)
-    counts = tx.change_each(
-        _CHANGE_USAGE,
-        [
-            {
-                "provider": key.provider,
-                "resource_class": key.resource_class,
-                "delta": change.get(key, 0),
-                "generation": moved.get(key.provider),
-            }
-            for key in ordered
-        ],
+    .where(same_inventory(inventories, berth_usages))
+    .correlate(berth_usages)
+)
+#: All amounts are multiples of the step if their greatest common divisor is.
+_fits_units: Final = and_(
+    bindparam("least", type_=Integer) >= _inv.min_unit,
+    bindparam("most", type_=Integer) <= _inv.max_unit,
+    bindparam("divisor", type_=Integer) % _inv.step_size == _ZERO,
+)
+_OF_KEY: Final = of_inventory(berth_usages)
+#: The guard of every claim: the provider must be at a generation, which the usage gets.
+_CLAIM_USAGE: Final = (
+    update(berth_usages)
+    .where(
+        _OF_KEY,
+        _generation_of_provider == _GENERATION,
+        _has_room.where(_fits_units).scalar_subquery(),
     )
-    unchanged = {key for key, count in zip(ordered, counts, strict=True) if not count}
-    if unchanged:
-        now = _read_rooms(tx, {one.key.provider for one in wanted})
-        still = {key: room for key, room in now.items() if key in unchanged}
-        _refuse_excess(wanted, still, change, only_first=len(wanted))
+    .values(used=_usage.used + _DELTA, generation=_GENERATION)
+)
+#: Without the units, which were checked or have not changed. The generation may be NULL.
+_CHANGE_USAGE: Final = (
+    update(berth_usages)
+    .where(
+        _OF_KEY,
+        or_(_GENERATION.is_(None), _generation_of_provider == _GENERATION),
+        or_(_DELTA <= _ZERO, _has_room.scalar_subquery()),
+    )
+    .values(used=_usage.used + _DELTA, generation=func.coalesce(_GENERATION, _usage.generation))
+)
+#: For changes that only release, and without a generation.
+#: PERF conditions on parameters alone make PostgreSQL plan a statement again each time.
+_RELEASE_USAGE: Final = update(berth_usages).where(_OF_KEY).values(used=_usage.used + _DELTA)
+
+
+def _all_changed(keys: Sequence[Key], counts: Sequence[int]) -> None:
+    if sum(counts) != len(keys):
         raise LostRace("an inventory")
-
-
-def _refuse_excess(
-    wanted: Sequence[_Wanted],
-    rooms: Mapping[Key, _Room],
-    change: Mapping[Key, int],
-    *,
-    only_first: int,
-) -> None:
-    """Say which of the wanted allocations does not fit, adding them up in the order of the request.
-
-    Args:
-        wanted: all of the request.
-        rooms: the inventories to judge by, without what the request adds.
-        change: by how much the request changes what is used of each.
-        only_first: so many of the wanted ones are judged.
-
-    Raises:
-        CapacityExceeded: for the first one, with what is asked for up to there.
-    """
-    # What the consumers give back of each, as a negative number.
-    given_back = Counter(change)
-    given_back.subtract(_asked(wanted))
-    asked: Counter[Key] = Counter()
-    for one in wanted[:only_first]:
-        asked[one.key] += one.amount
-        room, back = rooms.get(one.key), given_back[one.key]
-        if room is None or asked[one.key] + back <= 0:
-            continue
-        if not room.inventory.has_capacity_for(room.used + back + asked[one.key]):
-            raise CapacityExceeded(
-                one.provider,
-                one.resource_class,
-                asked=asked[one.key],
-                free=max(room.inventory.capacity - room.used - back, 0),
-            )
-
-
-def _asked(wanted: Iterable[_Wanted]) -> Counter[Key]:
-    """How much of each inventory is asked for."""
-    asked: Counter[Key] = Counter()
-    for one in wanted:
-        asked[one.key] += one.amount
-    return asked
 
 
 # --- Allocations ---------------------------------------------------------------------------------
@@ -494,43 +524,50 @@ _INSERT: Final = insert_of(
     "created_at",
 )
 _RELEASE: Final = delete(allocations).where(
-    _held.consumer_id.in_(bindparam("consumers", expanding=True))
+    _allocation.consumer_id.in_(bindparam("consumers", expanding=True))
 )
 
 
-def _release(
-    tx: Tx, held: Sequence[Held], consumers: Mapping[ConsumerUUID, StoredConsumer]
-) -> None:
-    """Delete the rows of all that some consumers hold.
+def _deletions(
+    tx: Tx, stored: Sequence[StoredAllocation], *, recorded: Collection[ConsumerUUID]
+) -> list[Change]:
+    """The deletions of all allocations of some consumers.
 
-    RACE tests/store/test_claim_races.py: who holds something without a record is of very old data,
-    or was made after the records were read; then there is one by now, which nobody would delete.
+    They raise ConsumerRace if a consumer's allocations have changed since they were read.
 
-    Raises:
-        ConsumerRace: a consumer has got or lost allocations since they were read, or was made.
+    RACE tests/store/test_claim_races.py: a consumer that has allocations but no record comes from
+    very old data, or was created after the records were read. In the latter case its record exists
+    by now, and nothing would delete it.
+
+    Args:
+        recorded: consumers whose records were read, or are written by this transaction.
     """
-    unrecorded = {one.consumer for one in held} - consumers.keys()
-    if unrecorded and (made := read_consumers(tx, unrecorded)):
-        raise ConsumerRace(list(made))
-    holders = list(dict.fromkeys(one.consumer for one in held))
-    deleted = sum(tx.change(_RELEASE, {"consumers": chunk}) for chunk in tx.chunks(holders))
-    if deleted != len(held):
-        raise ConsumerRace(holders)
+    rows_of = Counter(allocation.consumer for allocation in stored)
+
+    def deletion(holders: list[ConsumerUUID]) -> Change:
+        def check(counts: Sequence[int]) -> None:
+            if sum(counts) != sum(rows_of[holder] for holder in holders):
+                raise ConsumerRace(holders)
+            unrecorded = set(holders).difference(recorded)
+            if unrecorded and (made := read_consumers(tx, unrecorded)):
+                raise ConsumerRace(list(made))
+
+        return Change(_RELEASE, [{"consumers": holders}], check)
+
+    return [deletion(holders) for holders in tx.chunks(rows_of)]
 
 
-def _insert_allocations(tx: Tx, wanted: Sequence[_Wanted]) -> None:
-    if not wanted:
-        return
-    tx.change(
+def _insertion(tx: Tx, wanted: Sequence[Wanted]) -> Change:
+    return Change(
         _INSERT,
         [
             {
-                "resource_provider_id": one.key.provider,
-                "resource_class_id": one.key.resource_class,
-                "consumer_id": one.consumer,
-                "used": one.amount,
+                "resource_provider_id": allocation.key.provider,
+                "resource_class_id": allocation.key.resource_class,
+                "consumer_id": allocation.consumer,
+                "used": allocation.amount,
                 "created_at": tx.now,
             }
-            for one in wanted
+            for allocation in wanted
         ],
     )

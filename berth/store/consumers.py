@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumers: their generations, whose they are and of what type, as parts of a claim."""
+"""Consumers: generations, projects, users and types, read and written as part of a claim."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sqlalchemy import Column, Table, bindparam, delete, literal_column, select, union_all, update
-from sqlalchemy.exc import IntegrityError
 
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import ConsumerGenerationConflict, ConsumerRace, LostRace
 from berth.model.ids import ConsumerUUID, Generation
 from berth.model.sentinels import UNSET
 from berth.store.engine.prepared import insert_of
+from berth.store.engine.project_deltas import NO_TYPE, Owner
 from berth.store.engine.tables import consumer_types, consumers, projects, users
-from berth.store.engine.transaction import Tx
+from berth.store.engine.transaction import Change, Tx
 from berth.store.lookups import missing
 
 _consumer = consumers.c
@@ -31,10 +30,22 @@ class StoredConsumer:
     uuid: ConsumerUUID
     generation: Generation
     type_id: int | None
+    project_id: int
+    user_id: int
+
+    @property
+    def owner(self) -> Owner:
+        """Whose usage the consumer's allocations are."""
+        return self.project_id, self.user_id, self.type_id or NO_TYPE
 
 
 _BY_UUID: Final = select(
-    _consumer.id, _consumer.uuid, _consumer.generation, _consumer.consumer_type_id
+    _consumer.id,
+    _consumer.uuid,
+    _consumer.generation,
+    _consumer.consumer_type_id,
+    _consumer.project_id,
+    _consumer.user_id,
 ).where(_consumer.uuid.in_(bindparam("uuids", expanding=True)))
 
 _AS_SEEN: Final = (_consumer.id == bindparam("consumer"), _consumer.generation == bindparam("seen"))
@@ -58,7 +69,7 @@ _DELETE: Final = delete(consumers).where(*_AS_SEEN)
 
 
 def read_consumers(tx: Tx, uuids: Collection[ConsumerUUID]) -> dict[ConsumerUUID, StoredConsumer]:
-    """Those of some consumers that have a record."""
+    """The records of those consumers that have one."""
     return {
         row[1]: StoredConsumer(*row)
         for chunk in tx.chunks(uuids)
@@ -71,10 +82,10 @@ def check_generations(
 ) -> None:
     """Refuse clients whose view of a consumer is out of date.
 
-    This only words the refusal; the guard is the WHERE of `write_consumers`.
+    This only gives a clear error; the guard is the WHERE of `consumer_changes`.
 
     Raises:
-        ConsumerGenerationConflict: for the first consumer that is not what the client has seen.
+        ConsumerGenerationConflict: for the first consumer at another generation.
     """
     for write in writes:
         consumer = stored.get(write.uuid)
@@ -83,64 +94,81 @@ def check_generations(
             raise ConsumerGenerationConflict(write.uuid, seen=write.generation, actual=actual)
 
 
-def write_consumers(
-    tx: Tx, writes: Sequence[ConsumerWrite], stored: Mapping[ConsumerUUID, StoredConsumer]
-) -> None:
-    """Move the consumers to their next generation; those left with nothing go.
+def consumer_changes(
+    tx: Tx,
+    writes: Sequence[ConsumerWrite],
+    stored: Mapping[ConsumerUUID, StoredConsumer],
+    owners: Owners,
+) -> list[Change]:
+    """The writes that increment consumers' generations, and delete consumers without allocations.
 
-    Raises:
-        ConsumerRace: one was changed, made or deleted since it was read.
+    They raise ConsumerRace if a consumer was changed or deleted since it was read. One that was
+    created since then violates the unique key.
+
+    Args:
+        owners: the result of `ensure_owners` for these writes.
     """
+    emptied = [stored[w.uuid] for w in writes if not w.allocations and w.uuid in stored]
     holding = [write for write in writes if write.allocations]
-    delete_consumers(tx, [stored[w.uuid] for w in writes if not w.allocations and w.uuid in stored])
-    if not holding:
-        return
-    owners = _ensure_owners(tx, holding)
-    known = [write for write in holding if write.uuid in stored]
-    if known:
-        updated = tx.change(
-            _UPDATE, [_update_of(write, stored[write.uuid], owners, tx) for write in known]
-        )
-        if updated != len(known):
-            raise ConsumerRace([write.uuid for write in known])
+    existing = [write for write in holding if write.uuid in stored]
     new = [write for write in holding if write.uuid not in stored]
-    if new:
-        try:
-            tx.change(_INSERT, [_insert_of(w, owners, tx) for w in new])
-        except IntegrityError as error:
-            raise ConsumerRace([write.uuid for write in new]) from error
+    return [
+        consumer_deletion(emptied),
+        Change(
+            _UPDATE,
+            [_update_of(write, stored[write.uuid], owners, tx) for write in existing],
+            _all_or_race([write.uuid for write in existing]),
+        ),
+        Change(_INSERT, [_insert_of(write, owners, tx) for write in new]),
+    ]
 
 
-def delete_consumers(tx: Tx, emptied: Sequence[StoredConsumer]) -> None:
-    """Remove the records of consumers whose allocations have just been deleted.
+def consumer_deletion(emptied: Sequence[StoredConsumer]) -> Change:
+    """The deletion of the records of consumers whose allocations have just been deleted.
 
-    Raises:
-        ConsumerRace: one was changed since it was read.
+    It raises ConsumerRace if one was changed since it was read.
     """
-    if not emptied:
-        return
-    deleted = tx.change(_DELETE, [{"consumer": one.id, "seen": one.generation} for one in emptied])
-    if deleted != len(emptied):
-        raise ConsumerRace([one.uuid for one in emptied])
+    return Change(
+        _DELETE,
+        [{"consumer": consumer.id, "seen": consumer.generation} for consumer in emptied],
+        _all_or_race([consumer.uuid for consumer in emptied]),
+    )
+
+
+def _all_or_race(uuids: Sequence[ConsumerUUID]) -> Callable[[Sequence[int]], None]:
+    def check(counts: Sequence[int]) -> None:
+        if sum(counts) != len(uuids):
+            raise ConsumerRace(uuids)
+
+    return check
 
 
 @dataclass(frozen=True, slots=True)
-class _Owners:
-    """Row ids by name."""
+class Owners:
+    """The row ids of projects, users and consumer types, by name."""
 
-    projects: dict[str, int]
-    users: dict[str, int]
-    types: dict[str, int]
+    projects: dict[str, int] = field(default_factory=dict)
+    users: dict[str, int] = field(default_factory=dict)
+    types: dict[str, int] = field(default_factory=dict)
 
     def type_id(self, write: ConsumerWrite, *, unset: int | None) -> int | None:
-        """The type that a consumer shall have; `unset` when the request does not say."""
+        """The id of a consumer's new type; `unset` if the request does not name one."""
         if write.consumer_type is UNSET:
             return unset
         return None if write.consumer_type is None else self.types[write.consumer_type]
 
+    def of(self, write: ConsumerWrite, stored: StoredConsumer | None) -> Owner:
+        """Whose usage a consumer's new allocations are.
+
+        Args:
+            stored: the consumer's record, if it has one.
+        """
+        type_id = self.type_id(write, unset=None if stored is None else stored.type_id)
+        return self.projects[write.project_id], self.users[write.user_id], type_id or NO_TYPE
+
 
 def _update_of(
-    write: ConsumerWrite, consumer: StoredConsumer, owners: _Owners, tx: Tx
+    write: ConsumerWrite, consumer: StoredConsumer, owners: Owners, tx: Tx
 ) -> dict[str, Any]:
     return {
         "consumer": consumer.id,
@@ -152,7 +180,7 @@ def _update_of(
     }
 
 
-def _insert_of(write: ConsumerWrite, owners: _Owners, tx: Tx) -> dict[str, Any]:
+def _insert_of(write: ConsumerWrite, owners: Owners, tx: Tx) -> dict[str, Any]:
     return {
         "uuid": write.uuid,
         "generation": 1,
@@ -163,16 +191,20 @@ def _insert_of(write: ConsumerWrite, owners: _Owners, tx: Tx) -> dict[str, Any]:
     }
 
 
-# --- Projects, users and types come into being when first named ----------------------------------
+# --- Projects, users and types are created when first named --------------------------------------
 
-#: The table, and the column that holds its names.
+#: (table, column of its names).
 _NAMED: Final[tuple[tuple[Table, Column[str]], ...]] = (
     (projects, projects.c.external_id),
     (users, users.c.external_id),
     (consumer_types, consumer_types.c.name),
 )
 
-#: (which of `_NAMED`, name, id), of all three in one query.
+_ID_OF: Final = {
+    table.name: select(table.c.id).where(name == bindparam("name")) for table, name in _NAMED
+}
+
+#: (index in `_NAMED`, name, id) of all three in one query.
 _IDS: Final = union_all(
     *(
         select(literal_column(str(place)), name, table.c.id).where(
@@ -183,44 +215,59 @@ _IDS: Final = union_all(
 )
 
 
-def _ensure_owners(tx: Tx, writes: Sequence[ConsumerWrite]) -> _Owners:
-    wanted = (
-        {write.project_id for write in writes},
-        {write.user_id for write in writes},
-        {write.consumer_type for write in writes if isinstance(write.consumer_type, str)},
+def owner_names(writes: Sequence[ConsumerWrite]) -> tuple[set[str], set[str], set[str]]:
+    """The projects, users and types of those consumers that will have allocations."""
+    holding = [write for write in writes if write.allocations]
+    return (
+        {write.project_id for write in holding},
+        {write.user_id for write in holding},
+        {write.consumer_type for write in holding if isinstance(write.consumer_type, str)},
     )
-    found = _owner_ids(tx, wanted)
-    complete = True
-    for (table, column), names, ids in zip(_NAMED, wanted, found, strict=True):
-        if new := missing(sorted(names), ids):
-            complete = False
+
+
+def ensure_owners(tx: Tx, writes: Sequence[ConsumerWrite], stored: Owners) -> Owners:
+    """The projects, users and types of some consumers; creates those that do not exist.
+
+    Args:
+        stored: those that exist already.
+    """
+    names = owner_names(writes)
+    is_complete = True
+    ids = (stored.projects, stored.users, stored.types)
+    for (table, column), wanted, old in zip(_NAMED, names, ids, strict=True):
+        if new := missing(sorted(wanted), old):
+            is_complete = False
             tx.insert_missing(table, [{column.name: name, "created_at": tx.now} for name in new])
-    if complete:
-        return _Owners(*found)
-    return _Owners(*map(partial(_all_ids, tx), _NAMED, wanted, _owner_ids(tx, wanted)))
+    if is_complete:
+        return stored
+    return Owners(
+        *(
+            _all_ids(tx, table, wanted, old)
+            for (table, _), wanted, old in zip(_NAMED, names, _owner_ids(tx, names), strict=True)
+        )
+    )
 
 
 def _all_ids(
-    tx: Tx, named: tuple[Table, Column[str]], names: Collection[str], found: dict[str, int]
+    tx: Tx, table: Table, names: Collection[str], stored: dict[str, int]
 ) -> dict[str, int]:
-    """The ids of all names, those included of which the database's collation, in a database that
-    the original made, takes another for the same and lets only one be."""
-    table, column = named
-    for name in missing(names, found):
-        number = tx.connection.scalar(select(table.c.id).where(column == name))
-        if number is None:
+    """The ids of all names. Under the collation of an adopted database a name may equal a stored
+    one with another spelling; it cannot have a row of its own, so it gets the id of that one."""
+    for name in missing(names, stored):
+        rows = tx.rows(_ID_OF[table.name], {"name": name})
+        if not rows:
             raise LostRace(f"{table.name} {name}")
-        found[name] = number
-    return found
+        ((stored[name],),) = rows
+    return stored
 
 
 def _owner_ids(tx: Tx, wanted: Sequence[Collection[str]]) -> tuple[dict[str, int], ...]:
-    found: tuple[dict[str, int], ...] = ({}, {}, {})
+    ids: tuple[dict[str, int], ...] = ({}, {}, {})
     pending = [list(tx.chunks(sorted(names))) for names in wanted]
     while any(pending):
         names = {
             f"names_{place}": parts.pop() if parts else [] for place, parts in enumerate(pending)
         }
         for place, name, number in tx.rows(_IDS, names):
-            found[place][name] = number
-    return found
+            ids[place][name] = number
+    return ids

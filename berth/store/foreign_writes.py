@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What another program has written to berth's database: found, counted, and said aloud.
+"""Detects writes of other programs to berth's database, recounts the usages, and logs an error.
 
-A forgotten member of the original writes allocations of which the sums of usage know nothing, and
-then both give out what only one of them has. But it counts the generations of the providers up, and
-berth writes each generation that it moves a provider to into one of the provider's sums
-(`berth_usages.generation`) in the same commit. So wherever the largest of these is not the
-provider's own, somebody else has moved it.
+An instance of OpenStack Placement that still runs writes allocations without updating the usages,
+and then both services hand out the same capacity. But it increments the generations of the
+providers. Whenever berth changes the generation of a provider, it writes the new one into one of
+the provider's usages (`berth_usages.generation`) in the same commit. So if the largest of these is
+not the provider's generation, another program has changed the provider.
 
-Whoever finds that raises `ForeignWrite`. The unit of work leaves nothing; the providers are
-recounted in a commit of its own, which the journal notes, so that every index takes all of it over;
-and the unit is run again, on the right sums.
+The code that detects this raises `ForeignWrite`. The unit of work is rolled back; a separate commit
+recounts the providers and notes them in the journal, so that every index reloads them; then the
+unit runs again, on correct usages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import bindparam, func, or_, select
 
-from berth.model.ids import ProviderId
+from berth.model.ids import ProviderId, ProviderUUID
 from berth.store.engine.database import CommitFirst, Database
 from berth.store.engine.tables import (
     berth_usages,
@@ -31,7 +31,7 @@ from berth.store.engine.tables import (
     resource_providers,
 )
 from berth.store.engine.transaction import Tx
-from berth.store.usage_counts import Stale, hold_still, recount_held_still
+from berth.store.usage_counts import Stale, lock_providers, recount_providers
 
 LOG = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ _rp, _inv, _usage, _writer = (
 )
 
 
-#: Providers without an inventory and without a sum have nothing to be wrong about.
+#: Skips providers with neither inventories nor usages: nothing can be wrong.
 _MOVED: Final = (
     select(_rp.id, _rp.uuid, _rp.name, _rp.generation, func.max(_usage.generation).label("known"))
     .select_from(
@@ -63,7 +63,7 @@ _CLASS_NAMES: Final = select(resource_classes.c.id, resource_classes.c.name)
 
 
 class ForeignWrite(CommitFirst):
-    """Another program has moved some providers: they have to be recounted first."""
+    """Another program has changed some providers: they must be recounted first."""
 
     def __init__(self, providers: Collection[int]) -> None:
         super().__init__(partial(take_over, providers=providers))
@@ -71,57 +71,81 @@ class ForeignWrite(CommitFirst):
 
 
 class TakenOver(NamedTuple):
-    """A provider that somebody else has written, recounted.
+    """A provider that another program wrote, after its usage was recounted.
 
     Attributes:
-        known: the generation that berth last moved it to; None: no sum of it has one.
-        sums: by resource class, what was remembered and what its allocations make; None where
-            there is no such sum.
-        by_older_berth: whether an older release of berth, still at work, may have written it.
+        left_at: the generation that berth last wrote; None: none of its usages has one.
+        sums: by resource class, the stored and the computed usage; None if there is no such usage.
+        by_older_berth: whether an older release of berth that still runs may have written it.
     """
 
     uuid: str
     name: str | None
     generation: int
-    known: int | None
+    left_at: int | None
     sums: dict[str, tuple[int | None, int | None]]
     by_older_berth: bool
 
     def sentence(self) -> str:
-        """What has happened, and what to do."""
+        """A message that says what happened and what to do."""
         counted = "; ".join(
             f"{name} {'-' if before is None else before} -> {'-' if now is None else now}"
             for name, (before, now) in sorted(self.sums.items())
         )
         return (
-            f"another program writes to berth's database: resource provider {self.uuid} "
-            f"({self.name}) is at generation {self.generation}, and berth left it at {self.known}. "
-            f"Its usage has been recounted ({counted or 'no sum was wrong'}). Stop every member "
-            f"of OpenStack Placement that still uses this database"
+            f"another program writes to this database: resource provider {self.uuid} "
+            f"({self.name}) is at generation {self.generation}, but berth left it at "
+            f"{self.left_at}. Its usage has been recounted ({counted or 'no sum was wrong'}). "
+            f"Stop every instance of OpenStack Placement that still uses this database"
         )
 
 
-def take_over(db: Database, providers: Collection[int]) -> None:
-    """Recount providers that somebody else has written, and say so; those that are as berth left
-    them are passed over.
+def take_over(db: Database, providers: Collection[int]) -> bool:
+    """Recount and log providers that another program has written; skip those that only berth has
+    changed.
+
+    Returns:
+        whether there were any.
 
     Raises:
         DatabaseUnavailable: the database cannot be written.
     """
-    for one in db.write(partial(_taken_over, providers=providers)):
-        if one.by_older_berth:
+    taken = db.write(partial(_taken_over, providers=providers))
+    for provider in taken:
+        if provider.by_older_berth:
             LOG.info(
                 "An older release of berth has written resource provider %s; its usage has been "
                 "recounted",
-                one.uuid,
+                provider.uuid,
             )
         else:
-            LOG.error("%s", one.sentence())
+            LOG.error("%s", provider.sentence())
             db.observer.found_foreign_write()
+    return bool(taken)
+
+
+def note_foreign(db: Database, provider: ProviderId, uuid: ProviderUUID) -> None:
+    """Note in the journal that another program has created, changed or deleted a provider, so that
+    every index loads it again; recount its usage, and log an error.
+
+    Raises:
+        DatabaseUnavailable: the database cannot be written.
+    """
+    if take_over(db, [provider]):
+        return
+    # There is no usage to recount, or no provider.
+    db.write(lambda tx: tx.touched.add(provider))
+    LOG.error(
+        "another program writes to this database: it has created, changed or deleted resource "
+        "provider %s, which is now loaded again. Stop every instance of OpenStack Placement that "
+        "still uses this database",
+        uuid,
+    )
+    db.observer.found_foreign_write()
 
 
 def written_elsewhere(tx: Tx, providers: Collection[ProviderId]) -> set[ProviderId]:
-    """Those of some providers that are not as berth left them."""
+    """Those of the providers that another program has written."""
     return {
         row[0]
         for some in tx.chunks(sorted(providers))
@@ -130,18 +154,18 @@ def written_elsewhere(tx: Tx, providers: Collection[ProviderId]) -> set[Provider
 
 
 def _taken_over(tx: Tx, providers: Collection[int]) -> list[TakenOver]:
-    hold_still(tx, providers)
+    lock_providers(tx, providers)
     moved = [
         row for some in tx.chunks(sorted(providers)) for row in tx.rows(_MOVED, {"providers": some})
     ]
     if not moved:
         return []
-    stale = recount_held_still(tx, [row[0] for row in moved])
+    stale = recount_providers(tx, [row[0] for row in moved])
     by_older_berth = tx.rows(_OLDER_BERTHS, {})[0][0] > 0
     names = dict(tx.rows(_CLASS_NAMES, {}))
     return [
-        TakenOver(uuid, name, generation, known, _sums_of(number, stale, names), by_older_berth)
-        for number, uuid, name, generation, known in moved
+        TakenOver(uuid, name, generation, left_at, _sums_of(number, stale, names), by_older_berth)
+        for number, uuid, name, generation, left_at in moved
     ]
 
 
@@ -149,7 +173,7 @@ def _sums_of(
     provider: int, stale: Collection[Stale], names: dict[int, str]
 ) -> dict[str, tuple[int | None, int | None]]:
     return {
-        names.get(one.class_id, str(one.class_id)): (one.remembered, one.counted)
-        for one in stale
-        if one.provider == provider
+        names.get(usage.class_id, str(usage.class_id)): (usage.remembered, usage.counted)
+        for usage in stale
+        if usage.provider == provider
     }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lock of providers: every accepted change counts its generation up, in the same commit.
+"""The optimistic lock of providers: every accepted change increments the provider's generation.
 
-So does every change by another program on the same database, but that does not write the generation
-to the sums of usage, as berth does: by this the two are told apart (`foreign_writes`).
+So does every change by another program on the same database. But berth also writes the generation
+to the usages, in the same commit; that distinguishes the two (`foreign_writes`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,15 +12,15 @@ from sqlalchemy import Integer, bindparam, exists, func, literal, or_, select, u
 
 from berth.model.errors import LostRace, ProviderGenerationConflict
 from berth.model.ids import Generation, ProviderId
+from berth.store.engine.expressions import rewritten
 from berth.store.engine.tables import berth_usages, inventories, resource_providers
-from berth.store.engine.transaction import Tx
-from berth.store.expressions import rewritten
+from berth.store.engine.transaction import Change, Tx
 from berth.store.foreign_writes import ForeignWrite
 from berth.store.lookups import ProviderRow
 
 _rp, _usage = resource_providers.c, berth_usages.c
 
-#: Written with the generation that was read, or with any when that is NULL.
+#: Requires the generation that was read, or none if that is NULL.
 _BUMP: Final = (
     update(resource_providers)
     .where(
@@ -39,9 +39,9 @@ _PIN: Final = (
 )
 
 
-#: All sums of a provider, if one of them has the generation that the provider had.
-#: LIMIT makes MySQL read the table before it writes to it, without which it refuses to.
-_known: Final = berth_usages.alias("known")
+#: All usages of a provider, if one of them has the provider's previous generation.
+#: MySQL refuses to write to a table that a subquery reads, unless LIMIT materialises the subquery.
+_guard: Final = berth_usages.alias("known")
 _KEEP: Final = (
     update(berth_usages)
     .where(
@@ -50,8 +50,8 @@ _KEEP: Final = (
             select(
                 select(literal(1))
                 .where(
-                    _known.c.resource_provider_id == bindparam("provider"),
-                    _known.c.generation == bindparam("seen"),
+                    _guard.c.resource_provider_id == bindparam("provider"),
+                    _guard.c.generation == bindparam("seen"),
                 )
                 .limit(1)
                 .subquery("one")
@@ -69,7 +69,7 @@ _HAS_STOCK: Final = select(
 
 
 class Bump(NamedTuple):
-    """A provider's way to its next generation; `seen` None: from whatever it is at."""
+    """An increment of a provider's generation; `seen` None: from whatever it is."""
 
     provider: ProviderId
     seen: Generation | None = None
@@ -79,7 +79,7 @@ class Bump(NamedTuple):
 def check_seen(provider: ProviderRow, seen: Generation) -> None:
     """Refuse a client whose view of the provider is out of date.
 
-    This only words the refusal; the guard is the WHERE of the bump that follows.
+    This only gives a clear error; the guard is the WHERE of the bump that follows.
 
     Raises:
         ProviderGenerationConflict: the provider is at another generation.
@@ -89,76 +89,92 @@ def check_seen(provider: ProviderRow, seen: Generation) -> None:
 
 
 def bump_generation(tx: Tx, provider: ProviderRow) -> Generation:
-    """Move a provider on by one from the generation that was read; it counts as touched.
+    """Increment a provider's generation from the one that was read, and mark it as touched.
 
     Raises:
-        LostRace: somebody moved or deleted it since.
+        LostRace: another request changed or deleted it since.
     """
-    bump = Bump(provider.id, provider.generation)
-    bump_generations(tx, [bump])
-    keep_generations(tx, [bump])
+    bump_generations(tx, [Bump(provider.id, provider.generation)])
     return Generation(provider.generation + 1)
 
 
-def keep_generations(tx: Tx, bumps: Sequence[Bump]) -> None:
-    """Write the new generations of providers to their sums; for those with `seen`, after the bump
-    and before inventories come or go.
+def bump_generations(tx: Tx, bumps: Iterable[Bump]) -> None:
+    """Increment several providers' generations, in id order, and mark the providers as touched.
+
+    If a bump has `seen`, the new generation is also written to the provider's usages, so call this
+    before you add or remove inventories. Otherwise the same transaction must write it to them: see
+    `claims`.
+
+    RACE tests/store/test_claim_races.py: the rows stay locked until the commit, so inventories
+    that this transaction reads afterwards cannot change before it commits.
 
     Raises:
-        ForeignWrite: one of them had been moved by another program.
+        LostRace: one of them was changed or deleted since it was read.
+        ForeignWrite: another program had changed one of them.
     """
-    moves = [
-        {"provider": one.provider, "seen": one.seen, "generation": one.seen + one.steps}
-        for one in sorted(bumps, key=lambda bump: bump.provider)
-        if one.seen is not None
-    ]
-    if not moves:
-        return
-    counts = tx.change_each(_KEEP, moves)
-    unkept = [move["provider"] for move, count in zip(moves, counts, strict=True) if not count]
-    # Who has no inventory has no sums.
-    if foreign := [
-        provider for provider in unkept if tx.rows(_HAS_STOCK, {"provider": provider})[0][0]
-    ]:
-        raise ForeignWrite(foreign)
+    tx.change_all(moving(tx, bumps))
 
 
-def bump_generations(tx: Tx, bumps: Iterable[Bump], *, for_usage: bool = False) -> None:
-    """Move several providers on, in the order of their ids; all of them count as touched, unless
-    nothing but their usage is to change.
-
-    Their sums of usage must get the new generations in the same transaction: `keep_generations`, or
-    `claims.apply_claim`.
-
-    RACE tests/store/test_claim_races.py: the rows stay locked until the commit, so whoever reads
-    inventories after this sees them as they will be when it commits.
-
-    Raises:
-        LostRace: one of them was moved or deleted since it was read.
-    """
+def moving(tx: Tx, bumps: Iterable[Bump]) -> list[Change]:
+    """The writes of `bump_generations`, to be sent before others in the same batch."""
     ordered = sorted(bumps, key=lambda bump: bump.provider)
-    if not ordered:
-        return
-    bumped = tx.change(
+    tx.touched.update(bump.provider for bump in ordered)
+    return [bumping(tx, ordered), _keeping(tx, ordered)]
+
+
+def bumping(tx: Tx, bumps: Sequence[Bump]) -> Change:
+    """The increment of generations. It raises LostRace if one was changed or deleted.
+
+    Args:
+        bumps: in the order of the providers' ids.
+    """
+
+    def check(counts: Sequence[int]) -> None:
+        if sum(counts) != len(bumps):
+            raise LostRace("a resource provider")
+
+    return Change(
         _BUMP,
         [
             {"provider": bump.provider, "seen": bump.seen, "steps": bump.steps, "now": tx.now}
-            for bump in ordered
+            for bump in bumps
         ],
+        check,
     )
-    if bumped != len(ordered):
-        raise LostRace("a resource provider")
-    (tx.reused if for_usage else tx.touched).update(bump.provider for bump in ordered)
 
 
-def pin_provider(tx: Tx, provider: ProviderRow) -> None:
-    """Write a provider's row without changing it, and count it as touched.
+def _keeping(tx: Tx, bumps: Sequence[Bump]) -> Change:
+    """The write of the providers' new generations to their usages.
 
-    For changes that leave the generation alone: the row is the guard that they share with others.
-
-    Raises:
-        LostRace: somebody moved or deleted it since it was read.
+    It raises ForeignWrite if another program had changed a provider.
     """
-    if tx.change(_PIN, {"provider": provider.id, "seen": provider.generation}) != 1:
-        raise LostRace(f"resource provider {provider.uuid}")
+    moves = [
+        {"provider": bump.provider, "seen": bump.seen, "generation": bump.seen + bump.steps}
+        for bump in bumps
+        if bump.seen is not None
+    ]
+
+    def check(counts: Sequence[int]) -> None:
+        unkept = [move["provider"] for move, count in zip(moves, counts, strict=True) if not count]
+        # A provider without inventories has no usages.
+        if foreign := [
+            provider for provider in unkept if tx.rows(_HAS_STOCK, {"provider": provider})[0][0]
+        ]:
+            raise ForeignWrite(foreign)
+
+    return Change(_KEEP, moves, check, counts_each=True)
+
+
+def pinning(tx: Tx, provider: ProviderRow) -> Change:
+    """A write that locks a provider's row without changing it; marks the provider as touched.
+
+    For changes that leave the generation alone, but must exclude concurrent changes of the
+    provider. It raises LostRace if another request changed or deleted it since it was read.
+    """
+
+    def check(counts: Sequence[int]) -> None:
+        if sum(counts) != 1:
+            raise LostRace(f"resource provider {provider.uuid}")
+
     tx.touched.add(provider.id)
+    return Change(_PIN, [{"provider": provider.id, "seen": provider.generation}], check)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the index reads: the writers' clock, the journal, and the rows of whole trees.
+"""Queries for the index: the writers' clock, the journal, and the rows of whole trees.
 
-Every function takes a read transaction. The clock, the journal and the rows must be read in one of
-them, in this order: then a provider that changes in between is either in the rows already or in the
-journal of the next refresh.
+Every function takes a read transaction. Read the clock, the journal and the rows in a single one,
+in this order: then a change in between is either in the rows already or in the journal of the next
+refresh.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from sqlalchemy import (
     ColumnElement,
     Integer,
     Select,
+    Table,
     and_,
     bindparam,
     cast,
@@ -26,8 +27,9 @@ from sqlalchemy import (
     select,
 )
 
-from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
+from berth.model.ids import AggregateId, AggregateUUID, ClassId, ProviderId, TraitId
 from berth.store.engine import journal
+from berth.store.engine.expressions import epoch_seconds
 from berth.store.engine.prepared import Parameters
 from berth.store.engine.tables import (
     allocations,
@@ -39,11 +41,18 @@ from berth.store.engine.tables import (
     resource_provider_aggregates,
     resource_provider_traits,
     resource_providers,
+    same_inventory,
     traits,
 )
 from berth.store.engine.transaction import Tx
+from berth.store.identity import read_identity
+from berth.store.labels import all_labels
 
-#: In the journal: not a provider, but the definitions of traits or resource classes changed.
+#: Instead of a time, if the database has none.
+NO_TIME: Final = -1
+
+#: In the journal, instead of a provider: trait or resource class definitions, spellings or labels
+#: of aggregates, or the database's identity, changed.
 NAMES_CHANGED: Final = ProviderId(journal.NAMES)
 
 #: No root has a larger id.
@@ -52,12 +61,12 @@ _NO_ROOT_BEYOND: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Portions:
-    """How much is read at a time; tests set it to a few, so that they cross its bounds."""
+    """How much to read at a time; tests use small values, to cross the boundaries."""
 
     #: Values in one IN list; engines limit the number of parameters of a statement.
     in_list_max: int = 500
-    #: Providers in one part of a full load, roughly: enough for array operations, and the rows of
-    #: a part are all that a load holds in memory besides its result.
+    #: Providers in one part of a full load, roughly: enough for array operations. Besides its
+    #: result, a load keeps only the rows of one part in memory.
     part_providers: int = 16384
 
 
@@ -65,19 +74,20 @@ USUAL: Final = Portions()
 
 
 class WriterHead(NamedTuple):
-    """How far a writer has come, and up to where its journal has been trimmed away."""
+    """A writer's count of commits, and the count up to which its journal was trimmed."""
 
     seq: int
     trimmed_seq: int
 
 
 class Changes(NamedTuple):
-    """What the journal names: each provider once.
+    """The changes in the journal: each provider once.
 
     Attributes:
         wholly: providers of which anything may have changed.
-        usage_only: providers of which nothing changed but what is used of them.
-        names: whether definitions of traits or resource classes changed.
+        usage_only: providers of which only usages and generations changed.
+        names: whether definitions of traits or resource classes, spellings or labels of
+            aggregates, or the database's identity, changed.
     """
 
     wholly: set[ProviderId]
@@ -86,32 +96,55 @@ class Changes(NamedTuple):
 
 
 class Names(NamedTuple):
-    """The deployment's resource classes and traits: name -> id."""
+    """The deployment's resource classes, traits and labels, and what names the database itself.
+
+    Attributes:
+        classes, traits: name -> id.
+        trait_times: when each trait was created, or changed since.
+        labels: of every aggregate that has some.
+        identity: of the database.
+    """
 
     classes: dict[str, ClassId]
     traits: dict[str, TraitId]
+    trait_times: dict[TraitId, int]
+    labels: dict[AggregateUUID, dict[str, str]]
+    identity: bytes
+
+
+class ProviderState(NamedTuple):
+    """What a claim changes of a provider.
+
+    Attributes:
+        used: class -> usage.
+    """
+
+    generation: int
+    modified: int
+    used: dict[ClassId, int]
 
 
 class FleetRows(NamedTuple):
-    """The rows of some whole trees, unordered.
+    """The rows of some whole trees, unordered. Times are seconds since 1970, or `NO_TIME`.
 
     Attributes:
-        providers: (id, uuid, parent id or None, root id).
-        inventories: (provider id, class id, total - reserved, allocation_ratio, used, min_unit,
-            max_unit, step_size).
+        providers: (id, uuid, parent id or None, root id, name, generation, time of the last
+            change).
+        inventories: (provider id, class id, total, reserved, allocation_ratio, used, min_unit,
+            max_unit, step_size, time of the last change).
         traits: (provider id, trait id).
         aggregates: (provider id, aggregate id).
     """
 
-    providers: list[tuple[ProviderId, str, ProviderId | None, ProviderId]]
-    inventories: list[tuple[ProviderId, ClassId, int, float, int, int, int, int]]
+    providers: list[tuple[ProviderId, str, ProviderId | None, ProviderId, str | None, int, int]]
+    inventories: list[tuple[ProviderId, ClassId, int, int, float, int, int, int, int, int]]
     traits: list[tuple[ProviderId, TraitId]]
     aggregates: list[tuple[ProviderId, AggregateId]]
 
 
 _HEADS: Final = select(berth_writer.c.id, berth_writer.c.seq, berth_writer.c.trimmed_seq)
-#: PERF grouped by the database: of an hour of claims on a few providers one row for each provider
-#: comes back, not one for each claim. Two million notes took 280 MB and two seconds in Python.
+#: PERF grouped by the database: for an hour of claims on a few providers it returns one row for
+#: each provider, not one for each claim. Two million rows took 280 MB and two seconds in Python.
 _NOTED: Final = (
     select(berth_journal.c.provider_id, func.min(cast(berth_journal.c.usage_only, Integer)))
     .where(
@@ -119,13 +152,37 @@ _NOTED: Final = (
     )
     .group_by(berth_journal.c.provider_id)
 )
-_USAGES: Final = select(
-    berth_usages.c.resource_provider_id, berth_usages.c.resource_class_id, berth_usages.c.used
-).where(berth_usages.c.resource_provider_id.in_(bindparam("providers", expanding=True)))
+
+
+def _modified(table: Table) -> ColumnElement[int]:
+    """The time of a row's last change."""
+    return func.coalesce(
+        epoch_seconds(func.coalesce(table.c.updated_at, table.c.created_at)), NO_TIME
+    )
+
+
+_GENERATION: Final = func.coalesce(resource_providers.c.generation, 0)
+_STATES: Final = (
+    select(
+        resource_providers.c.id,
+        _GENERATION,
+        _modified(resource_providers),
+        berth_usages.c.resource_class_id,
+        berth_usages.c.used,
+    )
+    .select_from(
+        resource_providers.outerjoin(
+            berth_usages, berth_usages.c.resource_provider_id == resource_providers.c.id
+        )
+    )
+    .where(resource_providers.c.id.in_(bindparam("providers", expanding=True)))
+)
+_CLASSES: Final = select(resource_classes.c.name, resource_classes.c.id)
+_TRAITS: Final = select(traits.c.name, traits.c.id, _modified(traits))
 
 
 class _TreeQueries(NamedTuple):
-    """What fetches the rows of whole trees: see `FleetRows`."""
+    """Queries for the rows of whole trees: see `FleetRows`."""
 
     providers: Select[Any]
     inventories: Select[Any]
@@ -138,24 +195,31 @@ def _tree_queries(trees: ColumnElement[bool]) -> _TreeQueries:
     rp, inv, usage = resource_providers.c, inventories.c, berth_usages.c
     having, member = resource_provider_traits.c, resource_provider_aggregates.c
     return _TreeQueries(
-        select(rp.id, rp.uuid, rp.parent_provider_id, rp.root_provider_id).where(trees),
+        select(
+            rp.id,
+            rp.uuid,
+            rp.parent_provider_id,
+            rp.root_provider_id,
+            rp.name,
+            _GENERATION,
+            _modified(resource_providers),
+        ).where(trees),
         select(
             inv.resource_provider_id,
             inv.resource_class_id,
-            inv.total - inv.reserved,
+            inv.total,
+            inv.reserved,
             inv.allocation_ratio,
             func.coalesce(usage.used, 0),
             inv.min_unit,
             inv.max_unit,
             inv.step_size,
+            _modified(inventories),
         )
         .select_from(
             resource_providers.join(inventories, inv.resource_provider_id == rp.id).outerjoin(
                 berth_usages,
-                and_(
-                    usage.resource_provider_id == inv.resource_provider_id,
-                    usage.resource_class_id == inv.resource_class_id,
-                ),
+                same_inventory(berth_usages, inventories),
             )
         )
         .where(trees),
@@ -189,12 +253,12 @@ _LAST_ROOT_OF_PART: Final = (
 
 
 def writer_heads(tx: Tx) -> dict[int, WriterHead]:
-    """All writers; one query over a table with a row for each process that wrote of late."""
+    """All writers; one query over a table with a row for each recent writer process."""
     return {row[0]: WriterHead(row[1], row[2]) for row in tx.rows(_HEADS, {})}
 
 
 def journal_since(tx: Tx, applied: Mapping[int, int]) -> Changes:
-    """What writers noted after the seq given for each; a query for each of them."""
+    """The changes that each writer noted after the given seq; one query for each writer."""
     wholly: set[ProviderId] = set()
     reused: set[ProviderId] = set()
     for writer, seq in applied.items():
@@ -205,39 +269,47 @@ def journal_since(tx: Tx, applied: Mapping[int, int]) -> Changes:
     return Changes(wholly, reused - wholly, names_changed)
 
 
-def usages_of(
+def states_of(
     tx: Tx, providers: Collection[ProviderId], portions: Portions = USUAL
-) -> dict[ProviderId, dict[ClassId, int]]:
-    """provider -> class -> what is used of it, of those of some providers that have inventory."""
-    usages: dict[ProviderId, dict[ClassId, int]] = {}
+) -> dict[ProviderId, ProviderState]:
+    """What a claim changes, for those of the providers that exist."""
+    states: dict[ProviderId, ProviderState] = {}
     for chunk in _chunks(list(providers), portions):
-        for provider, class_id, used in tx.rows(_USAGES, {"providers": chunk}):
-            usages.setdefault(provider, {})[class_id] = used
-    return usages
+        for provider, generation, modified, class_id, used in tx.rows(
+            _STATES, {"providers": chunk}
+        ):
+            state = states.setdefault(provider, ProviderState(generation, modified, {}))
+            if class_id is not None:
+                state.used[class_id] = used
+    return states
 
 
 def names(tx: Tx) -> Names:
-    """All resource classes and traits."""
+    """All resource classes, traits and labels, and the database's identity."""
+    rows = tx.rows(_TRAITS, {})
     return Names(
-        dict(_pairs(tx, select(resource_classes.c.name, resource_classes.c.id))),
-        dict(_pairs(tx, select(traits.c.name, traits.c.id))),
+        dict(tx.rows(_CLASSES, {})),
+        {name: number for name, number, _ in rows},
+        {number: modified for _, number, modified in rows},
+        all_labels(tx),
+        read_identity(tx),
     )
 
 
 def roots_of(
     tx: Tx, providers: Collection[ProviderId], portions: Portions = USUAL
 ) -> set[ProviderId]:
-    """The roots of those of some providers that exist."""
+    """The roots of those of the providers that exist."""
     rp = resource_providers.c
     return {
         root
         for part in _parts(rp.id, providers, portions)
-        for root in tx.connection.execute(select(rp.root_provider_id).where(*part)).scalars()
+        for (root,) in tx.rows_once(select(rp.root_provider_id).where(*part))
     }
 
 
 def fleet_rows(tx: Tx, roots: Collection[ProviderId], portions: Portions = USUAL) -> FleetRows:
-    """The trees of some roots; four queries for each portion of them."""
+    """The trees of some roots; four queries for each chunk of roots."""
     rows = FleetRows([], [], [], [])
     for chunk in _chunks(sorted(roots), portions):
         part = _tree_rows(tx, _OF_ROOTS, {"roots": chunk})
@@ -249,15 +321,15 @@ def fleet_rows(tx: Tx, roots: Collection[ProviderId], portions: Portions = USUAL
 
 
 def fleet_parts(tx: Tx, portions: Portions = USUAL) -> Iterator[FleetRows]:
-    """All trees, some thousand providers at a time; five queries for each part."""
+    """All trees, in parts of some thousand providers; five queries for each part."""
     after, more = -1, True
     while more:
-        found = tx.rows(
+        last_roots = tx.rows(
             _LAST_ROOT_OF_PART, {"after": after, "skipped": portions.part_providers - 1}
         )
-        upto = found[0][0] if found else _NO_ROOT_BEYOND
+        upto = last_roots[0][0] if last_roots else _NO_ROOT_BEYOND
         yield _tree_rows(tx, _OF_ROOT_RANGE, {"after": after, "upto": upto})
-        after, more = upto, bool(found)
+        after, more = upto, bool(last_roots)
 
 
 def _tree_rows(tx: Tx, queries: _TreeQueries, parameters: Parameters) -> FleetRows:
@@ -265,24 +337,20 @@ def _tree_rows(tx: Tx, queries: _TreeQueries, parameters: Parameters) -> FleetRo
 
 
 def used_amounts(tx: Tx) -> dict[tuple[ProviderId, ClassId], int]:
-    """(provider, class) -> the sum of all allocations: computed, not remembered."""
-    held = allocations.c
-    rows = tx.connection.execute(
-        select(held.resource_provider_id, held.resource_class_id, func.sum(held.used)).group_by(
-            held.resource_provider_id, held.resource_class_id
-        )
+    """(provider, class) -> the sum of all allocations, computed instead of read."""
+    allocation = allocations.c
+    rows = tx.rows_once(
+        select(
+            allocation.resource_provider_id, allocation.resource_class_id, func.sum(allocation.used)
+        ).group_by(allocation.resource_provider_id, allocation.resource_class_id)
     )
     return {(provider, class_id): int(used) for provider, class_id, used in rows}
-
-
-def _pairs(tx: Tx, statement: Select[Any]) -> Iterator[tuple[Any, Any]]:
-    return (tuple(row) for row in tx.connection.execute(statement))
 
 
 def _parts(
     column: Column[int], wanted: Collection[int] | None, portions: Portions
 ) -> Iterator[tuple[ColumnElement[bool], ...]]:
-    """WHERE clauses that together hold a column to some values: a single empty one for "all"."""
+    """WHERE clauses that together restrict a column to some values; one empty one for "all"."""
     if wanted is None:
         yield ()
         return

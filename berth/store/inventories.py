@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories: what providers have, of which resource classes.
+"""Inventories: the resources of providers, by resource class.
 
-Each inventory has a row of `berth_usages` beside it, which goes only while nothing is used: that is
-the guard against taking an inventory away from under its allocations.
+Each inventory has a row in `berth_usages`, which can be deleted only while its usage is zero: this
+is the guard against deleting an inventory that has allocations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import bindparam, delete, func, insert, select, update
@@ -29,66 +28,34 @@ from berth.model.ids import ClassId, Generation, ProviderId, ProviderUUID
 from berth.model.inventory import Inventory
 from berth.model.standard import CUSTOM_CLASS_ID_MIN
 from berth.store.engine.database import Database
+from berth.store.engine.expressions import rewritten
 from berth.store.engine.prepared import insert_of
-from berth.store.engine.tables import allocations, berth_usages, inventories, resource_classes
+from berth.store.engine.tables import (
+    allocations,
+    berth_usages,
+    inventories,
+    of_inventory,
+    resource_classes,
+)
 from berth.store.engine.transaction import Tx
-from berth.store.expressions import rewritten
 from berth.store.generations import bump_generation, check_seen
 from berth.store.lookups import class_ids, get_provider_row, missing
 
 
 class Key(NamedTuple):
-    """Whose inventory of what."""
+    """The key of an inventory: provider and resource class."""
 
     provider: ProviderId
     resource_class: ClassId
 
 
-@dataclass(frozen=True, slots=True)
-class StoredInventory:
-    """One inventory as read, with its provider's generation."""
-
-    inventory: Inventory
-    generation: Generation
-    last_modified: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderInventories:
-    """All inventories of a provider by resource class name; the newest time of any, if there is."""
-
-    generation: Generation
-    inventories: dict[str, Inventory]
-    last_modified: datetime | None
-
-
 _inv = inventories.c
 _usage = berth_usages.c
 
-_ROWS: Final = select(
-    _inv.resource_provider_id,
-    _inv.resource_class_id,
-    resource_classes.c.name,
-    _inv.total,
-    _inv.reserved,
-    _inv.min_unit,
-    _inv.max_unit,
-    _inv.step_size,
-    _inv.allocation_ratio,
-    func.coalesce(_inv.updated_at, _inv.created_at),
-).join(resource_classes, resource_classes.c.id == _inv.resource_class_id)
-_ROWS_OF_PROVIDER: Final = _ROWS.where(_inv.resource_provider_id == bindparam("provider")).order_by(
-    _inv.resource_class_id
-)
+_FIELDS: Final = tuple(field.name for field in fields(Inventory))
+#: The columns of an `Inventory`, in its order.
+INVENTORY_COLUMNS: Final = tuple(_inv[name] for name in _FIELDS)
 
-_OF_KEY: Final = (
-    _inv.resource_provider_id == bindparam("provider"),
-    _inv.resource_class_id == bindparam("resource_class"),
-)
-_USAGE_OF_KEY: Final = (
-    _usage.resource_provider_id == bindparam("provider"),
-    _usage.resource_class_id == bindparam("resource_class"),
-)
 
 _KEYS: Final = select(_inv.resource_provider_id, _inv.resource_class_id).where(
     _inv.resource_provider_id.in_(bindparam("providers", expanding=True))
@@ -107,28 +74,20 @@ _PIN_CLASSES: Final = (
     .values(name=resource_classes.c.name, updated_at=rewritten(resource_classes.c.updated_at))
 )
 
-_FIELDS: Final = (
-    "total",
-    "reserved",
-    "min_unit",
-    "max_unit",
-    "step_size",
-    "allocation_ratio",
-)
 _INSERT: Final = insert_of(
     inventories, "resource_provider_id", "resource_class_id", "created_at", *_FIELDS
 )
 _UPDATE: Final = (
     update(inventories)
-    .where(*_OF_KEY)
+    .where(of_inventory(inventories))
     .values({name: bindparam(f"new_{name}") for name in _FIELDS})
     .values(updated_at=bindparam("now"))
 )
-_DELETE: Final = delete(inventories).where(*_OF_KEY)
-#: The guard against taking an inventory away from under its allocations.
-_DELETE_UNUSED: Final = delete(berth_usages).where(*_USAGE_OF_KEY, _usage.used == 0)
+_DELETE: Final = delete(inventories).where(of_inventory(inventories))
+#: The guard against deleting an inventory that has allocations.
+_DELETE_UNUSED: Final = delete(berth_usages).where(of_inventory(berth_usages), _usage.used == 0)
 
-#: Starts at what is allocated already: nothing, but for data that was wrong before.
+#: Starts at the sum of existing allocations: zero, unless the data were inconsistent before.
 _INSERT_USAGE: Final = insert(berth_usages).from_select(
     ["resource_provider_id", "resource_class_id", "used", "generation"],
     select(
@@ -136,53 +95,19 @@ _INSERT_USAGE: Final = insert(berth_usages).from_select(
         bindparam("resource_class", type_=_usage.resource_class_id.type),
         func.coalesce(func.sum(allocations.c.used), 0),
         bindparam("generation", type_=_usage.generation.type),
-    ).where(
-        allocations.c.resource_provider_id == bindparam("provider"),
-        allocations.c.resource_class_id == bindparam("resource_class"),
-    ),
+    ).where(of_inventory(allocations)),
 )
-
-
-def list_inventories(db: Database, uuid: ProviderUUID) -> ProviderInventories:
-    """All inventories of a provider.
-
-    Raises:
-        ProviderNotFound: no provider has this uuid.
-    """
-    with db.read() as tx:
-        provider = get_provider_row(tx, uuid)
-        rows = list(_stored(tx, provider.id))
-        return ProviderInventories(
-            provider.generation,
-            {row.class_name: row.inventory for row in rows},
-            max((row.changed_at for row in rows if row.changed_at), default=None),
-        )
-
-
-def get_inventory(db: Database, uuid: ProviderUUID, class_name: str) -> StoredInventory:
-    """A provider's inventory of one resource class.
-
-    Raises:
-        ProviderNotFound: no provider has this uuid.
-        InventoryNotFound: it has no such inventory, or there is no such resource class.
-    """
-    with db.read() as tx:
-        provider = get_provider_row(tx, uuid)
-        for row in _stored(tx, provider.id):
-            if row.class_name == class_name:
-                return StoredInventory(row.inventory, provider.generation, row.changed_at)
-        raise InventoryNotFound(uuid, class_name)
 
 
 def create_inventory(
     db: Database, uuid: ProviderUUID, class_name: str, inventory: Inventory
 ) -> Generation:
-    """Add an inventory; the provider's new generation.
+    """Add an inventory; return the provider's new generation.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
         UnknownClassInInventory: no resource class has this name.
-        InventoryExists: the provider has one of this class.
+        InventoryExists: the provider already has one of this class.
     """
 
     def unit(tx: Tx) -> Generation:
@@ -203,15 +128,15 @@ def create_inventory(
 def replace_inventories(
     db: Database, uuid: ProviderUUID, seen: Generation, inventories: Mapping[str, Inventory]
 ) -> Generation:
-    """Let a provider have exactly these inventories, by resource class name.
+    """Replace a provider's inventories, given by resource class name.
 
-    Shrinking one below what is used is accepted. The generation moves even if nothing changes.
+    An inventory may shrink below its usage. The generation increments even if nothing changes.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
         ProviderGenerationConflict: it is not at `seen`.
         UnknownClassInInventory: a resource class does not exist.
-        InventoryInUse: an inventory that would go has allocations.
+        InventoryInUse: an inventory that would be deleted has allocations.
     """
 
     def unit(tx: Tx) -> Generation:
@@ -231,7 +156,7 @@ def replace_inventories(
 def update_inventory(
     db: Database, uuid: ProviderUUID, class_name: str, seen: Generation, inventory: Inventory
 ) -> Generation:
-    """Change an inventory that is there; the provider's new generation.
+    """Change an existing inventory; return the provider's new generation.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
@@ -258,7 +183,7 @@ def update_inventory(
 
 
 def delete_inventory(db: Database, uuid: ProviderUUID, class_name: str) -> None:
-    """Take one inventory away.
+    """Delete one inventory.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
@@ -282,7 +207,7 @@ def delete_inventory(db: Database, uuid: ProviderUUID, class_name: str) -> None:
 
 
 def delete_inventories(db: Database, uuid: ProviderUUID) -> None:
-    """Take all inventories away; the generation moves even if there were none.
+    """Delete all inventories; the generation increments even if there were none.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
@@ -301,7 +226,7 @@ def delete_inventories(db: Database, uuid: ProviderUUID) -> None:
 
 
 def known_classes(tx: Tx, wanted: Mapping[str, ProviderUUID]) -> dict[str, ClassId]:
-    """The ids of resource classes, each given with a provider that shall have it.
+    """The ids of resource classes, each given with a provider whose inventory names it.
 
     Raises:
         UnknownClassInInventory: one does not exist.
@@ -313,7 +238,7 @@ def known_classes(tx: Tx, wanted: Mapping[str, ProviderUUID]) -> dict[str, Class
 
 
 def stored_keys(tx: Tx, providers: Iterable[ProviderId]) -> set[Key]:
-    """Which inventories some providers have."""
+    """The keys of all inventories of some providers."""
     return {
         Key(*row) for chunk in tx.chunks(providers) for row in tx.rows(_KEYS, {"providers": chunk})
     }
@@ -331,10 +256,10 @@ def put_inventories(
     The providers' generations must have been bumped in this transaction.
 
     Args:
-        generations: what they are now, of each provider that gets another inventory.
+        generations: the current generation of each provider that gets a new inventory.
 
     Raises:
-        LostRace: an inventory or a resource class came or went at the same time.
+        LostRace: an inventory or a resource class was created or deleted at the same time.
     """
     changed = [key for key in wanted if key in stored]
     if changed:
@@ -351,12 +276,12 @@ def put_inventories(
 
 
 def remove_unused(tx: Tx, keys: Collection[Key]) -> list[Key]:
-    """Delete inventories that nobody uses; those in use, for which the caller must refuse.
+    """Delete inventories that are not in use; return those in use, which the caller must refuse.
 
-    The guard is that a usage row goes only while it says zero.
+    The guard: a usage row is deleted only while its usage is zero.
 
     Raises:
-        LostRace: an inventory went at the same time.
+        LostRace: an inventory was deleted at the same time.
     """
     if not keys:
         return []
@@ -370,7 +295,7 @@ def remove_unused(tx: Tx, keys: Collection[Key]) -> list[Key]:
 
 
 def class_names(tx: Tx, ids: Collection[ClassId]) -> list[str]:
-    """The names of some resource classes, for the words of an error."""
+    """The names of some resource classes, for an error message."""
     return [
         name for chunk in tx.chunks(ids) for (name,) in tx.rows(_CLASS_NAMES, {"classes": chunk})
     ]
@@ -379,24 +304,12 @@ def class_names(tx: Tx, ids: Collection[ClassId]) -> list[str]:
 # --- Details -------------------------------------------------------------------------------------
 
 
-class _StoredRow(NamedTuple):
-    class_name: str
-    inventory: Inventory
-    changed_at: datetime | None
-
-
-def _stored(tx: Tx, provider: ProviderId) -> Iterator[_StoredRow]:
-    for row in tx.rows(_ROWS_OF_PROVIDER, {"provider": provider}):
-        _, _, class_name, *fields, changed_at = row
-        yield _StoredRow(class_name, Inventory(*fields), changed_at)
-
-
 def _fields(inventory: Inventory, prefix: str = "") -> dict[str, Any]:
     return {f"{prefix}{name}": getattr(inventory, name) for name in _FIELDS}
 
 
 def _pin_custom_classes(tx: Tx, ids: Collection[ClassId]) -> None:
-    """Write the classes' rows as they are, so that none goes while it gets its first inventory."""
+    """Lock the classes' rows, so that none is deleted while it gets its first inventory."""
     custom = sorted(number for number in ids if number >= CUSTOM_CLASS_ID_MIN)
     for chunk in tx.chunks(custom):
         if tx.change(_PIN_CLASSES, {"classes": chunk}) != len(chunk):

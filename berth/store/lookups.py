@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the names on the wire to rows: providers, resource classes, traits.
+"""Finds rows by the names in a request: providers, resource classes, traits.
 
-Names that do not exist are missing from what is found; which error that is, the caller knows. Names
-are compared letter by letter here, whatever the database's collation takes for the same.
+Names that do not exist are absent from the result; the caller raises the error. Names are compared
+exactly, whatever the database's collation treats as equal.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from berth.store.engine.transaction import Tx
 
 
 class ProviderRow(NamedTuple):
-    """What a write needs to know of a provider."""
+    """The columns of a provider that a write needs."""
 
     id: ProviderId
     uuid: ProviderUUID
@@ -58,7 +58,7 @@ _TRAITS_BY_NAME: Final = _by_name(traits)
 
 
 def get_provider_row(tx: Tx, uuid: ProviderUUID, *, to_delete: bool = False) -> ProviderRow:
-    """One provider; `to_delete` only changes the words of the error.
+    """One provider; `to_delete` only changes the error message.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
@@ -71,7 +71,7 @@ def get_provider_row(tx: Tx, uuid: ProviderUUID, *, to_delete: bool = False) -> 
 
 
 def providers_by_uuid(tx: Tx, uuids: Collection[ProviderUUID]) -> dict[ProviderUUID, ProviderRow]:
-    """Those of some providers that exist."""
+    """Those of the providers that exist, by uuid."""
     return {
         row[1]: ProviderRow(*row)
         for chunk in tx.chunks(uuids)
@@ -80,22 +80,22 @@ def providers_by_uuid(tx: Tx, uuids: Collection[ProviderUUID]) -> dict[ProviderU
 
 
 def class_ids(tx: Tx, names: Collection[str]) -> dict[str, ClassId]:
-    """Those of some resource classes that exist. Standard ones always do, with the ids they have
-    everywhere, and cost no query."""
-    found = {name: STANDARD_CLASS_IDS[name] for name in names if name in STANDARD_CLASS_IDS}
-    custom = [name for name in names if name not in found]
-    found.update((name, ClassId(number)) for name, number in _ids(tx, _CLASSES_BY_NAME, custom))
-    return found
+    """The ids of those of the resource classes that exist. Standard classes always exist, with the
+    same ids in every database, and cost no query."""
+    ids = {name: STANDARD_CLASS_IDS[name] for name in names if name in STANDARD_CLASS_IDS}
+    custom = [name for name in names if name not in ids]
+    ids.update((name, ClassId(number)) for name, number in _ids(tx, _CLASSES_BY_NAME, custom))
+    return ids
 
 
 def trait_ids(tx: Tx, names: Collection[str]) -> dict[str, TraitId]:
-    """Those of some traits that exist."""
+    """The ids of those of the traits that exist."""
     return {name: TraitId(number) for name, number in _ids(tx, _TRAITS_BY_NAME, names)}
 
 
-def missing(names: Iterable[str], known: Collection[str]) -> Sequence[str]:
+def missing(names: Iterable[str], existing: Collection[str]) -> Sequence[str]:
     """The names that are not known, each once, in the order given."""
-    return [name for name in dict.fromkeys(names) if name not in known]
+    return [name for name in dict.fromkeys(names) if name not in existing]
 
 
 def _ids(tx: Tx, statement: Select[str, int], names: Collection[str]) -> Iterator[tuple[str, int]]:

@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Providers: listing, creating, renaming, moving and deleting them."""
+"""Providers: creating, renaming, moving and deleting them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from sqlalchemy import (
-    BindParameter,
-    ColumnElement,
-    Select,
-    and_,
+    Integer,
     bindparam,
     delete,
-    exists,
     func,
     insert,
     or_,
@@ -25,7 +20,6 @@ from sqlalchemy.exc import IntegrityError
 from berth.model.errors import (
     DuplicateProviderName,
     DuplicateProviderUUID,
-    InvalidInput,
     LostRace,
     ParentIsSelf,
     ParentNotFound,
@@ -33,17 +27,13 @@ from berth.model.errors import (
     ProviderInUse,
     ProviderNotFound,
     TreeLoop,
-    UnknownResourceClass,
-    UnknownTraits,
 )
-from berth.model.filters import ProviderFilters
-from berth.model.ids import ClassId, Generation, ProviderId, ProviderUUID
-from berth.model.inventory import MAX_INT
+from berth.model.ids import Generation, ProviderId, ProviderUUID
 from berth.model.provider import Provider
 from berth.model.sentinels import UNSET, Sentinel
 from berth.model.tree import check_move, subtree
-from berth.store.aggregate_spellings import aggregate_ids
 from berth.store.engine.database import Database
+from berth.store.engine.expressions import rewritten
 from berth.store.engine.tables import (
     allocations,
     berth_usages,
@@ -53,63 +43,15 @@ from berth.store.engine.tables import (
     resource_providers,
 )
 from berth.store.engine.transaction import Tx
-from berth.store.expressions import rewritten, stored_ratio
 from berth.store.lookups import (
-    class_ids,
     get_provider_row,
-    missing,
-    trait_ids,
 )
-
-#: Providers that are read at a time.
-PART: Final = 1000
-
-#: Conditions in one query: engines limit the depth of an expression.
-_CONDITIONS_MAX: Final = 300
 
 _rp = resource_providers.c
 
 
-def iter_providers(
-    db: Database, filters: ProviderFilters, *, part: int = PART
-) -> Iterator[list[Provider]]:
-    """The providers that meet all the filters, in the order of their creation, some at a time.
-
-    All of them are of one state of the database, which is read until the last has been given.
-
-    Args:
-        part: how many are given at a time.
-
-    Raises:
-        UnknownResourceClass: `filters.resources` names one.
-        UnknownTraits: `filters.required` or `filters.forbidden` name some.
-        InvalidInput: there are more filters than one query can hold.
-    """
-    with db.read() as tx:
-        # PERF bench/hosts.py: what every host asks once a minute; making the query anew each time
-        # took three times as long.
-        if filters.in_tree is not None and filters == ProviderFilters(in_tree=filters.in_tree):
-            rows_of_tree = tx.rows(_PROVIDERS_OF_TREE, {"in_tree": filters.in_tree})
-            yield [_provider(row) for row in rows_of_tree]
-            return
-        conditions = _conditions(tx, filters)
-        if conditions is None:
-            return
-        rows = tx.connection.execute(
-            _PROVIDERS.where(*conditions).order_by(_rp.id), execution_options={"yield_per": part}
-        )
-        for some in rows.partitions():
-            found = [_provider(row) for row in some]
-            # Some collations take names for the same that are not.
-            yield [
-                one
-                for one in found
-                if filters.name in (None, one.name) and filters.uuid in (None, one.uuid)
-            ]
-
-
 def get_provider(db: Database, uuid: ProviderUUID) -> Provider:
-    """One provider.
+    """One provider, as the database has it.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
@@ -121,11 +63,11 @@ def get_provider(db: Database, uuid: ProviderUUID) -> Provider:
 def create_provider(
     db: Database, *, uuid: ProviderUUID, name: str, parent_uuid: ProviderUUID | None
 ) -> Provider:
-    """A new provider at generation 0: a root, or below a parent.
+    """Create a provider at generation 0: a root, or a child of a parent.
 
     Raises:
         ParentIsSelf, ParentNotFound: it cannot have this parent.
-        DuplicateProviderUUID, DuplicateProviderName: taken; the uuid is looked at first.
+        DuplicateProviderUUID, DuplicateProviderName: taken; the uuid is checked first.
     """
 
     def unit(tx: Tx) -> Provider:
@@ -147,13 +89,14 @@ def update_provider(
     parent_uuid: ProviderUUID | Literal[Sentinel.UNSET] | None,
     may_reparent: bool,
 ) -> Provider:
-    """Rename a provider, and move it with its subtree; UNSET leaves its parent as it is.
+    """Rename a provider, and move it with its subtree; UNSET keeps its parent.
 
-    `may_reparent`: microversion 1.37 or later. The generation stays.
+    `may_reparent`: microversion 1.37 or later. The generation does not change.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
-        ParentNotFound, TreeLoop, ReparentNotAllowed, UnparentNotAllowed: not to this parent.
+        ParentNotFound, TreeLoop, ReparentNotAllowed, UnparentNotAllowed: it cannot have this
+            parent.
         DuplicateProviderName: another provider has this name.
     """
 
@@ -173,32 +116,23 @@ def delete_provider(db: Database, uuid: ProviderUUID) -> None:
 
     Raises:
         ProviderNotFound: no provider has this uuid.
-        ProviderHasChildren, ProviderInUse: not while it has these; children are looked at first.
+        ProviderHasChildren, ProviderInUse: it has children or allocations, checked in this order.
     """
 
     def unit(tx: Tx) -> None:
         provider = get_provider_row(tx, uuid, to_delete=True)
         _check_childless(tx, provider.id, uuid)
         _check_unused(tx, provider.id, uuid)
-        # The generation is the guard against claims, the NULL lets the row go although it is its
-        # own root (a reference to itself).
-        let_go = tx.connection.execute(
-            update(resource_providers)
-            .where(_rp.id == provider.id, _rp.generation == provider.generation)
-            .values(root_provider_id=None)
-        )
-        if let_go.rowcount != 1:
+        # The generation is the guard against claims. The NULL allows the deletion of a row that
+        # refers to itself as its root.
+        unrooted = tx.change(_UNROOT, {"provider": provider.id, "seen": provider.generation})
+        if unrooted != 1:
             raise LostRace(f"resource provider {uuid}")
-        for table in (
-            resource_provider_traits,
-            resource_provider_aggregates,
-            berth_usages,
-            inventories,
-        ):
-            tx.connection.execute(delete(table).where(table.c.resource_provider_id == provider.id))
+        for deletion in _DELETE_PARTS:
+            tx.change(deletion, {"provider": provider.id})
         try:
-            tx.connection.execute(delete(resource_providers).where(_rp.id == provider.id))
-        except IntegrityError as error:  # a child has slipped in
+            tx.change(_DELETE, {"provider": provider.id})
+        except IntegrityError as error:  # a child was added meanwhile
             raise ProviderHasChildren(uuid) from error
         tx.touched.add(provider.id)
 
@@ -212,7 +146,7 @@ _root = resource_providers.alias("root")
 
 
 # PERF: built once; building a statement takes longer than running it.
-_PROVIDERS: Final = (
+_PROVIDER_BY_UUID: Final = (
     select(
         _rp.id,
         _rp.uuid,
@@ -226,143 +160,94 @@ _PROVIDERS: Final = (
     .select_from(resource_providers)
     .outerjoin(_parent, _parent.c.id == _rp.parent_provider_id)
     .outerjoin(_root, _root.c.id == _rp.root_provider_id)
+    .where(_rp.uuid == bindparam("uuid"))
 )
-_PROVIDER_BY_UUID: Final = _PROVIDERS.where(_rp.uuid == bindparam("uuid"))
-
-_member: Final = resource_providers.alias("member")
-
-
-def _in_tree_of(uuid: ProviderUUID | BindParameter[ProviderUUID]) -> ColumnElement[bool]:
-    root = select(_member.c.root_provider_id).where(_member.c.uuid == uuid)
-    return _rp.root_provider_id == root.scalar_subquery()
-
-
-_PROVIDERS_OF_TREE: Final = _PROVIDERS.where(_in_tree_of(bindparam("in_tree"))).order_by(_rp.id)
-
-
-def _provider(row: Sequence[Any]) -> Provider:
-    return Provider(*row)
 
 
 def _get_provider(tx: Tx, uuid: ProviderUUID) -> Provider:
     for row in tx.rows(_PROVIDER_BY_UUID, {"uuid": uuid}):
-        provider = _provider(row)
+        provider = Provider(*row)
         if provider.uuid == uuid:
             return provider
     raise ProviderNotFound(uuid)
 
 
-# --- Filters -------------------------------------------------------------------------------------
-
-
-def _conditions(tx: Tx, filters: ProviderFilters) -> list[ColumnElement[bool]] | None:
-    """What the WHERE must say, or None when it is known already that nothing matches."""
-    conditions = _own_conditions(filters)
-    for found in (
-        _resource_conditions(tx, filters),
-        _trait_conditions(tx, filters),
-        _aggregate_conditions(tx, filters),
-    ):
-        if found is None:
-            return None
-        conditions += found
-    if len(conditions) > _CONDITIONS_MAX:
-        raise InvalidInput(
-            f"The query has {len(conditions)} different conditions; at most {_CONDITIONS_MAX} "
-            f"are possible"
-        )
-    return conditions
-
-
-def _own_conditions(filters: ProviderFilters) -> list[ColumnElement[bool]]:
-    conditions: list[ColumnElement[bool]] = []
-    if filters.name is not None:
-        conditions.append(_rp.name == filters.name)
-    if filters.uuid is not None:
-        conditions.append(_rp.uuid == filters.uuid)
-    if filters.in_tree is not None:
-        conditions.append(_in_tree_of(filters.in_tree))
-    return conditions
-
-
-def _resource_conditions(tx: Tx, filters: ProviderFilters) -> list[ColumnElement[bool]] | None:
-    ids = class_ids(tx, filters.resources)
-    for name in missing(filters.resources, ids):
-        raise UnknownResourceClass(name)
-    if any(amount > MAX_INT for amount in filters.resources.values()):
-        return None
-    return [
-        _rp.id.in_(_providers_with_room(ids[name], amount))
-        for name, amount in filters.resources.items()
-    ]
-
-
-def _providers_with_room(resource_class: ClassId, amount: int) -> Select[Any]:
-    inv, usage = inventories.c, berth_usages.c
-    return (
-        select(inv.resource_provider_id)
-        .outerjoin(
-            berth_usages,
-            and_(
-                usage.resource_provider_id == inv.resource_provider_id,
-                usage.resource_class_id == inv.resource_class_id,
-            ),
-        )
-        .where(
-            inv.resource_class_id == resource_class,
-            func.coalesce(usage.used, 0) + amount
-            <= (inv.total - inv.reserved) * stored_ratio(inv.allocation_ratio),
-            inv.min_unit <= amount,
-            inv.max_unit >= amount,
-            amount % inv.step_size == 0,
-        )
-    )
-
-
-def _trait_conditions(tx: Tx, filters: ProviderFilters) -> list[ColumnElement[bool]] | None:
-    named = sorted(filters.forbidden.union(*filters.required))
-    ids = trait_ids(tx, named)
-    if unknown := missing(named, ids):
-        raise UnknownTraits(unknown)
-    having = resource_provider_traits.c
-    conditions: list[ColumnElement[bool]] = []
-    for any_of in dict.fromkeys(filters.required):
-        conditions.append(_has_any(tx, having.trait_id, [ids[name] for name in any_of]))
-    if filters.forbidden:
-        conditions.append(~_has_any(tx, having.trait_id, [ids[name] for name in filters.forbidden]))
-    return conditions
-
-
-def _aggregate_conditions(tx: Tx, filters: ProviderFilters) -> list[ColumnElement[bool]] | None:
-    ids = aggregate_ids(tx, filters.not_member_of.union(*filters.member_of))
-    member = resource_provider_aggregates.c
-    conditions: list[ColumnElement[bool]] = []
-    for any_of in dict.fromkeys(filters.member_of):
-        known = [number for uuid in any_of for number in ids.get(uuid, ())]
-        if not known:
-            return None
-        conditions.append(_has_any(tx, member.aggregate_id, known))
-    if banned := [number for uuid in filters.not_member_of for number in ids.get(uuid, ())]:
-        conditions.append(~_has_any(tx, member.aggregate_id, banned))
-    return conditions
-
-
-def _has_any(tx: Tx, association: ColumnElement[int], ids: list[Any]) -> ColumnElement[bool]:
-    """That the provider is associated with one of the traits or aggregates of these ids."""
-    of_provider = association.table.c.resource_provider_id
-    some = [association.in_(chunk) for chunk in tx.chunks(sorted(ids))]
-    return _rp.id.in_(select(of_provider).where(or_(*some)))
-
-
 # --- Writing -------------------------------------------------------------------------------------
+
+_OF_PROVIDER: Final = _rp.id == bindparam("provider")
+_root_by_uuid: Final = (
+    select(_root.c.id).where(_root.c.uuid == bindparam("root_uuid")).scalar_subquery()
+)
+
+_TAKEN: Final = select(_rp.uuid).where(
+    or_(_rp.uuid == bindparam("uuid"), _rp.name == bindparam("name"))
+)
+_PIN_PLACE: Final = (
+    update(resource_providers)
+    .where(_OF_PROVIDER, _rp.root_provider_id == _root_by_uuid)
+    .values(root_provider_id=_rp.root_provider_id, updated_at=rewritten(_rp.updated_at))
+)
+_INSERT_ROOT: Final = insert(resource_providers).values(
+    uuid=bindparam("uuid"), name=bindparam("name"), generation=0, created_at=bindparam("now")
+)
+_INSERT_CHILD: Final = _INSERT_ROOT.values(
+    parent_provider_id=bindparam("parent"), root_provider_id=_root_by_uuid
+)
+_OWN_ROOT: Final = update(resource_providers).where(_OF_PROVIDER).values(root_provider_id=_rp.id)
+_OTHERS_OF_NAME: Final = select(_rp.id).where(
+    _rp.name == bindparam("new"), _rp.id != bindparam("provider")
+)
+_RENAME: Final = (
+    update(resource_providers)
+    .where(_OF_PROVIDER)
+    .values(name=bindparam("new"), updated_at=bindparam("now"))
+)
+_PLACE: Final = (
+    update(resource_providers)
+    .where(
+        _OF_PROVIDER,
+        _rp.parent_provider_id.is_not_distinct_from(bindparam("old_parent", type_=Integer)),
+    )
+    .values(parent_provider_id=bindparam("new_parent"))
+)
+_REROOT: Final = (
+    update(resource_providers)
+    .where(
+        _rp.id.in_(bindparam("providers", expanding=True)),
+        _rp.root_provider_id == bindparam("old_root"),
+    )
+    .values(root_provider_id=bindparam("new_root"), updated_at=bindparam("now"))
+)
+_TREE: Final = select(_rp.id, _rp.parent_provider_id).where(
+    _rp.root_provider_id == bindparam("root")
+)
+_ROOT_OF: Final = select(_rp.root_provider_id).where(_OF_PROVIDER)
+_A_CHILD: Final = select(_rp.id).where(_rp.parent_provider_id == bindparam("provider")).limit(1)
+_AN_ALLOCATION: Final = (
+    select(allocations.c.id)
+    .where(allocations.c.resource_provider_id == bindparam("provider"))
+    .limit(1)
+)
+_UNROOT: Final = (
+    update(resource_providers)
+    .where(_OF_PROVIDER, _rp.generation == bindparam("seen"))
+    .values(root_provider_id=None)
+)
+_DELETE_PARTS: Final = tuple(
+    delete(table).where(table.c.resource_provider_id == bindparam("provider"))
+    for table in (
+        resource_provider_traits,
+        resource_provider_aggregates,
+        berth_usages,
+        inventories,
+    )
+)
+_DELETE: Final = delete(resource_providers).where(_OF_PROVIDER)
 
 
 def _check_unique(tx: Tx, *, uuid: ProviderUUID, name: str) -> None:
-    """Say which of the two is taken; the unique keys are the guard."""
-    same = tx.connection.execute(
-        select(_rp.uuid).where(or_(_rp.uuid == uuid, _rp.name == name))
-    ).scalars()
-    taken = set(same)
+    """Report which of the two is taken; the unique keys are the guard."""
+    taken = {taken for (taken,) in tx.rows(_TAKEN, {"uuid": uuid, "name": name})}
     if uuid in taken:
         raise DuplicateProviderUUID(uuid)
     if taken:
@@ -381,56 +266,37 @@ def _new_parent(tx: Tx, uuid: ProviderUUID, parent_uuid: ProviderUUID, new_name:
 
 
 def _pin_place(tx: Tx, parent: Provider) -> None:
-    """Write a parent's row as it is, so that it cannot move or go while it gets a child.
+    """Lock a parent's row, so that it cannot be moved or deleted while it gets a child.
 
     Raises:
-        LostRace: it has moved or gone.
+        LostRace: it was moved or deleted.
     """
-    root = select(_root.c.id).where(_root.c.uuid == parent.root_uuid).scalar_subquery()
-    pinned = tx.connection.execute(
-        update(resource_providers)
-        .where(_rp.id == parent.id, _rp.root_provider_id == root)
-        .values(root_provider_id=_rp.root_provider_id, updated_at=rewritten(_rp.updated_at))
-    )
-    if pinned.rowcount != 1:
+    if tx.change(_PIN_PLACE, {"provider": parent.id, "root_uuid": parent.root_uuid}) != 1:
         raise LostRace(f"resource provider {parent.uuid}")
 
 
 def _insert_provider(tx: Tx, uuid: ProviderUUID, name: str, parent: Provider | None) -> ProviderId:
-    place: dict[str, Any] = {}
-    if parent is not None:
-        root = select(_root.c.id).where(_root.c.uuid == parent.root_uuid).scalar_subquery()
-        place = {"parent_provider_id": parent.id, "root_provider_id": root}
+    fields = {"uuid": uuid, "name": name, "now": tx.now}
     try:
-        result = tx.connection.execute(
-            insert(resource_providers).values(
-                uuid=uuid, name=name, generation=0, created_at=tx.now, **place
-            )
-        )
+        if parent is not None:
+            place = {"parent": parent.id, "root_uuid": parent.root_uuid}
+            return ProviderId(tx.insert(_INSERT_CHILD, fields | place))
+        number = tx.insert(_INSERT_ROOT, fields)
     except IntegrityError as error:
         raise LostRace(f"resource provider {uuid}") from error
-    (number,) = result.inserted_primary_key or (None,)
-    assert number is not None, "the table gives ids by itself"
-    if parent is None:
-        tx.connection.execute(
-            update(resource_providers).where(_rp.id == number).values(root_provider_id=number)
-        )
+    tx.change(_OWN_ROOT, {"provider": number})
     return ProviderId(number)
 
 
 def _rename(tx: Tx, before: Provider, name: str) -> None:
-    others = select(_rp.id).where(_rp.name == name, _rp.id != before.id)
-    if tx.connection.execute(others).first() is not None:
+    wanted = {"provider": before.id, "new": name}
+    if tx.rows(_OTHERS_OF_NAME, wanted):
         raise DuplicateProviderName(name, creating=False)
     try:
-        renamed = tx.connection.execute(
-            update(resource_providers)
-            .where(_rp.id == before.id)
-            .values(name=name, updated_at=tx.now)
-        )
+        renamed = tx.change(_RENAME, wanted | {"now": tx.now})
     except IntegrityError as error:
         raise LostRace(f"the name {name}") from error
-    if renamed.rowcount != 1:
+    if renamed != 1:
         raise LostRace(f"resource provider {before.uuid}")
 
 
@@ -439,8 +305,8 @@ def _move(
 ) -> None:
     """Give a provider another parent, or none, and its whole subtree the new root.
 
-    RACE tests/store/test_tree_races.py: every row of the subtree is written, and so is the new
-    parent's, so that of two moves that would make a loop together one finds a row changed.
+    RACE tests/store/test_tree_races.py: this writes every row of the subtree, and the new parent's.
+    So if two moves together would create a loop, one of them finds a row changed.
     """
     parent = None if parent_uuid is None else _find_parent(tx, provider, parent_uuid)
     check_move(
@@ -456,21 +322,19 @@ def _move(
             raise TreeLoop(provider.uuid, parent_uuid)
         _pin_place(tx, parent)
     new_root = provider.id if parent is None else _root_id(tx, parent)
-    old_parent = parents[provider.id]
-    placed = tx.connection.execute(
-        update(resource_providers)
-        .where(_rp.id == provider.id, _rp.parent_provider_id.is_not_distinct_from(old_parent))
-        .values(parent_provider_id=None if parent is None else parent.id)
+    placed = tx.change(
+        _PLACE,
+        {
+            "provider": provider.id,
+            "old_parent": parents[provider.id],
+            "new_parent": None if parent is None else parent.id,
+        },
     )
+    roots = {"old_root": old_root, "new_root": new_root, "now": tx.now}
     rerooted = sum(
-        tx.connection.execute(
-            update(resource_providers)
-            .where(_rp.id.in_(chunk), _rp.root_provider_id == old_root)
-            .values(root_provider_id=new_root, updated_at=tx.now)
-        ).rowcount
-        for chunk in tx.chunks(sorted(moved))
+        tx.change(_REROOT, {"providers": chunk, **roots}) for chunk in tx.chunks(sorted(moved))
     )
-    if placed.rowcount != 1 or rerooted != len(moved):
+    if placed != 1 or rerooted != len(moved):
         raise LostRace(f"the tree of resource provider {provider.uuid}")
     tx.touched.update(moved)
 
@@ -485,25 +349,21 @@ def _find_parent(tx: Tx, provider: Provider, parent_uuid: ProviderUUID) -> Provi
 def _tree(tx: Tx, provider: Provider) -> tuple[ProviderId, dict[ProviderId, ProviderId | None]]:
     """The root's id, and the parent of each provider of the tree."""
     root = _root_id(tx, provider)
-    rows = tx.connection.execute(
-        select(_rp.id, _rp.parent_provider_id).where(_rp.root_provider_id == root)
-    )
-    return root, dict(tuple(row) for row in rows)
+    return root, dict(tx.rows(_TREE, {"root": root}))
 
 
 def _root_id(tx: Tx, provider: Provider) -> ProviderId:
-    number = tx.connection.scalar(select(_rp.root_provider_id).where(_rp.id == provider.id))
-    if number is None:
-        raise LostRace(f"resource provider {provider.uuid}")
-    return ProviderId(number)
+    for (number,) in tx.rows(_ROOT_OF, {"provider": provider.id}):
+        if number is not None:
+            return ProviderId(number)
+    raise LostRace(f"resource provider {provider.uuid}")
 
 
 def _check_childless(tx: Tx, provider: ProviderId, uuid: ProviderUUID) -> None:
-    if tx.connection.scalar(select(exists().where(_rp.parent_provider_id == provider))):
+    if tx.rows(_A_CHILD, {"provider": provider}):
         raise ProviderHasChildren(uuid)
 
 
 def _check_unused(tx: Tx, provider: ProviderId, uuid: ProviderUUID) -> None:
-    held = allocations.c.resource_provider_id == provider
-    if tx.connection.scalar(select(exists().where(held))):
+    if tx.rows(_AN_ALLOCATION, {"provider": provider}):
         raise ProviderInUse(uuid)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reshaping: inventories and allocations moved between providers in one transaction."""
+"""Reshaping: moves inventories and allocations between providers in one transaction."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from berth.model.consumer import ConsumerWrite
 from berth.model.errors import InventoryInUse, ReshapedProviderNotFound
 from berth.model.ids import Generation, ProviderId, ProviderUUID
 from berth.model.inventory import Inventory
-from berth.store.claims import Claim, apply_claim, read_classes, read_held, read_providers
-from berth.store.consumers import check_generations, read_consumers
+from berth.store.claim_reads import check_class_names, check_provider_names, read_claim_facts
+from berth.store.claims import Claim, write_claim_of_bumped
+from berth.store.consumers import check_generations
 from berth.store.engine.database import Database
 from berth.store.engine.transaction import Tx
-from berth.store.generations import Bump, bump_generations, check_seen, keep_generations
+from berth.store.generations import Bump, bump_generations, check_seen
 from berth.store.inventories import (
     Key,
     class_names,
@@ -28,7 +29,7 @@ from berth.store.lookups import ProviderRow, providers_by_uuid
 
 @dataclass(frozen=True, slots=True)
 class ReshapedInventories:
-    """All that a provider shall have from now on, by resource class name."""
+    """The new inventories of a provider, by resource class name."""
 
     provider_uuid: ProviderUUID
     seen: Generation
@@ -40,34 +41,32 @@ def reshape(
 ) -> None:
     """Replace the inventories of some providers and the allocations of some consumers at once.
 
-    The claims are judged by the new inventories; those that go stay until the allocations have
-    moved away. Each provider and each consumer at most once.
+    The claims are checked against the new inventories; old ones are deleted after the allocations
+    have moved away. Each provider and each consumer may appear at most once.
 
     Raises:
         ReshapedProviderNotFound, ProviderGenerationConflict: for each provider in turn.
         ConsumerGenerationConflict, UnknownProviderInAllocation, UnknownClassInInventory,
         UnknownClassInAllocation, NoInventory, UnitViolation, CapacityExceeded, InventoryInUse: in
             this order.
-        ConsumerRace, LostRace: somebody else was faster.
+        ConsumerRace, LostRace: another request was faster.
     Source: spec/rest-api.md 12.
     """
 
     def unit(tx: Tx) -> None:
         reshaped = _read_reshaped(tx, inventories)
-        uuids = [write.uuid for write in writes]
-        stored = read_consumers(tx, uuids)
-        check_generations(writes, stored)
-        providers = read_providers(tx, writes)
+        facts = read_claim_facts(tx, writes)
+        check_generations(writes, facts.consumers)
+        check_provider_names(facts, writes)
         wanted = _wanted_inventories(tx, inventories, reshaped)
-        classes = read_classes(tx, writes)
-        claim = Claim(writes, stored, providers, classes, read_held(tx, uuids))
+        check_class_names(facts, writes)
+        claim = Claim(writes, facts)
         bumps = _bumps(inventories, reshaped, claim.bumped())
         bump_generations(tx, bumps.values())
-        keep_generations(tx, list(bumps.values()))
         before = stored_keys(tx, [provider.id for provider in reshaped.values()])
         put_inventories(tx, wanted, stored=before, generations=_moved(bumps))
-        apply_claim(
-            tx, claim, {one.provider: one.steps for one in bumps.values() if one.seen is None}
+        write_claim_of_bumped(
+            tx, claim, {bump.provider: bump.steps for bump in bumps.values() if bump.seen is None}
         )
         _remove(tx, before - set(wanted), reshaped)
 
@@ -77,12 +76,12 @@ def reshape(
 def _read_reshaped(
     tx: Tx, inventories: Sequence[ReshapedInventories]
 ) -> dict[ProviderUUID, ProviderRow]:
-    found = providers_by_uuid(tx, [one.provider_uuid for one in inventories])
-    for one in inventories:
-        if one.provider_uuid not in found:
-            raise ReshapedProviderNotFound(one.provider_uuid)
-        check_seen(found[one.provider_uuid], one.seen)
-    return found
+    rows = providers_by_uuid(tx, [entry.provider_uuid for entry in inventories])
+    for entry in inventories:
+        if entry.provider_uuid not in rows:
+            raise ReshapedProviderNotFound(entry.provider_uuid)
+        check_seen(rows[entry.provider_uuid], entry.seen)
+    return rows
 
 
 def _wanted_inventories(
@@ -90,12 +89,12 @@ def _wanted_inventories(
     inventories: Sequence[ReshapedInventories],
     reshaped: Mapping[ProviderUUID, ProviderRow],
 ) -> dict[Key, Inventory]:
-    named = {name: one.provider_uuid for one in inventories for name in one.inventories}
+    named = {name: entry.provider_uuid for entry in inventories for name in entry.inventories}
     ids = known_classes(tx, named)
     return {
-        Key(reshaped[one.provider_uuid].id, ids[name]): inventory
-        for one in inventories
-        for name, inventory in one.inventories.items()
+        Key(reshaped[entry.provider_uuid].id, ids[name]): inventory
+        for entry in inventories
+        for name, inventory in entry.inventories.items()
     }
 
 
@@ -104,25 +103,25 @@ def _bumps(
     reshaped: Mapping[ProviderUUID, ProviderRow],
     claimed: set[ProviderId],
 ) -> dict[ProviderId, Bump]:
-    """How far each provider moves on.
+    """The increment of each provider's generation.
 
-    COMPAT spec/rest-api.md 12: one for the new inventories being written (not for an empty set),
-    one for the claims, one for the old inventories being removed, though all is one commit.
+    COMPAT spec/rest-api.md 12: one for writing the new inventories (not for an empty set), one for
+    the claims, and one for removing the old inventories, though all is one commit.
     """
     bumps = {provider: Bump(provider) for provider in claimed}
-    for one in inventories:
-        row = reshaped[one.provider_uuid]
-        steps = bool(one.inventories) + (row.id in claimed) + 1
+    for entry in inventories:
+        row = reshaped[entry.provider_uuid]
+        steps = bool(entry.inventories) + (row.id in claimed) + 1
         bumps[row.id] = Bump(row.id, row.generation, steps)
     return bumps
 
 
 def _moved(bumps: Mapping[ProviderId, Bump]) -> dict[ProviderId, Generation]:
-    """The new generations of those providers whose old ones are known."""
+    """The new generations of the providers whose old generations are known."""
     return {
-        one.provider: Generation(one.seen + one.steps)
-        for one in bumps.values()
-        if one.seen is not None
+        bump.provider: Generation(bump.seen + bump.steps)
+        for bump in bumps.values()
+        if bump.seen is not None
     }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource classes: their names. What providers have of them is in `inventories`."""
+"""Resource classes: the definitions of their names."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from berth.store.lookups import class_ids
 
 _class = resource_classes.c
 
-#: The next id, from 10000 on, is found by the insertion itself.
+#: The INSERT itself finds the next id, from 10000 on.
 _INSERT: Final = insert(resource_classes).from_select(
     ["id", "name", "created_at"],
     select(
@@ -59,9 +59,30 @@ class ClassRecord:
     last_modified: datetime | None
 
 
+_ALL: Final = select(_class.name, func.coalesce(_class.updated_at, _class.created_at)).order_by(
+    _class.id
+)
+_OF_NAME: Final = select(_class.name, func.coalesce(_class.updated_at, _class.created_at)).where(
+    _class.name == bindparam("name")
+)
+_RENAME: Final = (
+    update(resource_classes)
+    .where(_class.id == bindparam("number"), _class.name == bindparam("old"))
+    .values(name=bindparam("new"), updated_at=bindparam("now"))
+)
+_DELETE_UNUSED: Final = delete(resource_classes).where(
+    _class.id == bindparam("number"),
+    _class.name == bindparam("name"),
+    ~exists().where(inventories.c.resource_class_id == bindparam("number")),
+)
+_IS_USED: Final = (
+    select(inventories.c.id).where(inventories.c.resource_class_id == bindparam("number")).limit(1)
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ClassList:
-    """All resource classes in the order of their ids, and when the newest was defined."""
+    """All resource classes in the order of their ids, and when one was last modified."""
 
     names: list[str]
     last_modified: datetime | None
@@ -70,11 +91,7 @@ class ClassList:
 def list_resource_classes(db: Database) -> ClassList:
     """All resource classes, the standard ones first."""
     with db.read() as tx:
-        rows = tx.connection.execute(
-            select(_class.name, func.coalesce(_class.updated_at, _class.created_at)).order_by(
-                _class.id
-            )
-        ).all()
+        rows = tx.rows(_ALL, {})
     newest = max((row[1] for row in rows if row[1] is not None), default=None)
     return ClassList([row[0] for row in rows], newest)
 
@@ -83,33 +100,29 @@ def get_resource_class(db: Database, name: str) -> ClassRecord:
     """One resource class.
 
     Raises:
-        ResourceClassNotFound: none has this name.
+        ResourceClassNotFound: there is no such class.
     """
     with db.read() as tx:
-        row = tx.connection.execute(
-            select(_class.name, func.coalesce(_class.updated_at, _class.created_at)).where(
-                _class.name == name
-            )
-        ).one_or_none()
-    if row is None:
+        rows = tx.rows(_OF_NAME, {"name": name})
+    if not rows:
         raise ResourceClassNotFound(name)
-    return ClassRecord(*row)
+    return ClassRecord(*rows[0])
 
 
 def create_resource_class(db: Database, name: str) -> None:
-    """Define a custom resource class that must be new.
+    """Create a custom resource class.
 
     Raises:
-        ResourceClassExists: one has this name.
+        ResourceClassExists: the name is taken.
     """
     if not ensure_resource_class(db, name):
         raise ResourceClassExists(name)
 
 
 def ensure_resource_class(db: Database, name: str) -> bool:
-    """Make sure that a custom resource class exists: whether it was made now.
+    """Create a custom resource class if it does not exist; return whether it was created.
 
-    A class that exists already, the common case, is only read.
+    If it exists, which is the common case, nothing is written.
     """
     with db.read() as tx:
         if class_ids(tx, [name]):
@@ -119,7 +132,7 @@ def ensure_resource_class(db: Database, name: str) -> bool:
         if class_ids(tx, [name]):
             return False
         try:
-            tx.connection.execute(_INSERT, {"name": name, "now": tx.now})
+            tx.change(_INSERT, {"name": name, "now": tx.now})
         except IntegrityError as error:  # the name or the id was taken meanwhile
             raise LostRace(f"resource class {name}") from error
         tx.names_touched = True
@@ -129,12 +142,12 @@ def ensure_resource_class(db: Database, name: str) -> bool:
 
 
 def rename_resource_class(db: Database, old: str, new: str) -> None:
-    """Give a custom resource class another name, or the one that it has.
+    """Rename a custom resource class; the new name may be the old one.
 
     Raises:
-        CannotRenameStandardClass: it is not a custom one.
-        ResourceClassNotFound: none has this name.
-        ResourceClassExists: another has the new one.
+        CannotRenameStandardClass: the class is a standard one.
+        ResourceClassNotFound: there is no such class.
+        ResourceClassExists: the new name is taken.
     """
 
     def unit(tx: Tx) -> None:
@@ -146,14 +159,12 @@ def rename_resource_class(db: Database, old: str, new: str) -> None:
         if new != old and new in ids:
             raise ResourceClassExists(new, creating=False)
         try:
-            renamed = tx.connection.execute(
-                update(resource_classes)
-                .where(_class.id == ids[old], _class.name == old)
-                .values(name=new, updated_at=tx.now)
+            renamed = tx.change(
+                _RENAME, {"number": ids[old], "old": old, "new": new, "now": tx.now}
             )
         except IntegrityError as error:
             raise ResourceClassExists(new, creating=False) from error
-        if renamed.rowcount != 1:
+        if renamed != 1:
             raise LostRace(f"resource class {old}")
         tx.names_touched = True
 
@@ -161,11 +172,11 @@ def rename_resource_class(db: Database, old: str, new: str) -> None:
 
 
 def delete_resource_class(db: Database, name: str) -> None:
-    """Remove a custom resource class.
+    """Delete a custom resource class.
 
     Raises:
-        CannotDeleteStandardClass: it is not a custom one.
-        ResourceClassNotFound: none has this name.
+        CannotDeleteStandardClass: the class is a standard one.
+        ResourceClassNotFound: there is no such class.
         ResourceClassInUse: a provider has inventory of it.
     """
 
@@ -175,12 +186,8 @@ def delete_resource_class(db: Database, name: str) -> None:
         ids = class_ids(tx, [name])
         if name not in ids:
             raise ResourceClassNotFound(name)
-        in_use = exists().where(inventories.c.resource_class_id == ids[name])
-        deleted = tx.connection.execute(
-            delete(resource_classes).where(_class.id == ids[name], _class.name == name, ~in_use)
-        )
-        if deleted.rowcount != 1:
-            if tx.connection.scalar(select(in_use)):
+        if tx.change(_DELETE_UNUSED, {"number": ids[name], "name": name}) != 1:
+            if tx.rows(_IS_USED, {"number": ids[name]}):
                 raise ResourceClassInUse(name)
             raise LostRace(f"resource class {name}")
         tx.names_touched = True

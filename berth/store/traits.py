@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traits: their definitions, and which provider has which."""
+"""Traits: their definitions, and the traits of each provider."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TraitRecord:
 
 @dataclass(frozen=True, slots=True)
 class TraitList:
-    """Some traits, and when the newest of them was defined; None when there are none."""
+    """Some traits, and when the newest of them was created; None if there are none."""
 
     names: list[str]
     last_modified: datetime | None
@@ -69,11 +69,17 @@ class TraitList:
 
 @dataclass(frozen=True, slots=True)
 class ProviderTraits:
-    """A provider's traits, and when the newest of them was defined; None when it has none."""
+    """A provider's traits, and when the newest of them was created; None if it has none."""
 
     generation: Generation
     names: list[str]
     last_modified: datetime | None
+
+
+_DELETE_UNUSED: Final = delete(traits).where(
+    _trait.id == bindparam("number"), ~exists().where(_having.trait_id == bindparam("number"))
+)
+_IS_USED: Final = select(_having.trait_id).where(_having.trait_id == bindparam("number")).limit(1)
 
 
 def list_traits(
@@ -82,9 +88,9 @@ def list_traits(
     """The traits that meet every filter that is not None.
 
     Args:
-        names: only these; those that do not exist are passed over.
-        prefix: only names that begin so, taken literally and by case.
-        associated: only those that some provider has, or only those that none has.
+        names: only these; names that do not exist are ignored.
+        prefix: only names with this prefix, taken literally and case-sensitively.
+        associated: True: only traits that a provider has; False: only those that none has.
     """
     statement = select(_trait.name, func.coalesce(_trait.updated_at, _trait.created_at))
     if associated is not None:
@@ -100,11 +106,11 @@ def list_traits(
                 statement.where(_trait.name.in_(chunk)) for chunk in tx.chunks(dict.fromkeys(names))
             ]
         )
-        found = [row for part in parts for row in tx.connection.execute(part.order_by(_trait.id))]
-    # Some collations take names for the same that are not.
+        matches = [row for part in parts for row in tx.rows_once(part.order_by(_trait.id))]
+    # Some collations treat different names as equal.
     rows = [
         row
-        for row in found
+        for row in matches
         if (names is None or row[0] in names) and row[0].startswith(prefix or "")
     ]
     return TraitList([row[0] for row in rows], _newest(row[1] for row in rows))
@@ -121,7 +127,7 @@ def get_trait(db: Database, name: str) -> TraitRecord:
 
 
 def create_trait(db: Database, name: str) -> tuple[TraitRecord, bool]:
-    """Make sure that a trait exists: its definition, and whether it was made now.
+    """Make sure that a trait exists; return its definition, and whether this call created it.
 
     A trait that exists already, the common case, is only read.
     """
@@ -143,7 +149,7 @@ def delete_trait(db: Database, name: str) -> None:
 
     Raises:
         TraitNotFound: no trait has this name.
-        CannotDeleteStandardTrait: it is not a custom one.
+        CannotDeleteStandardTrait: it is a standard trait.
         TraitInUse: a provider has it.
     """
 
@@ -153,13 +159,12 @@ def delete_trait(db: Database, name: str) -> None:
             raise TraitNotFound(name)
         if not name.startswith(CUSTOM_PREFIX):
             raise CannotDeleteStandardTrait(name)
-        in_use = exists().where(_having.trait_id == ids[name])
         try:
-            deleted = tx.connection.execute(delete(traits).where(_trait.id == ids[name], ~in_use))
-        except IntegrityError as error:  # a provider has got it meanwhile
+            deleted = tx.change(_DELETE_UNUSED, {"number": ids[name]})
+        except IntegrityError as error:  # a provider got it meanwhile
             raise TraitInUse(name) from error
-        if deleted.rowcount != 1:
-            if tx.connection.scalar(select(in_use)):
+        if deleted != 1:
+            if tx.rows(_IS_USED, {"number": ids[name]}):
                 raise TraitInUse(name)
             raise LostRace(f"trait {name}")
         tx.names_touched = True
@@ -167,21 +172,10 @@ def delete_trait(db: Database, name: str) -> None:
     db.write(unit)
 
 
-def get_provider_traits(db: Database, uuid: ProviderUUID) -> ProviderTraits:
-    """The traits that a provider itself has.
-
-    Raises:
-        ProviderNotFound: no provider has this uuid.
-    """
-    with db.read() as tx:
-        provider = get_provider_row(tx, uuid)
-        return _provider_traits(tx, provider.id, provider.generation)
-
-
 def replace_provider_traits(
     db: Database, uuid: ProviderUUID, names: Iterable[str], seen: Generation
 ) -> ProviderTraits:
-    """Let a provider have exactly these traits; the generation moves only if that is a change.
+    """Replace a provider's traits; the generation increments only if they change.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
@@ -207,7 +201,7 @@ def replace_provider_traits(
 
 
 def delete_provider_traits(db: Database, uuid: ProviderUUID) -> None:
-    """Take all traits from a provider; the generation moves only if it had any.
+    """Remove all traits of a provider; the generation increments only if it had any.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
@@ -250,7 +244,7 @@ def _write_traits(tx: Tx, provider: ProviderId, *, gone: set[TraitId], new: set[
     ]
     try:
         tx.change(_GIVE, rows)
-    except IntegrityError as error:  # a trait has gone meanwhile
+    except IntegrityError as error:  # a trait was deleted meanwhile
         raise LostRace("a trait") from error
 
 

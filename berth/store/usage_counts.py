@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sums of usage, counted from the allocations: at first, and when somebody else wrote some.
+"""Computes the usages from the allocations: at first, and after another program wrote allocations.
 
-Both go through the inventories in parts, in order of the providers, so that no transaction and no
-result grows with the fleet. Both can be broken off and begun again.
+Both process the inventories in parts, in order of the providers, so that no transaction or result
+grows with the fleet. Both can be interrupted and started again.
 
-A row that is counted also gets its provider's generation: see `berth.store.foreign_writes`.
+A recounted row also gets its provider's generation: see `berth.store.foreign_writes`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from sqlalchemy import (
     BindParameter,
     ColumnElement,
     Select,
-    and_,
     bindparam,
     cast,
     delete,
@@ -33,31 +32,33 @@ from sqlalchemy import (
 
 from berth.model.errors import LostRace
 from berth.store.engine.database import Database
+from berth.store.engine.expressions import rewritten
 from berth.store.engine.tables import (
     allocations,
     berth_usages,
     berth_writer,
     inventories,
     resource_providers,
+    same_inventory,
 )
 from berth.store.engine.transaction import Tx
-from berth.store.expressions import rewritten
+from berth.store.project_counts import mark
 
-#: Is told what is being done, how much of it has been done, and how much there is.
+#: Receives the current step, its progress, and its total.
 Report = Callable[[str, int, int], None]
 
-#: Sums that are counted in one transaction.
+#: Usages counted in one transaction.
 PART: Final = 20_000
 
-#: Runs over one part while others write to it.
+#: The most passes over one part while others write to it.
 _PASSES_MAX: Final = 10
 
 _COUNTING: Final = "counting usages"
 
-#: A process of an older release that has written nothing for so long is taken to have ended.
+#: A process of an older release that has written nothing for this long is assumed to have ended.
 _ENDED: Final = timedelta(minutes=1)
 
-_inv, _held, _usage = inventories.c, allocations.c, berth_usages.c
+_inv, _allocation, _usage = inventories.c, allocations.c, berth_usages.c
 _rp, _writer = resource_providers.c, berth_writer.c
 
 
@@ -69,8 +70,8 @@ class _Part(NamedTuple):
 
 
 class Stale(NamedTuple):
-    """A sum as it is remembered (None: not at all) and as its allocations make it (None: there is
-    no inventory, so there should be no sum)."""
+    """A usage as stored (None: there is no row) and as computed from its allocations (None: there
+    is no inventory, so there should be no row)."""
 
     provider: int
     class_id: int
@@ -78,102 +79,103 @@ class Stale(NamedTuple):
     counted: int | None
 
 
-def unheard(_what: str, _done: int, _total: int) -> None:
-    """The `Report` of those who do not want to know."""
+def unheard(_step: str, _done: int, _total: int) -> None:
+    """A `Report` that ignores the progress."""
 
 
 def fill_usages(db: Database, report: Report = unheard) -> None:
-    """Count the sums that are not there yet, for a database that no index has been made of.
+    """Compute the usages that do not exist yet, in a database that no index has loaded.
 
-    Nobody may write allocations meanwhile.
+    No other program may write allocations meanwhile.
     """
     for part in _parts(db, report):
         db.write_unnoted(partial(_fill_part, part=part))
 
 
 def recount_usages(db: Database, report: Report = unheard) -> int:
-    """Make the sums of usage agree with the allocations; the number of sums that were wrong.
+    """Correct all usages from the allocations; return how many were wrong.
 
-    They are wrong after something else wrote allocations, and then too much could be claimed.
-    berth may go on claiming meanwhile. Cost: reads the allocations once, along an index.
+    They are wrong after another program wrote allocations, and then claims could exceed the
+    capacity. berth may keep writing claims meanwhile. Cost: reads the allocations once, along
+    an index.
     """
     wrong = sum(_recount_part(db, part) for part in _parts(db, report))
     _forget_older_releases(db)
     return wrong
 
 
-def put_right(tx: Tx, pairs: Collection[tuple[int, int]]) -> None:
-    """Make the sums of some (provider, class) agree with their allocations, as far as nobody
-    changes them meanwhile."""
+def correct_usages(tx: Tx, pairs: Collection[tuple[int, int]]) -> None:
+    """Correct the usages of some (provider, class) pairs from their allocations, unless they
+    change meanwhile."""
     for providers in tx.chunks(sorted({provider for provider, _ in pairs})):
-        hold_still(tx, providers)
+        lock_providers(tx, providers)
         stale = _stale(tx, _OF_SOME, {"providers": providers})
-        ours = [one for one in stale if (one.provider, one.class_id) in pairs]
+        ours = [row for row in stale if (row.provider, row.class_id) in pairs]
         _write(tx, ours)
-        level_generations(tx, {one.provider for one in ours if one.remembered is None})
+        level_generations(tx, {row.provider for row in ours if row.remembered is None})
 
 
-def recount_held_still(tx: Tx, providers: Collection[int]) -> list[Stale]:
-    """Make all sums of some providers agree with their allocations, and give them the providers'
-    generations; the sums that were wrong.
+def recount_providers(tx: Tx, providers: Collection[int]) -> list[Stale]:
+    """Correct all usages of some providers from their allocations, and write the providers'
+    generations to them; return the usages that were wrong.
 
-    No claim can come in between: the providers stay locked until the commit. What is released
-    meanwhile is counted again.
+    No claim can interfere: the providers stay locked until the commit. Usages that a release
+    changes meanwhile are counted again.
 
     Raises:
-        LostRace: too much is being released.
+        LostRace: too many releases interfered.
     """
-    found: list[Stale] = []
+    mark(tx)
+    wrong: list[Stale] = []
     for some in tx.chunks(sorted(providers)):
-        hold_still(tx, some)
+        lock_providers(tx, some)
         for _ in range(_PASSES_MAX):
             stale = _stale(tx, _OF_SOME, {"providers": some})
             if not stale:
                 break
-            found.extend(stale)
+            wrong.extend(stale)
             _write(tx, stale)
         else:
-            raise LostRace("what is used of a resource provider")
+            raise LostRace("the usage of a resource provider")
         level_generations(tx, some)
         tx.touched.update(some)
-    return found
+    return wrong
 
 
-def hold_still(tx: Tx, providers: Collection[int]) -> None:
-    """Let no claim on some providers commit before this transaction does."""
+def lock_providers(tx: Tx, providers: Collection[int]) -> None:
+    """Lock some providers, so that no claim on them commits before this transaction does."""
     if providers:
         tx.change(_HOLD, [{"provider": provider} for provider in sorted(providers)])
+        # On MySQL, it writes the time of the last change.
+        tx.usage_changed.update(providers)
 
 
 def level_generations(tx: Tx, providers: Collection[int]) -> None:
-    """Give the sums of some providers that stand still the providers' generations."""
+    """Write the generations of some locked providers to their usages."""
     if providers:
         tx.change(_LEVEL, [{"provider": provider} for provider in sorted(providers)])
 
 
 def wrong_usages() -> Select[Any]:
-    """(provider, class, sum remembered or None, sum counted) where the two differ."""
+    """(provider, class, stored usage or None, computed usage) where the two differ."""
     return _wrong(_sums())
 
 
 def usages_without_inventory() -> Select[Any]:
-    """(provider, class, sum remembered) where there should be none."""
+    """(provider, class, stored usage) of usages without an inventory."""
     return select(_usage.resource_provider_id, _usage.resource_class_id, _usage.used).where(
-        ~exists().where(
-            _inv.resource_provider_id == _usage.resource_provider_id,
-            _inv.resource_class_id == _usage.resource_class_id,
-        )
+        ~exists().where(same_inventory(inventories, berth_usages))
     )
 
 
 def providers_moved() -> Select[Any]:
-    """(provider, generation, the one that berth left it at or None) where the two differ."""
-    known = func.max(_usage.generation)
+    """(provider, generation, the generation that berth last wrote or None) where they differ."""
+    last_written = func.max(_usage.generation)
     return (
-        select(_rp.id, _rp.generation, known.label("known"))
+        select(_rp.id, _rp.generation, last_written.label("known"))
         .join(berth_usages, _usage.resource_provider_id == _rp.id)
         .group_by(_rp.id, _rp.generation)
-        .having(func.coalesce(known, -1) != func.coalesce(_rp.generation, -1))
+        .having(func.coalesce(last_written, -1) != func.coalesce(_rp.generation, -1))
     )
 
 
@@ -184,41 +186,29 @@ def _sums(*where: ColumnElement[bool]) -> Select[Any]:
     """(provider, class, sum) of the allocations."""
     return (
         select(
-            _held.resource_provider_id,
-            _held.resource_class_id,
-            func.sum(_held.used).label("used"),
+            _allocation.resource_provider_id,
+            _allocation.resource_class_id,
+            func.sum(_allocation.used).label("used"),
         )
         .where(*where)
-        .group_by(_held.resource_provider_id, _held.resource_class_id)
+        .group_by(_allocation.resource_provider_id, _allocation.resource_class_id)
     )
 
 
 def _compared(sums: Select[Any]) -> Select[Any]:
-    """Each inventory with the sum that is remembered and the one that is counted."""
+    """Each inventory with its stored and its computed usage."""
     counted = sums.subquery("counted")
     return (
         select(
             _inv.resource_provider_id,
             _inv.resource_class_id,
             _usage.used,
-            # MySQL sums up to a type of its own, which people would see with a decimal point.
+            # MySQL's SUM returns a decimal, which people would see with a decimal point.
             cast(func.coalesce(counted.c.used, 0), BigInteger).label("counted"),
         )
         .select_from(inventories)
-        .outerjoin(
-            counted,
-            and_(
-                counted.c.resource_provider_id == _inv.resource_provider_id,
-                counted.c.resource_class_id == _inv.resource_class_id,
-            ),
-        )
-        .outerjoin(
-            berth_usages,
-            and_(
-                _usage.resource_provider_id == _inv.resource_provider_id,
-                _usage.resource_class_id == _inv.resource_class_id,
-            ),
-        )
+        .outerjoin(counted, same_inventory(counted, inventories))
+        .outerjoin(berth_usages, same_inventory(berth_usages, inventories))
     )
 
 
@@ -233,7 +223,7 @@ def _of_part(provider: ColumnElement[int]) -> tuple[ColumnElement[bool], ...]:
 
 
 class _StaleQueries(NamedTuple):
-    """What finds the sums that are wrong, among those of some providers."""
+    """Queries for the wrong usages of some providers."""
 
     wrong: Select[Any]
     without_inventory: Select[Any]
@@ -245,7 +235,9 @@ _Condition = Callable[[ColumnElement[int]], tuple[ColumnElement[bool], ...]]
 def _stale_queries(where: _Condition) -> _StaleQueries:
     """Queries for the providers that meet a condition."""
     return _StaleQueries(
-        _wrong(_sums(*where(_held.resource_provider_id))).where(*where(_inv.resource_provider_id)),
+        _wrong(_sums(*where(_allocation.resource_provider_id))).where(
+            *where(_inv.resource_provider_id)
+        ),
         usages_without_inventory().where(*where(_usage.resource_provider_id)),
     )
 
@@ -256,7 +248,7 @@ _OF_SOME: Final = _stale_queries(lambda provider: (provider.in_(_some),))
 
 
 def _missing_of_part() -> Any:
-    compared = _compared(_sums(*_of_part(_held.resource_provider_id))).where(
+    compared = _compared(_sums(*_of_part(_allocation.resource_provider_id))).where(
         *_of_part(_inv.resource_provider_id)
     )
     provider, class_id, _, counted = compared.selected_columns
@@ -273,7 +265,7 @@ def _generation_of(provider: ColumnElement[int]) -> ColumnElement[int]:
     return select(_rp.generation).where(_rp.id == provider).scalar_subquery()
 
 
-#: PERF all in the database: the sums of a fleet do not travel twice.
+#: PERF all in the database: the usages of a fleet do not cross the network twice.
 _MISSING_OF_PART: Final = _missing_of_part()
 _LEVEL_PART: Final = (
     update(berth_usages)
@@ -293,10 +285,13 @@ _HOLD: Final = (
 
 _MOVED_OF_PART: Final = providers_moved().where(*_of_part(_rp.id))
 _UNKEPT: Final = (_writer.kept_seq != _writer.seq, _writer.updated_at < bindparam("before"))
+_COUNT_UNKEPT: Final = select(func.count()).where(*_UNKEPT)
+_FORGET_UNKEPT: Final = update(berth_writer).where(*_UNKEPT).values(kept_seq=_writer.seq)
+_COUNT: Final = select(func.count()).select_from(inventories)
 
 
 def last_of_part(inventories_min: int) -> Select[Any]:
-    """The provider with which a part ends that has at least so many inventories."""
+    """The last provider of a part with at least this number of inventories."""
     return (
         select(_inv.resource_provider_id)
         .where(_inv.resource_provider_id > bindparam("after"))
@@ -321,93 +316,93 @@ _FORGET: Final = delete(berth_usages).where(*_AS_REMEMBERED)
 
 
 def _parts(db: Database, report: Report) -> Iterator[_Part]:
-    """Parts that together hold every provider; each is reported as done when the next is asked."""
+    """Parts that together contain every provider; each is reported when the next is requested."""
     with db.read() as tx:
-        total = tx.connection.scalar(select(func.count()).select_from(inventories)) or 0
+        ((total,),) = tx.rows(_COUNT, {})
     after, done = -1, 0
     while True:
         report(_COUNTING, min(done, total), total)
         with db.read() as tx:
-            last = tx.connection.scalar(_LAST_OF_PART, {"after": after})
-        if last is None:
+            last = tx.rows(_LAST_OF_PART, {"after": after})
+        if not last:
             break
-        yield _Part(after, last)
-        after, done = last, done + PART
+        yield _Part(after, last[0][0])
+        after, done = last[0][0], done + PART
     yield _Part(after, 2**31 - 1)
     report(_COUNTING, total, total)
 
 
 def _fill_part(tx: Tx, part: _Part) -> None:
-    tx.connection.execute(_LEVEL_PART, part._asdict())
-    tx.connection.execute(_MISSING_OF_PART, part._asdict())
+    tx.change(_LEVEL_PART, part._asdict())
+    tx.change(_MISSING_OF_PART, part._asdict())
 
 
 def _recount_part(db: Database, part: _Part) -> int:
-    """Put the sums of a part right; how many were wrong.
+    """Correct the usages of a part; return how many were wrong.
 
-    RACE tests/store/test_usage_counts.py: each is changed only if it is still as it was when its
-    allocations were counted. One that a claim has changed in between is counted once more.
+    RACE tests/store/test_usage_counts.py: a usage is changed only if it still has the value that it
+    had when its allocations were counted. One that a claim has changed meanwhile is counted again.
     """
     with db.read() as tx:
         wrong = len(_stale(tx, _OF_PART, part._asdict()))
     passes = _PASSES_MAX if wrong else 0
-    while passes and db.write(partial(_put_part_right, part=part)):
+    while passes and db.write(partial(_correct_part, part=part)):
         passes -= 1
     with db.read() as tx:
-        moved = [row.id for row in tx.connection.execute(_MOVED_OF_PART, part._asdict())]
+        moved = [row[0] for row in tx.rows(_MOVED_OF_PART, part._asdict())]
         chunks = list(tx.chunks(moved))
     for some in chunks:
-        db.write(partial(recount_held_still, providers=some))
+        db.write(partial(recount_providers, providers=some))
     return wrong
 
 
-def _put_part_right(tx: Tx, part: _Part) -> int:
-    """One pass over a part; how many sums were wrong when it began."""
+def _correct_part(tx: Tx, part: _Part) -> int:
+    """One pass over a part; return how many usages were wrong at its start."""
     stale = _stale(tx, _OF_PART, part._asdict())
+    if stale:
+        mark(tx)
     _write(tx, stale)
     return len(stale)
 
 
 def _forget_older_releases(db: Database) -> None:
-    """What older releases wrote until now has been counted, so it explains nothing any more."""
+    """Forget writes of older releases: they have been counted, so they explain no later
+    difference."""
     with db.read() as tx:
         before = {"before": tx.now - _ENDED}
-        ended = tx.connection.scalar(select(func.count()).where(*_UNKEPT), before)
+        ((ended,),) = tx.rows(_COUNT_UNKEPT, before)
     if ended:
-        forget = update(berth_writer).where(*_UNKEPT).values(kept_seq=_writer.seq)
-        db.write_unnoted(lambda tx: tx.connection.execute(forget, before).rowcount)
+        db.write_unnoted(lambda tx: tx.change(_FORGET_UNKEPT, before))
 
 
 def _stale(tx: Tx, queries: _StaleQueries, parameters: Mapping[str, Any]) -> list[Stale]:
-    wrong = tx.connection.execute(queries.wrong, parameters)
+    wrong = tx.rows(queries.wrong, parameters)
     stale = [Stale(*row) for row in wrong]
-    extra = tx.connection.execute(queries.without_inventory, parameters)
+    extra = tx.rows(queries.without_inventory, parameters)
     stale.extend(Stale(provider, class_id, used, None) for provider, class_id, used in extra)
     return stale
 
 
 def _write(tx: Tx, stale: Sequence[Stale]) -> None:
-    """Write what was counted, where what was remembered still stands."""
-    correct = [one for one in stale if one.counted is not None and one.remembered is not None]
-    missing = [one for one in stale if one.remembered is None]
-    forget = [one for one in stale if one.counted is None]
+    """Write the computed usages where the stored ones have not changed."""
+    correct = [row for row in stale if row.counted is not None and row.remembered is not None]
+    missing = [row for row in stale if row.remembered is None]
+    forget = [row for row in stale if row.counted is None]
     if correct:
-        tx.connection.execute(
-            _CORRECT, [{**_as_remembered(one), "counted": one.counted} for one in correct]
-        )
-    tx.insert_missing(berth_usages, [_row(one) for one in missing])
+        tx.change(_CORRECT, [{**_as_remembered(row), "counted": row.counted} for row in correct])
+    tx.insert_missing(berth_usages, [_row(row) for row in missing])
     if forget:
-        tx.connection.execute(_FORGET, [_as_remembered(one) for one in forget])
-    tx.touched.update(one.provider for one in stale)
+        tx.change(_FORGET, [_as_remembered(row) for row in forget])
+    tx.touched.update(row.provider for row in stale)
 
 
-def _as_remembered(one: Stale) -> dict[str, int | None]:
-    return {"provider": one.provider, "class": one.class_id, "remembered": one.remembered}
+def _as_remembered(row: Stale) -> dict[str, int | None]:
+    return {"provider": row.provider, "class": row.class_id, "remembered": row.remembered}
 
 
-def _row(one: Stale) -> dict[str, int | None]:
+def _row(row: Stale) -> dict[str, int | None]:
     return {
-        "resource_provider_id": one.provider,
-        "resource_class_id": one.class_id,
-        "used": one.counted,
+        "resource_provider_id": row.provider,
+        "resource_class_id": row.class_id,
+        "used": row.counted,
     }

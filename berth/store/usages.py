@@ -1,139 +1,166 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums of what is held: by provider, by project and user, by consumer type."""
+"""Sums of allocations: by provider, by project and user, and by consumer type."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, FromClause, bindparam, distinct, func, select
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    bindparam,
+    func,
+    literal_column,
+    null,
+    select,
+    union_all,
+)
 
 from berth.model.consumer import UNKNOWN_TYPE
-from berth.model.ids import Generation, ProviderUUID
 from berth.store.engine.database import Database
+from berth.store.engine.project_deltas import CONSUMERS, ROW_COUNTERS
+from berth.store.engine.project_usages import COUNTERS
 from berth.store.engine.tables import (
-    allocations,
-    berth_usages,
+    berth_project_usages,
     consumer_types,
-    consumers,
     projects,
     resource_classes,
     users,
 )
-from berth.store.lookups import get_provider_row
+from berth.store.project_counts import MARK, recount_project_usages
 
 #: The name that asks for all consumers together, whatever their type.
 ALL_TYPES: Final = "all"
 
 
-_OF_PROVIDER: Final = (
-    select(resource_classes.c.name, berth_usages.c.used)
-    .join(resource_classes, resource_classes.c.id == berth_usages.c.resource_class_id)
-    .where(berth_usages.c.resource_provider_id == bindparam("provider"))
-    .order_by(berth_usages.c.resource_class_id)
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderUsages:
-    """What is used of each inventory of a provider, zeroes included."""
-
-    generation: Generation
-    usages: dict[str, int]
-
-
 @dataclass(frozen=True, slots=True)
 class TypeUsages:
-    """What consumers of one type hold, and how many they are."""
+    """The allocations of all consumers of one type, and the number of these consumers."""
 
     resources: dict[str, int]
     consumer_count: int
 
 
-def provider_usages(db: Database, uuid: ProviderUUID) -> ProviderUsages:
-    """What is used of a provider, by resource class. Costs the same for any number of consumers.
-
-    Raises:
-        ProviderNotFound: no provider has this uuid.
-    """
-    with db.read() as tx:
-        provider = get_provider_row(tx, uuid)
-        rows = tx.rows(_OF_PROVIDER, {"provider": provider.id})
-        return ProviderUsages(provider.generation, dict(rows))
-
-
 def project_usages(db: Database, project_id: str, user_id: str | None) -> dict[str, int]:
-    """What the consumers of a project hold, or only those of one of its users, by class."""
-    statement = (
-        select(resource_classes.c.name, func.sum(allocations.c.used))
-        .select_from(_held())
-        .where(*_owned(project_id, user_id))
-        .group_by(resource_classes.c.name)
-    )
-    with db.read() as tx:
-        return {name: int(used) for name, used in tx.connection.execute(statement)}
+    """What the consumers of a project use, or only those of one of its users, by class."""
+    usages = project_usages_by_type(db, project_id, user_id, ALL_TYPES)
+    return usages[ALL_TYPES].resources if usages else {}
 
 
 def project_usages_by_type(
     db: Database, project_id: str, user_id: str | None, consumer_type: str | None
 ) -> dict[str, TypeUsages]:
-    """As `project_usages`, apart for each consumer type, those without one as `unknown`.
+    """As `project_usages`, separately for each consumer type, with those without one as `unknown`.
 
-    `consumer_type` asks for one entry only: that type's, or `unknown`, or `all` together. Types
-    of which nobody holds anything have no entry.
+    If another program has written allocations, the counters are recounted first.
+
+    Args:
+        consumer_type: return only the entry of this type, or `unknown`, or `all` together. Types
+            without allocations have no entry.
+
+    Cost: one statement; the same for any number of allocations and consumers.
     """
-    type_name, class_name = consumer_types.c.name, resource_classes.c.name
-    conditions = [*_owned(project_id, user_id), *_of_type(consumer_type)]
-    counts = (
-        select(type_name, func.count(distinct(consumers.c.uuid)))
-        .select_from(_held())
-        .where(*conditions)
-        .group_by(type_name)
+    rows = _counters(db, project_id, user_id)
+    if any(row.class_id == _MARKED for row in rows):
+        recount_project_usages(db)
+        rows = _counters(db, project_id, user_id)
+    usages: dict[str, TypeUsages] = {}
+    for row in rows:
+        if row.first_class == CONSUMERS and row.used[0] > 0:
+            usages[row.type_name or UNKNOWN_TYPE] = TypeUsages({}, row.used[0])
+    for row in rows:
+        usage = usages.get(row.type_name or UNKNOWN_TYPE)
+        if usage and row.class_name and (used := row.used[row.class_id - row.first_class]) > 0:
+            usage.resources[row.class_name] = used
+    if consumer_type is None:
+        return usages
+    if consumer_type == ALL_TYPES:
+        return _together(usages.values())
+    return {name: usage for name, usage in usages.items() if name == consumer_type}
+
+
+class _CounterRow(NamedTuple):
+    """A class of a row of counters, whose values are sums over the writers and users.
+
+    Attributes:
+        class_id: _MARKED instead of a class says that the counters have to be recounted.
+        used: of the classes from `first_class` on.
+    """
+
+    type_name: str | None
+    first_class: int
+    class_id: int
+    class_name: str | None
+    used: tuple[int, ...]
+
+
+_MARKED: Final = -2
+
+_row = berth_project_usages.c
+_class = resource_classes.c
+
+
+def _rows_of(*conditions: ColumnElement[bool]) -> CompoundSelect[Any]:
+    sums = (
+        select(
+            _row.consumer_type_id,
+            _row.first_class,
+            *(func.sum(column).label(column.name) for column in COUNTERS),
+        )
+        .join(projects, projects.c.id == _row.project_id)
+        .where(projects.c.external_id == bindparam("project"), *conditions)
+        .group_by(_row.consumer_type_id, _row.first_class)
+        .subquery("sums")
     )
-    amounts = (
-        select(type_name, class_name, func.sum(allocations.c.used))
-        .select_from(_held())
-        .where(*conditions)
-        .group_by(type_name, class_name)
+    last_class = sums.c.first_class + literal_column(str(ROW_COUNTERS - 1))
+    rows = (
+        select(
+            consumer_types.c.name,
+            sums.c.first_class,
+            _class.id,
+            _class.name.label("class_name"),
+            *(sums.c[column.name] for column in COUNTERS),
+        )
+        .select_from(sums)
+        .join(resource_classes, _class.id.between(sums.c.first_class, last_class))
+        .outerjoin(consumer_types, consumer_types.c.id == sums.c.consumer_type_id)
     )
+    nothing: ColumnElement[Any] = null()
+    marks = (
+        select(
+            nothing,
+            literal_column(str(_MARKED)),
+            literal_column(str(_MARKED)),
+            nothing,
+            *(func.sum(column) for column in COUNTERS),
+        )
+        .where(_row.project_id == MARK[0])
+        .having(func.sum(COUNTERS[0]) != literal_column("0"))
+    )
+    return union_all(rows, marks)
+
+
+_OF_PROJECT: Final = _rows_of()
+_OF_USER: Final = _rows_of(
+    _row.user_id.in_(select(users.c.id).where(users.c.external_id == bindparam("user")))
+)
+
+
+def _counters(db: Database, project_id: str, user_id: str | None) -> list[_CounterRow]:
+    query = _OF_PROJECT if user_id is None else _OF_USER
     with db.read() as tx:
-        found = {
-            name or UNKNOWN_TYPE: TypeUsages({}, count)
-            for name, count in tx.connection.execute(counts)
-        }
-        for name, resource_class, used in tx.connection.execute(amounts):
-            found[name or UNKNOWN_TYPE].resources[resource_class] = int(used)
-    return _together(found.values()) if consumer_type == ALL_TYPES else found
-
-
-def _held() -> FromClause:
-    """Allocations with all that is known of their consumers."""
-    return (
-        allocations.join(consumers, consumers.c.uuid == allocations.c.consumer_id)
-        .join(projects, projects.c.id == consumers.c.project_id)
-        .join(users, users.c.id == consumers.c.user_id)
-        .join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
-        .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
-    )
-
-
-def _owned(project_id: str, user_id: str | None) -> list[ColumnElement[bool]]:
-    of_project = projects.c.external_id == project_id
-    return [of_project] if user_id is None else [of_project, users.c.external_id == user_id]
-
-
-def _of_type(consumer_type: str | None) -> list[ColumnElement[bool]]:
-    if consumer_type in (None, ALL_TYPES):
-        return []
-    if consumer_type == UNKNOWN_TYPE:
-        return [consumer_types.c.id.is_(None)]
-    return [consumer_types.c.name == consumer_type]
+        rows = tx.rows(query, {"project": project_id, "user": user_id})
+    return [
+        _CounterRow(type_name, first_class, class_id, class_name, tuple(map(int, used)))
+        for type_name, first_class, class_id, class_name, *used in rows
+    ]
 
 
 def _together(usages: Collection[TypeUsages]) -> dict[str, TypeUsages]:
-    """One entry over all types: a consumer has only one, so even the counts add up."""
+    """One entry for all types. A consumer has one type, so the counts can be added too."""
     if not usages:
         return {}
     resources: Counter[str] = Counter()

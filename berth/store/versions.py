@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a database stands in the two histories of its schema, and whether it can be served.
+"""The revision of a database's schema, and whether this release can serve it.
 
-The original's revision stands in `alembic_version`, berth's own in `berth_alembic_version`
-(`migrations/`). Only looks; nothing here changes anything.
+A database has two: that of OpenStack Placement in `alembic_version`, and that of berth's own tables
+in `berth_alembic_version`. This module only reads them; `berth.upkeep` changes the schema.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sqlalchemy import Connection, column, inspect, select, table
 
 from berth.store.engine.database import Database
 
-#: The original's revisions, oldest first.
+#: The revisions of OpenStack Placement, oldest first.
 PLACEMENT_REVISIONS: Final = (
     "b4ed3a175331",
     "611cd6dffd7b",
@@ -23,25 +23,26 @@ PLACEMENT_REVISIONS: Final = (
 )
 PLACEMENT_HEAD: Final = PLACEMENT_REVISIONS[-1]
 
-#: berth's own.
-BERTH_REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005")
+#: The revisions of berth's tables, oldest first.
+BERTH_REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 BERTH_HEAD: Final = BERTH_REVISIONS[-1]
 
-#: At this one all of berth's tables are there; the last one says that they have been filled.
-BERTH_TABLES_MADE: Final = "0004"
+#: Here all tables exist that are filled from others; the next revision records that they have been
+#: filled.
+BERTH_TABLES_MADE: Final = "0006"
 
 PLACEMENT_VERSIONS: Final = "alembic_version"
 BERTH_VERSIONS: Final = "berth_alembic_version"
 
-#: In the place of berth's own revision, in a target that `berth db copy` has not finished.
+#: Stands in for berth's revision in a target that `berth db copy` has not finished.
 UNFINISHED_COPY: Final = "unfinished-copy"
 
-#: What berth's own tables begin with.
+#: The prefix of berth's own tables.
 BERTH_PREFIX: Final = "berth_"
 
 
 class Versions(NamedTuple):
-    """The two revisions that a database says it is at; None: it does not say."""
+    """The two revisions of a database; None: it has no such revision."""
 
     placement: str | None
     berth: str | None
@@ -60,12 +61,12 @@ def is_empty(db: Database) -> bool:
 
 
 def is_current(db: Database) -> bool:
-    """Whether the schema is exactly the one that this release works with."""
+    """Whether the schema is exactly the one of this release."""
     return versions_of(db) == CURRENT
 
 
 def current_version(db: Database) -> str:
-    """The two revisions for people to read, the original's first; `None` without."""
+    """The two revisions as text, that of OpenStack Placement first; `None` if there is none."""
     return str(versions_of(db))
 
 
@@ -81,22 +82,22 @@ def read_versions(connection: Connection) -> Versions:
 
 
 def why_not_current(versions: Versions) -> str:
-    """What is the matter with a schema that is not this release's, and what to do about it."""
+    """Say why a schema is not the one of this release, and what to do."""
     if versions.berth == UNFINISHED_COPY:
-        return "a copy into it was begun and not finished: run the same `berth db copy` again"
-    for name, revision, known in (
+        return "a copy into it was not finished: run the same `berth db copy` again"
+    for name, revision, revisions in (
         (PLACEMENT_VERSIONS, versions.placement, PLACEMENT_REVISIONS),
         (BERTH_VERSIONS, versions.berth, BERTH_REVISIONS),
     ):
-        if revision is not None and revision not in known:
+        if revision is not None and revision not in revisions:
             return (
-                f"{name} says {revision}, which this release does not know: a newer release made "
-                f"the database, so use that one"
+                f"{name} says {revision}, which this release does not know: a newer release "
+                f"created the database, so use that one"
             )
     if versions.placement == PLACEMENT_HEAD and versions.berth is not None:
         return (
-            f"its schema is at {versions}, because an older release made it or its upgrade was "
-            f"broken off: run `berth db upgrade`, which goes on where that stopped"
+            f"its schema is at {versions}, because an older release created it or its upgrade "
+            f"was interrupted: run `berth db upgrade`, which continues where that stopped"
         )
     return (
         f"its schema is at {versions}, and this release needs {CURRENT}: make a copy of it, then "

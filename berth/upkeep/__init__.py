@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators run on a database, and a service when it starts: no request passes through it."""
+"""Operations on a database that operators run, or a service at its start; no request uses them."""

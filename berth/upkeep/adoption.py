@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Taking a database over from the original, bringing it up to date, and handing it back.
+"""Adopts a database of OpenStack Placement, upgrades it, and hands it back.
 
-The original's tables stay what they are: as long as `alembic_version` says `PLACEMENT_HEAD`, the
-original can work with the database again. What it wrote in the meantime is not in berth's sums of
-usage: `upgrade` counts them again.
+Placement's tables stay as they are: while `alembic_version` is `PLACEMENT_HEAD`, Placement can use
+the database again. berth's usages do not include what it writes in the meantime; `upgrade` recounts
+them.
 
-An upgrade may be broken off at any point, and goes on where it was when it is run again. On SQLite
-and PostgreSQL a step of a history is a transaction; MySQL and MariaDB commit every statement that
-changes a table, so there each part of a step looks first whether it has been done
+An upgrade can be interrupted at any point, and continues where it stopped when it is run again. On
+SQLite and PostgreSQL, each step of a history is a transaction. MySQL and MariaDB commit every
+statement that changes a table, so each part of a step first checks whether it has been done
 (`migrations/steps.py`).
 """
 
@@ -25,6 +25,11 @@ from berth.store.aggregate_spellings import odd_spellings, read_odd, respell
 from berth.store.engine.database import Database
 from berth.store.engine.tables import berth_writer, resource_providers
 from berth.store.engine.transaction import Tx
+from berth.store.project_counts import (
+    fill_project_usages,
+    is_marked,
+    recount_project_usages,
+)
 from berth.store.usage_counts import Report, fill_usages, recount_usages, unheard
 from berth.store.versions import (
     BERTH_PREFIX,
@@ -48,46 +53,46 @@ if TYPE_CHECKING:
 #: A berth that has written within this time is taken to be serving.
 WRITING: Final = timedelta(minutes=1)
 
-#: The original's revisions before which roots and records of consumers may be missing.
+#: Before these revisions, roots and records of consumers may be missing.
 _BEFORE_DATA_MIGRATIONS: Final = PLACEMENT_REVISIONS[:2]
 
 _MIGRATIONS: Final = Path(__file__).parent / "migrations"
 
 
 class StillWritten(SchemaError):
-    """Somebody works with what is to be removed."""
+    """Another process still writes to the database."""
 
 
 def refuse_while_others_write(db: Database) -> None:
-    """See that no program but berth has written to a database that is to be upgraded.
+    """Check that no program but berth has written recently to a database to be upgraded.
 
     Raises:
         StillWritten: one has, within the last minute.
     """
     if (seconds := seconds_since_foreign_write(db)) is not None:
         raise StillWritten(
-            f"another program wrote to the database {seconds} seconds ago: stop every member of "
-            f"OpenStack Placement that uses it, and try again {AT_WORK.seconds} seconds after the "
-            f"last write; --force upgrades all the same"
+            f"another program wrote to the database {seconds} seconds ago: stop every instance "
+            f"of OpenStack Placement that uses it, and try again {AT_WORK.seconds} seconds after "
+            f"the last write, or pass --force to upgrade anyway"
         )
 
 
 def upgrade(
     db: Database, *, owner: Owner = NOBODY_IN_PARTICULAR, report: Report = unheard
 ) -> list[str]:
-    """Bring an empty or adopted database to this release; repeatable, and may be broken off.
+    """Bring an empty or adopted database to this release; can be interrupted and repeated.
 
-    Nobody may write to the database meanwhile.
+    No program may write to the database meanwhile.
 
     Args:
-        owner: has the consumers that an old database does not know the owner of.
-        report: is told how far the long parts have come.
+        owner: the owner of consumers whose owner an old database does not record.
+        report: receives the progress of the long parts.
 
     Returns:
-        What was done to the data, a sentence for each.
+        A sentence for each change of the data.
 
     Raises:
-        SchemaError: the tables are not what a known revision left, or their data is damaged.
+        SchemaError: the tables are not those of a known revision, or their data is damaged.
     """
     with schema_lock(db):
         _refuse_unknown(db)
@@ -98,35 +103,38 @@ def upgrade(
         if versions_of(db).placement in _BEFORE_DATA_MIGRATIONS:
             done += migrate_data(db, owner, report)
         done += _respelled(db)
-        if versions_of(db) != CURRENT:
+        if is_older := versions_of(db) != CURRENT:
             db.write_unnoted(partial(_migrate, berth=BERTH_TABLES_MADE))
             fill_usages(db, report)
+            fill_project_usages(db)
         if wrong := recount_usages(db, report):
-            done.append(f"{wrong} sums of usage were wrong and have been counted anew")
+            done.append(f"{wrong} sums of usage were wrong and have been recounted")
+        if (is_older or is_marked(db)) and (wrong := recount_project_usages(db)):
+            done.append(f"{wrong} counters of project usage were wrong and have been recounted")
         db.write_unnoted(partial(_migrate, berth="head"))
         return done
 
 
 def _respelled(db: Database) -> list[str]:
-    """Give aggregates that only one spelling finds a common one; a sentence for what was done."""
+    """Give a common spelling to aggregates that no lookup would find; return a sentence for it."""
     with db.read() as tx:
         rows = tx.connection.execute(odd_spellings()).all()
-    odd = [one for row in rows if (one := read_odd(row.number, row.spelling))]
+    odd = [spelling for row in rows if (spelling := read_odd(row.number, row.spelling))]
     changed = db.write_unnoted(partial(respell, odd=odd)) if odd else 0
     if not changed:
         return []
-    what = (
+    subject = (
         "1 aggregate in an odd spelling was"
         if changed == 1
         else (f"{changed} aggregates in odd spellings were")
     )
-    return [f"{what} given a common one"]
+    return [f"{subject} given a common one"]
 
 
 def stamp(db: Database, revision: str) -> None:
-    """Say of the original's tables that they are at a revision, whatever they are.
+    """Record that the tables of OpenStack Placement are at a revision, whatever they are.
 
-    For tables that come from before the original kept its versions; `upgrade` goes on from there.
+    For tables from before Placement recorded its revisions; `upgrade` continues from there.
 
     Raises:
         SchemaError: there is no such revision.
@@ -141,16 +149,17 @@ def stamp(db: Database, revision: str) -> None:
 
 
 def release(db: Database, *, force: bool = False) -> list[str]:
-    """Remove all that is berth's own, and leave the original's tables as they are; repeatable.
+    """Remove everything of berth, and leave the tables of OpenStack Placement as they are; can be
+    repeated.
 
     Args:
-        force: also when a berth seems to be serving.
+        force: also if a berth seems to use the database.
 
     Returns:
         The names of the tables that were removed.
 
     Raises:
-        SchemaError: these are not the tables of this release's or an older berth.
+        SchemaError: these are not the tables of this or an older release.
         StillWritten: a berth wrote to the database a moment ago; nothing has been changed.
     """
     with schema_lock(db):
@@ -171,8 +180,8 @@ def _refuse_unknown(db: Database) -> None:
         None,
         *BERTH_REVISIONS,
     ):
-        raise SchemaError(f"this database is not to be touched: {why_not_current(versions)}")
-    # An empty table of versions is what an upgrade leaves that was cut in its first step.
+        raise SchemaError(f"this release cannot upgrade the database: {why_not_current(versions)}")
+    # An upgrade that was interrupted in its first step leaves an empty table of revisions.
     if PLACEMENT_VERSIONS in tables or not tables:
         return
     if resource_providers.name not in tables:
@@ -187,14 +196,14 @@ def _refuse_unknown(db: Database) -> None:
 
 
 def _is_bare(db: Database) -> bool:
-    """Whether no table holds anything: then all can be made at once."""
+    """Whether all tables are empty: then the upgrade can create everything at once."""
     with db.read() as tx:
         return read_versions(tx.connection).placement is None
 
 
 def _migrate(tx: Tx, berth: str) -> None:
-    """Bring the original's history to its head, and berth's own to a revision."""
-    read_versions(tx.connection)  # so that SQLAlchemy knows of the transaction, and Alembic of it
+    """Bring the tables of OpenStack Placement to their head, and berth's own to a revision."""
+    read_versions(tx.connection)  # so that SQLAlchemy, and through it Alembic, has a transaction
     _run_steps(tx.connection, "placement", PLACEMENT_VERSIONS, "head")
     _run_steps(tx.connection, "berth", BERTH_VERSIONS, berth)
 
@@ -202,7 +211,7 @@ def _migrate(tx: Tx, berth: str) -> None:
 def _stamp(tx: Tx, revision: str) -> None:
     from alembic import command
 
-    read_versions(tx.connection)  # so that SQLAlchemy knows of the transaction, and Alembic of it
+    read_versions(tx.connection)  # so that SQLAlchemy, and through it Alembic, has a transaction
     command.stamp(_history(tx.connection, "placement", PLACEMENT_VERSIONS), revision)
 
 
@@ -214,7 +223,7 @@ def _run_steps(connection: Connection, history: str, version_table: str, revisio
 
 
 def _history(connection: Connection, history: str, version_table: str) -> Config:
-    """What Alembic has to know of one of the two histories."""
+    """Alembic's configuration for one of the two histories."""
     from alembic.config import Config
 
     config = Config()
@@ -229,7 +238,7 @@ def _history(connection: Connection, history: str, version_table: str) -> Config
 
 
 def seconds_since_write(db: Database) -> int | None:
-    """How long ago a berth wrote to the database; None where none did within the last minute."""
+    """How long ago berth wrote to the database; None if it did not within the last minute."""
     with db.read() as tx:
         if not inspect(tx.connection).has_table(berth_writer.name):
             return None
@@ -242,14 +251,13 @@ def seconds_since_write(db: Database) -> int | None:
 def _refuse_while_written(db: Database) -> None:
     if (seconds := seconds_since_write(db)) is not None:
         raise StillWritten(
-            f"a berth wrote to the database {seconds} seconds ago: stop every one that serves it, "
+            f"berth wrote to the database {seconds} seconds ago: stop every instance that uses it, "
             f"and try again {WRITING.seconds} seconds after its last write"
         )
 
 
 def _drop(tx: Tx) -> list[str]:
-    """Drop berth's tables: first the one that says they are there, for where this is not one
-    transaction."""
+    """Drop berth's tables, first the one with their revision: this may not be one transaction."""
     names = inspect(tx.connection).get_table_names()
     own = sorted(name for name in names if name.startswith(BERTH_PREFIX))
     own.sort(key=lambda name: name != BERTH_VERSIONS)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What old databases of the original lack, and its later revisions take for granted.
+"""Completes the data of old databases, as later revisions of OpenStack Placement require.
 
-Those are the root of each provider, and a record for each consumer that holds something
-(spec/operations.md 5.1). The original has a command of its own for both; berth does them as a part
-of the upgrade, because they only write down what the database says already, and an operator who
-has left the original's program behind should not need it once more. Both go in parts that are
-transactions of their own, and can be broken off and begun again.
+These are the root of each provider, and a record for each consumer with allocations
+(spec/operations.md 5.1). Placement has a command for both. berth does it during the upgrade: it
+only derives what the database says already, and an operator may no longer have Placement's program.
+Both run in parts with transactions of their own, and can be interrupted and repeated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import compress
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Table, bindparam, exists, func, select, update
@@ -19,6 +19,7 @@ from sqlalchemy import Table, bindparam, exists, func, select, update
 from berth.store.engine.database import Database
 from berth.store.engine.tables import allocations, consumers, projects, resource_providers, users
 from berth.store.engine.transaction import Tx
+from berth.store.project_counts import count_recorded
 from berth.store.usage_counts import Report, unheard
 from berth.store.versions import is_current
 from berth.upkeep.trees import NO_PROVIDER, WrongRoot, read_trees, wrong_roots
@@ -26,30 +27,30 @@ from berth.upkeep.trees import NO_PROVIDER, WrongRoot, read_trees, wrong_roots
 #: Rows of one transaction.
 _PART: Final = 1000
 
-#: Whose consumers are that were written without saying so, where nobody configured it.
+#: The default owner of consumers whose owner is not recorded.
 NOBODY: Final = "00000000-0000-0000-0000-000000000000"
 
 
 class Owner(NamedTuple):
-    """The project and the user of consumers that were written without."""
+    """The project and the user of consumers whose owner is not recorded."""
 
     project: str = NOBODY
     user: str = NOBODY
 
 
 class Unmigrated(NamedTuple):
-    """How many rows lack something: providers without a root, consumers without a record."""
+    """The number of rows to complete: providers without a root, consumers without a record."""
 
     providers: int
     consumers: int
 
 
-#: Where nothing was configured.
+#: The default.
 NOBODY_IN_PARTICULAR: Final = Owner()
 
 
 def migrate_data(db: Database, owner: Owner, report: Report = unheard) -> list[str]:
-    """Give providers their roots and consumers their records; a sentence for what was done."""
+    """Give providers their roots and consumers their records; return a sentence for each change."""
     done = []
     if roots := sum(give_roots(db, report=report)):
         done.append(f"{roots} resource providers without a root were given theirs")
@@ -59,12 +60,12 @@ def migrate_data(db: Database, owner: Owner, report: Report = unheard) -> list[s
 
 
 def give_roots(db: Database, most: int = _PART, report: Report = unheard) -> Iterator[int]:
-    """Give providers without a root theirs, at most so many in a transaction; how many at a time.
+    """Set the missing roots of providers, `most` in a transaction; yield the number of each.
 
-    A provider of which the root cannot be told keeps none: see `berth.upkeep.trees`.
+    A provider whose root cannot be determined gets none: see `berth.upkeep.trees`.
     """
     with db.read() as tx:
-        wrong = [one for one in wrong_roots(read_trees(tx)) if one.found == NO_PROVIDER]
+        wrong = [root for root in wrong_roots(read_trees(tx)) if root.stored == NO_PROVIDER]
     for done in range(0, len(wrong), most):
         report("roots of providers", done, len(wrong))
         some = wrong[done : done + most]
@@ -75,8 +76,8 @@ def give_roots(db: Database, most: int = _PART, report: Report = unheard) -> Ite
 def make_consumers(
     db: Database, owner: Owner, most: int = _PART, report: Report = unheard
 ) -> Iterator[int]:
-    """Give consumers that hold something a record, at most so many in a transaction; how many at a
-    time."""
+    """Create the missing records of consumers with allocations, `most` in a transaction; yield the
+    number of each."""
     done, total = 0, count_unmigrated(db).consumers
     while True:
         with db.read() as tx:
@@ -84,13 +85,13 @@ def make_consumers(
         if not some:
             return
         report("records of consumers", done, total)
-        _write(db, partial(insert_consumers, uuids=some, owner=owner))
+        _write(db, partial(insert_consumers, uuids=some, owner=owner, counting=is_current(db)))
         done += len(some)
         yield len(some)
 
 
 def count_unmigrated(db: Database) -> Unmigrated:
-    """What is left to do."""
+    """Count the rows that are still to be completed."""
     rootless = select(func.count()).where(_provider.root_provider_id.is_(None))
     unrecorded = select(func.count()).select_from(UNRECORDED.subquery())
     with db.read() as tx:
@@ -102,22 +103,29 @@ def set_roots(tx: Tx, roots: Sequence[WrongRoot]) -> None:
     tx.connection.execute(
         _SET_ROOT,
         [
-            {"provider": one.provider, "found": one.found, "right": one.right, "now": tx.now}
-            for one in roots
+            {"provider": root.provider, "found": root.stored, "right": root.right, "now": tx.now}
+            for root in roots
         ],
     )
-    tx.touched.update(one.provider for one in roots)
+    tx.touched.update(root.provider for root in roots)
 
 
-def insert_consumers(tx: Tx, uuids: Sequence[str], owner: Owner) -> None:
-    """Write records for consumers that have none; those that have one by now keep it."""
+def insert_consumers(tx: Tx, uuids: Sequence[str], owner: Owner, *, counting: bool = True) -> None:
+    """Write records for consumers that have none; those that have one by now keep it.
+
+    Args:
+        counting: count what they use; not before the schema is this release's.
+    """
     record = {
         "project_id": _owner_id(tx, projects, owner.project),
         "user_id": _owner_id(tx, users, owner.user),
         "generation": 0,
         "created_at": tx.now,
     }
-    tx.insert_missing(consumers, [{"uuid": uuid, **record} for uuid in uuids])
+    (insertion,) = tx.insertions_of_missing(consumers, [{"uuid": uuid, **record} for uuid in uuids])
+    made = tx.change_each(insertion.statement, insertion.parameters)
+    if counting:
+        count_recorded(tx, compress(uuids, made))
 
 
 _provider: Final = resource_providers.c
@@ -130,7 +138,7 @@ _SET_ROOT: Final = (
     .values(root_provider_id=bindparam("right"), updated_at=bindparam("now"))
 )
 
-#: The consumers that hold something and have no record.
+#: The consumers that have allocations but no record.
 UNRECORDED: Final = (
     select(allocations.c.consumer_id)
     .where(~exists().where(consumers.c.uuid == allocations.c.consumer_id))
@@ -139,13 +147,13 @@ UNRECORDED: Final = (
 
 
 def _write(db: Database, unit: Callable[[Tx], Any]) -> None:
-    """Write to a schema that is in the making, or to one that may be served from meanwhile."""
+    """Write to a schema that is being created, or to one that may be in use."""
     write = db.write if is_current(db) else db.write_unnoted
     write(unit)
 
 
 def _owner_id(tx: Tx, table: Table, name: str) -> int:
-    """The id of a project or a user, which comes into being when it is first named."""
+    """The id of a project or a user; creates it if needed."""
     tx.insert_missing(table, [{"external_id": name, "created_at": tx.now}])
     number = tx.connection.scalar(select(table.c.id).where(table.c.external_id == name))
     assert number is not None, "it has just been written"

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of the schema, for those who open a database: is it there, is it this release's, bring
-it up to date, fill in the standard names, check it.
+"""The schema of a database: detect its version, upgrade it, add the standard names, check it.
 
-The parts: `versions` looks, `adoption` brings up to date and hands back, `usage_counts` counts the
-sums of usage, `faults` checks, `repair` puts right.
+The parts: `versions` reads the version, `adoption` upgrades, and gives a database back to OpenStack
+Placement, `usage_counts` computes the usages, `integrity` checks, `repair` fixes.
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ from sqlalchemy import update
 
 from berth.store.engine.database import Database
 from berth.store.engine.tables import berth_writer
+from berth.store.identity import renew_identity
+from berth.store.project_counts import is_marked, recount_project_usages
 from berth.store.usage_counts import Report, recount_usages
 from berth.store.versions import (
     BERTH_HEAD,
@@ -57,12 +58,15 @@ __all__ = [
     "give_roots",
     "is_current",
     "is_empty",
+    "is_marked",
     "iter_faults",
     "iter_repaired",
     "make_consumers",
+    "recount_project_usages",
     "recount_usages",
     "refuse_while_others_write",
     "release",
+    "renew_identity",
     "seconds_since_write",
     "stamp",
     "sync_standard_names",
@@ -73,7 +77,7 @@ __all__ = [
 
 
 def check(db: Database) -> list[str]:
-    """Everything in the database that should not be, a sentence for each; empty when all is well.
+    """A sentence for each fault of the database; empty if there is none.
 
     Cost: it reads every table once or twice; for operators and tests, not for requests.
     """
@@ -81,10 +85,10 @@ def check(db: Database) -> list[str]:
 
 
 def ensure_writable(db: Database) -> None:
-    """Write nothing, as whoever may write could.
+    """Begin and commit a write that changes nothing.
 
     Raises:
-        DatabaseUnavailable: the database may be read only.
+        DatabaseUnavailable: for example, because the database is read-only.
     """
     nobody = update(berth_writer).where(berth_writer.c.id < 0).values(seq=0)
     db.write(lambda tx: tx.connection.execute(nobody).rowcount)

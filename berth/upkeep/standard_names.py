@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The resource classes and traits that exist everywhere, in the database."""
+"""The standard resource classes and traits in the database."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from berth.store.engine.transaction import Tx
 
 
 def sync_standard_names(db: Database) -> None:
-    """Write the resource classes and traits that exist everywhere and are not there yet.
+    """Insert the standard resource classes and traits that are missing.
 
-    Costs two queries when nothing is missing. Another process may do the same at the same time.
+    Costs two queries if none is missing. Other processes may do the same at the same time.
     """
     with db.read() as tx:
         missing = _missing_classes(tx) or _missing_traits(tx)
@@ -23,13 +23,13 @@ def sync_standard_names(db: Database) -> None:
 
 
 def _missing_classes(tx: Tx) -> list[str]:
-    known = set(tx.connection.scalars(select(resource_classes.c.name)))
-    return [name for name in STANDARD_CLASS_IDS if name not in known]
+    existing = set(tx.connection.scalars(select(resource_classes.c.name)))
+    return [name for name in STANDARD_CLASS_IDS if name not in existing]
 
 
 def _missing_traits(tx: Tx) -> list[str]:
-    known = set(tx.connection.scalars(select(traits.c.name)))
-    return [name for name in STANDARD_TRAITS if name not in known]
+    existing = set(tx.connection.scalars(select(traits.c.name)))
+    return [name for name in STANDARD_TRAITS if name not in existing]
 
 
 def _write_standard_names(tx: Tx) -> None:

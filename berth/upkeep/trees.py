@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trees of all providers as their parents make them, to be compared with the roots they name.
+"""The trees of all providers, derived from their parents, to compare them with the stored roots.
 
 A million providers take some 50 MB. All arrays have one entry for each provider, in order of the
-ids; a position is a place in them.
+ids; a position is an index into them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from sqlalchemy import func, select
 from berth.store.engine.tables import resource_providers
 from berth.store.engine.transaction import Tx
 
-#: In the place of an id: none.
+#: Instead of an id: none.
 NO_PROVIDER: Final = -1
 
-#: In the place of a parent's position: it has no parent, or one that does not exist.
+#: Instead of a parent's position: no parent, or one that does not exist.
 _NO_PARENT: Final = -1
 _LOST_PARENT: Final = -2
 
@@ -32,22 +32,22 @@ _Mask = NDArray[np.bool_]
 
 
 class WrongRoot(NamedTuple):
-    """A provider that names a root which is not that of its tree; `found` may be NO_PROVIDER."""
+    """A provider that names a root which is not that of its tree; `stored` may be NO_PROVIDER."""
 
     provider: int
-    found: int
+    stored: int
     right: int
 
 
 @dataclass(frozen=True, slots=True)
 class Trees:
-    """What the rows say.
+    """The trees as arrays.
 
     Attributes:
         ids: of the providers, ascending.
         parents, roots: ids, or NO_PROVIDER.
         above: position of the parent, or _NO_PARENT, or _LOST_PARENT.
-        ends: position of the last provider on the way up; of one on a loop where there is no last.
+        ends: position of the topmost ancestor; for a provider on a loop, that of any on it.
     """
 
     ids: _Ids
@@ -57,20 +57,20 @@ class Trees:
     ends: _Ids
 
     def is_endless(self) -> _Mask:
-        """Those from which the way up has no end."""
+        """The providers whose ancestors form a loop."""
         endless: _Mask = self.above[self.ends] >= 0
         return endless
 
     def on_loops(self) -> _Mask:
-        """Those that are below themselves."""
+        """The providers that are below themselves."""
         mask = np.zeros(len(self.ids), dtype=np.bool_)
         mask[self.ends[self.is_endless()]] = True
         return mask
 
     def right_roots(self) -> _Ids:
-        """The ids of the roots as the parents make them, NO_PROVIDER where those do not tell.
+        """The ids of the roots that follow from the parents; NO_PROVIDER if that is undetermined.
 
-        They do not tell below a loop, below a parent that does not exist, and below a provider that
+        That is the case below a loop, below a parent that does not exist, and below a provider that
         has no parent but names another as its root: one of the two is wrong.
         """
         end_ids, end_roots = self.ids[self.ends], self.roots[self.ends]
@@ -80,12 +80,12 @@ class Trees:
         return np.where(tells, end_ids, NO_PROVIDER)
 
     def lost_parents(self) -> _Mask:
-        """Those whose parent does not exist."""
+        """The providers whose parent does not exist."""
         lost: _Mask = self.above == _LOST_PARENT
         return lost
 
     def misled(self) -> _Mask:
-        """Those with a root that cannot be right, where nothing tells which is."""
+        """Providers whose root is wrong, but whose right root is unknown."""
         astray = np.where(
             self.above >= 0,
             self.roots != self.roots[self.above],
@@ -96,7 +96,7 @@ class Trees:
 
 
 def read_trees(tx: Tx) -> Trees:
-    """All providers. Cost: reads one table once."""
+    """Read all providers. Cost: reads one table once."""
     rp = resource_providers.c
     query = select(
         rp.id,
@@ -112,7 +112,7 @@ def read_trees(tx: Tx) -> Trees:
 
 
 def wrong_roots(trees: Trees) -> list[WrongRoot]:
-    """The providers that name a root which is not the one that their parents lead to."""
+    """The providers whose stored root is not the one that follows from their parents."""
     right = trees.right_roots()
     wrong = np.flatnonzero((right != NO_PROVIDER) & (right != trees.roots))
     return [
@@ -124,12 +124,12 @@ def _positions(ids: _Ids, parents: _Ids) -> _Ids:
     if not len(ids):
         return ids
     places = np.minimum(np.searchsorted(ids, parents), len(ids) - 1)
-    found = np.where(ids[places] == parents, places, _LOST_PARENT)
-    return np.where(parents == NO_PROVIDER, _NO_PARENT, found)
+    positions = np.where(ids[places] == parents, places, _LOST_PARENT)
+    return np.where(parents == NO_PROVIDER, _NO_PARENT, positions)
 
 
 def _ends(above: _Ids) -> _Ids:
-    """Where the ways up end, found by doubling the length of the steps."""
+    """The topmost ancestors, found by doubling the length of the steps."""
     at = np.where(above >= 0, above, np.arange(len(above)))
     for _ in range(len(above).bit_length()):
         at = at[at]

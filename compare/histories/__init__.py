@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random histories of requests, which `compare` sends to berth and to the original.
+"""Random histories of requests, which `compare` sends to berth and to Placement.
 
 A history is a small world and a few hundred requests to it, drawn from a seed: providers in trees,
 classes, traits, aggregates, consumers, and every route at every microversion. `Picture` keeps what

@@ -3,7 +3,7 @@
 
 The picture may be wrong (somebody's generation moved by a rule that is not repeated here): it only
 has to be right often enough for most requests to succeed. What it must know for sure is which
-consumers the original may have kept a stale record of, because those answer differently.
+consumers Placement may have kept a stale record of, because those answer differently.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from compare.script.step import Step
 from compare.wire import Answer
 
 #: Provider uuid to class name to amount.
-Held = dict[str, dict[str, int]]
+Amounts = dict[str, dict[str, int]]
 #: A JSON object as it was parsed: what it holds is looked at with care.
 Object = dict[str, Any]
 
@@ -45,7 +45,7 @@ class Consumer:
 
     uuid: str
     generation: int
-    held: Held
+    amounts: Amounts
 
 
 class Picture:
@@ -58,12 +58,12 @@ class Picture:
         self.consumers: dict[str, Consumer] = {}
         self.traits: dict[str, None] = {}
         self.classes: dict[str, None] = {}
-        #: Consumers that the original may remember although they hold nothing.
+        #: Consumers that Placement may remember although they hold nothing.
         self._stale: set[str] = set()
 
     def holders_of(self, provider: str) -> list[Consumer]:
         """Every consumer that holds something of a provider."""
-        return [consumer for consumer in self.consumers.values() if provider in consumer.held]
+        return [consumer for consumer in self.consumers.values() if provider in consumer.amounts]
 
     def subtree_of(self, root: str) -> Iterator[str]:
         """A provider and everything below it, each after its parent."""
@@ -74,45 +74,45 @@ class Picture:
 
     def classes_in_use(self) -> list[str]:
         """Every class that some provider has inventory of."""
-        found = {name: None for each in self.providers.values() for name in each.inventories}
-        return list(found)
+        names = {name: None for each in self.providers.values() for name in each.inventories}
+        return list(names)
 
     def is_stale(self, consumer: str) -> bool:
-        """Say whether the original may keep a record of a consumer that holds nothing."""
+        """Say whether Placement may keep a record of a consumer that holds nothing."""
         return consumer in self._stale
 
     def learn(self, step: Step, answer: Answer) -> None:
         """Take note of a request and of the answer that both servers gave."""
         path = step.path.partition("?")[0]
-        asked, told = _parsed(step.body), _parsed(answer.body)
+        asked, answered = _parsed(step.body), _parsed(answer.body)
         if path.startswith("/allocations") or path == "/reshaper":
             self._note_stale_consumers(step, path, asked, answer)
         if not 200 <= answer.status < 300:
             return
         if path == "/resource_providers":
-            self._learn_providers(step, asked, told)
-        elif found := _PROVIDER_PATH.match(path):
-            self._learn_provider(step, found[1], found[2], found[3], asked, told)
-        elif found := _CONSUMER_PATH.match(path):
-            self._learn_consumer(step, found[1].lower(), asked)
+            self._learn_providers(step, asked, answered)
+        elif match := _PROVIDER_PATH.match(path):
+            self._learn_provider(step, match[1], match[2], match[3], asked, answered)
+        elif match := _CONSUMER_PATH.match(path):
+            self._learn_consumer(step, match[1].lower(), asked)
         elif path == "/allocations" and step.method == "POST":
             self._learn_claims(asked)
         elif path == "/reshaper":
             self._learn_reshape(asked)
-        elif found := _NAME_PATH.match(path):
-            self._learn_name(step, found[1], found[2], asked)
+        elif match := _NAME_PATH.match(path):
+            self._learn_name(step, match[1], match[2], asked)
         elif path == "/resource_classes" and step.method == "POST":
             self.classes[str(asked.get("name"))] = None
 
-    def _learn_providers(self, step: Step, asked: Object, told: Object) -> None:
+    def _learn_providers(self, step: Step, asked: Object, answered: Object) -> None:
         if step.method == "POST" and "uuid" in asked:
             uuid = str(asked["uuid"]).lower()
             parent = asked.get("parent_provider_uuid")
             self.providers[uuid] = Provider(uuid, str(asked.get("name")), parent)
-        for shown in told.get("resource_providers", ()):
-            known = self.providers.get(shown["uuid"])
-            if known is not None:
-                known.generation = shown["generation"]
+        for shown in answered.get("resource_providers", ()):
+            provider = self.providers.get(shown["uuid"])
+            if provider is not None:
+                provider.generation = shown["generation"]
 
     def _learn_provider(
         self,
@@ -121,40 +121,40 @@ class Picture:
         part: str | None,
         name: str | None,
         asked: Object,
-        told: Object,
+        answered: Object,
     ) -> None:
-        known = self.providers.get(uuid)
-        if known is None:
+        provider = self.providers.get(uuid)
+        if provider is None:
             return
         if part is None:
             if step.method == "DELETE":
                 del self.providers[uuid]
                 return
-            known.generation = told.get("generation", known.generation)
-            known.name = told.get("name", known.name)
-            known.parent = told.get("parent_provider_uuid", known.parent)
+            provider.generation = answered.get("generation", provider.generation)
+            provider.name = answered.get("name", provider.name)
+            provider.parent = answered.get("parent_provider_uuid", provider.parent)
             return
         if part == "inventories":
-            self._learn_inventories(step, known, name, asked, told)
-        if "resource_provider_generation" in told:
-            known.generation = told["resource_provider_generation"]
+            self._learn_inventories(step, provider, name, asked, answered)
+        if "resource_provider_generation" in answered:
+            provider.generation = answered["resource_provider_generation"]
         elif step.method == "DELETE":
-            known.generation += 1
+            provider.generation += 1
 
     def _learn_inventories(
-        self, step: Step, known: Provider, name: str | None, asked: Object, told: Object
+        self, step: Step, provider: Provider, name: str | None, asked: Object, answered: Object
     ) -> None:
         if step.method == "DELETE":
             if name is None:
-                known.inventories.clear()
+                provider.inventories.clear()
             else:
-                known.inventories.pop(name, None)
+                provider.inventories.pop(name, None)
         elif step.method == "POST":
-            known.inventories[str(asked.get("resource_class"))] = told
+            provider.inventories[str(asked.get("resource_class"))] = answered
         elif name is None:
-            known.inventories = dict(told.get("inventories", {}))
+            provider.inventories = dict(answered.get("inventories", {}))
         else:
-            known.inventories[name] = told
+            provider.inventories[name] = answered
 
     def _learn_consumer(self, step: Step, consumer: str, asked: Object) -> None:
         if step.method == "DELETE":
@@ -165,12 +165,12 @@ class Picture:
     def _learn_claims(self, asked: Object) -> None:
         touched: set[str] = set()
         for uuid, claim in asked.items():
-            held = held_in(claim)
-            known = self.consumers.pop(uuid, None)
-            touched.update(held or (known.held if known else ()))
-            if held:
-                generation = known.generation if known else 0
-                self.consumers[uuid] = Consumer(uuid, generation + 1, held)
+            amounts = amounts_in(claim)
+            before = self.consumers.pop(uuid, None)
+            touched.update(amounts or (before.amounts if before else ()))
+            if amounts:
+                generation = before.generation if before else 0
+                self.consumers[uuid] = Consumer(uuid, generation + 1, amounts)
                 self._stale.discard(uuid)
         for provider in touched & self.providers.keys():
             self.providers[provider].generation += 1
@@ -190,7 +190,7 @@ class Picture:
             names[str(asked.get("name", name))] = None
 
     def _note_stale_consumers(self, step: Step, path: str, asked: Object, answer: Answer) -> None:
-        """Note who held nothing, and was named where a provider was unknown or a claim was empty.
+        """Note consumers without allocations that an unknown provider or an empty claim named.
 
         A claim that is accepted takes the note away again.
         """
@@ -204,7 +204,7 @@ class Picture:
         self._stale.update(named - self.consumers.keys())
 
 
-def held_in(claim: object) -> Held:
+def amounts_in(claim: object) -> Amounts:
     """What the body of a claim asks for, in the old form or the new; {} for any other body."""
     allocations = claim.get("allocations") if isinstance(claim, dict) else None
     if isinstance(allocations, list):

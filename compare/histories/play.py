@@ -30,7 +30,7 @@ Sort = tuple[Kind, str, str, str]
 
 
 @dataclass(slots=True)
-class Found:
+class Finding:
     """A request that showed a difference, and the shortest history that still shows it.
 
     The replay is empty where a difference of this sort has been shrunk before.
@@ -59,13 +59,13 @@ class Tally:
     #: Histories that ended because a server did not answer: which, and what it was asked.
     unanswered: list[str] = field(default_factory=list)
     explained: Counter[str] = field(default_factory=Counter)
-    found: list[Found] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     #: Answers by status, of the histories alone: a history that is refused everything shows little.
     statuses: Counter[int] = field(default_factory=Counter)
 
 
 class Players:
-    """berth and the original, each with an empty database, started anew when one gets stuck."""
+    """berth and Placement, each with an empty database, started anew when one gets stuck."""
 
     def __init__(self) -> None:
         self._servers = ExitStack()
@@ -75,7 +75,7 @@ class Players:
     def start(self) -> None:
         """Stop what runs and begin with empty databases."""
         self._servers.close()
-        # One process: with several, the original answers from names that another has deleted.
+        # One process: with several, Placement answers from names that another has deleted.
         self._peer = self._servers.enter_context(run_peer(processes=1))
         self._berth = self._servers.enter_context(run_berth())
 
@@ -101,12 +101,14 @@ class Players:
         *before, last = renamed(steps, self._rounds_count)
         if any(self.judge(step, named).is_parted for step in before):
             return False
-        found = self.judge(last, named).found
-        return any((each.kind, each.part) == (expected.kind, expected.part) for _, each in found)
+        differences = self.judge(last, named).unexplained
+        return any(
+            (each.kind, each.part) == (expected.kind, expected.part) for _, each in differences
+        )
 
 
 def play(
-    players: Players, requests_count: int, seed: int, tell: Callable[[Found], None]
+    players: Players, requests_count: int, seed: int, tell: Callable[[Finding], None]
 ) -> Iterator[Tally]:
     """Play histories until `requests_count` requests have been sent; the tally after each.
 
@@ -131,7 +133,7 @@ def play(
 
 
 def _play_one(
-    players: Players, history: History, seed: str, tally: Tally, tell: Callable[[Found], None]
+    players: Players, history: History, seed: str, tally: Tally, tell: Callable[[Finding], None]
 ) -> None:
     """Play one history up to its end, or to a difference unlike those before."""
     named: set[str] = set()
@@ -142,7 +144,7 @@ def _play_one(
         tally.requests_count += judgement.requests_count
         tally.explained += judgement.explained
         tally.statuses[judgement.answer.status] += 1
-        if judgement.found:
+        if judgement.unexplained:
             new = _note_found(tally, seed, judgement)
             if new is not None:
                 new.replay = _shrink(players, [*played, step], [*written, step], new.difference)
@@ -157,13 +159,13 @@ def _play_one(
             written.append(step)
 
 
-def _note_found(tally: Tally, seed: str, judgement: Judgement) -> Found | None:
+def _note_found(tally: Tally, seed: str, judgement: Judgement) -> Finding | None:
     """Count what a judgement found; the gravest of it if nothing like it was found before."""
-    known = {found.sort for found in tally.found}
-    found_now = [Found(seed, step, difference) for step, difference in judgement.found]
-    tally.found += found_now
-    new = [found for found in found_now if found.sort not in known]
-    return min(new, key=lambda found: found.difference.kind, default=None)
+    sorts = {finding.sort for finding in tally.findings}
+    found_now = [Finding(seed, step, difference) for step, difference in judgement.unexplained]
+    tally.findings += found_now
+    new = [finding for finding in found_now if finding.sort not in sorts]
+    return min(new, key=lambda finding: finding.difference.kind, default=None)
 
 
 def _shrink(

@@ -57,11 +57,11 @@ def _group(dice: Dice, picture: Picture, minor: int, suffix: str) -> list[str]:
 
 def _subtree(dice: Dice, picture: Picture, minor: int, suffixes: list[str]) -> list[str]:
     """same_subtree over some of the groups, now and then with a group that has no resources."""
-    found: list[str] = []
+    parts: list[str] = []
     named = dice.some_of(suffixes, 1, len(suffixes))
     if dice.chance(0.2):
-        found.append(f"required_N={traits_asked(dice, picture, minor)}")
+        parts.append(f"required_N={traits_asked(dice, picture, minor)}")
         named.append("_N")
     elif not dice.chance(0.35):
         return []
-    return [*found, f"same_subtree={','.join(named)}"]
+    return [*parts, f"same_subtree={','.join(named)}"]

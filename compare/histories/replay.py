@@ -18,8 +18,8 @@ _TOKEN = re.compile("H[0-9X]+H")
 def renamed(steps: Sequence[Step], round_number: int) -> list[Step]:
     """The same requests about a world of other names and uuids, so that nothing is left of it."""
 
-    def fresh_uuid(found: re.Match[str]) -> str:
-        old = found[0]
+    def fresh_uuid(match: re.Match[str]) -> str:
+        old = match[0]
         new = str(uuid5(UUID(old), f"round {round_number}"))
         if old.upper() == old != old.lower():
             new = new.upper()

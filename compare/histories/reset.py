@@ -19,8 +19,10 @@ def empty(server: RunningServer) -> None:
     """
     listed = _listed(server, "/resource_providers", "resource_providers")
     for provider in listed:
-        held = _listed(server, f"/resource_providers/{provider['uuid']}/allocations", "allocations")
-        for consumer in held:
+        allocations = _listed(
+            server, f"/resource_providers/{provider['uuid']}/allocations", "allocations"
+        )
+        for consumer in allocations:
             send(server, request("DELETE", f"/allocations/{consumer}"))
     while listed:
         parents = {provider["parent_provider_uuid"] for provider in listed}

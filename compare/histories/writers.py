@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from bench.api import Json
 from compare.histories.dice import Dice
-from compare.histories.picture import Held, Object, Picture, Provider
+from compare.histories.picture import Amounts, Object, Picture, Provider
 from compare.script.step import Step, request, uid
 
 Writer = Callable[[Dice, Picture], Step]
@@ -50,8 +50,8 @@ def project(dice: Dice, picture: Picture) -> str:
 
 def trait(dice: Dice, picture: Picture) -> str:
     """A trait, now and then one that nobody has made."""
-    known = [*picture.traits, *_STANDARD_TRAITS[:2]]
-    return custom_name(dice, picture) if dice.chance(0.03) else dice.one_of(known)
+    names = [*picture.traits, *_STANDARD_TRAITS[:2]]
+    return custom_name(dice, picture) if dice.chance(0.03) else dice.one_of(names)
 
 
 def class_name(dice: Dice, picture: Picture) -> str:
@@ -117,16 +117,16 @@ def show_provider(dice: Dice, picture: Picture) -> Step:
 
 def update_provider(dice: Dice, picture: Picture) -> Step:
     """PUT /resource_providers/{uuid}: a new name, a new parent, or neither."""
-    known = _some_provider(dice, picture)
+    provider = _some_provider(dice, picture)
     minor = dice.minor(dice.one_of((0, 14, 37)))
-    body: Object = {"name": known.name}
+    body: Object = {"name": provider.name}
     if dice.chance(0.4):
         body["name"] = f"{picture.token}-provider-{dice.between(0, 99)}"
     if minor >= 14 and dice.chance(0.7):
-        kept = known.parent if dice.chance(0.3) else None
+        kept = provider.parent if dice.chance(0.3) else None
         other = provider_uuid(dice, picture)
         body["parent_provider_uuid"] = dice.one_of((kept, other, other))
-    return request("PUT", f"{_COLLECTION}/{known.uuid}", version_text(minor), body)
+    return request("PUT", f"{_COLLECTION}/{provider.uuid}", version_text(minor), body)
 
 
 def delete_provider(dice: Dice, picture: Picture) -> Step:
@@ -219,58 +219,58 @@ def record(dice: Dice) -> Object:
 
 def put_inventories(dice: Dice, picture: Picture) -> Step:
     """PUT /resource_providers/{uuid}/inventories, often with most of what there is."""
-    known = _some_provider(dice, picture)
-    kept = [name for name in known.inventories if dice.chance(0.9)]
+    provider = _some_provider(dice, picture)
+    kept = [name for name in provider.inventories if dice.chance(0.9)]
     added = dice.between(0 if kept else 1, 2 if kept else 3)
     names = [*kept, *(class_name(dice, picture) for _ in range(added))]
     body: Object = {
-        "resource_provider_generation": known.generation,
+        "resource_provider_generation": provider.generation,
         "inventories": {name: record(dice) for name in names},
     }
-    path = f"{_COLLECTION}/{known.uuid}/inventories"
+    path = f"{_COLLECTION}/{provider.uuid}/inventories"
     return request("PUT", path, version_text(dice.minor()), body)
 
 
 def post_inventory(dice: Dice, picture: Picture) -> Step:
     """POST /resource_providers/{uuid}/inventories."""
-    known = _some_provider(dice, picture)
+    provider = _some_provider(dice, picture)
     body: Object = {"resource_class": class_name(dice, picture), **record(dice)}
     if dice.chance(0.3):
-        body["resource_provider_generation"] = known.generation
-    path = f"{_COLLECTION}/{known.uuid}/inventories"
+        body["resource_provider_generation"] = provider.generation
+    path = f"{_COLLECTION}/{provider.uuid}/inventories"
     return request("POST", path, version_text(dice.minor()), body)
 
 
 def put_inventory(dice: Dice, picture: Picture) -> Step:
     """PUT /resource_providers/{uuid}/inventories/{resource_class}."""
-    known = _stocked_provider(dice, picture)
-    name = _class_of(dice, picture, known)
-    body: Object = {"resource_provider_generation": known.generation, **record(dice)}
-    path = f"{_COLLECTION}/{known.uuid}/inventories/{name}"
+    provider = _stocked_provider(dice, picture)
+    name = _class_of(dice, picture, provider)
+    body: Object = {"resource_provider_generation": provider.generation, **record(dice)}
+    path = f"{_COLLECTION}/{provider.uuid}/inventories/{name}"
     return request("PUT", path, version_text(dice.minor()), body)
 
 
 def delete_inventory(dice: Dice, picture: Picture) -> Step:
     """DELETE one inventory, now and then all of a provider."""
-    known = _stocked_provider(dice, picture)
-    path = f"{_COLLECTION}/{known.uuid}/inventories"
+    provider = _stocked_provider(dice, picture)
+    path = f"{_COLLECTION}/{provider.uuid}/inventories"
     if dice.chance(0.7):
-        path += f"/{_class_of(dice, picture, known)}"
+        path += f"/{_class_of(dice, picture, provider)}"
     return request("DELETE", path, version_text(dice.minor(dice.one_of((0, 5)))))
 
 
 def show_inventories(dice: Dice, picture: Picture) -> Step:
     """GET the inventories of a provider, or one of them."""
-    known = _stocked_provider(dice, picture)
-    path = f"{_COLLECTION}/{known.uuid}/inventories"
+    provider = _stocked_provider(dice, picture)
+    path = f"{_COLLECTION}/{provider.uuid}/inventories"
     if dice.chance(0.4):
-        path += f"/{_class_of(dice, picture, known)}"
+        path += f"/{_class_of(dice, picture, provider)}"
     return request("GET", path, version_text(dice.minor()))
 
 
-def _class_of(dice: Dice, picture: Picture, known: Provider) -> str:
-    if known.inventories and dice.chance(0.8):
-        return dice.one_of(list(known.inventories))
+def _class_of(dice: Dice, picture: Picture, provider: Provider) -> str:
+    if provider.inventories and dice.chance(0.8):
+        return dice.one_of(list(provider.inventories))
     return class_name(dice, picture)
 
 
@@ -286,24 +286,24 @@ def show_part(dice: Dice, picture: Picture) -> Step:
 
 def put_aggregates(dice: Dice, picture: Picture) -> Step:
     """PUT /resource_providers/{uuid}/aggregates, in the form of the microversion."""
-    known = _some_provider(dice, picture)
+    provider = _some_provider(dice, picture)
     minor = dice.minor(1)
     uuids: Json = list(dict.fromkeys(aggregate(dice, picture) for _ in range(dice.between(0, 3))))
     body = uuids
     if minor >= 19:
-        body = {"aggregates": uuids, "resource_provider_generation": known.generation}
-    path = f"{_COLLECTION}/{known.uuid}/aggregates"
+        body = {"aggregates": uuids, "resource_provider_generation": provider.generation}
+    path = f"{_COLLECTION}/{provider.uuid}/aggregates"
     return request("PUT", path, version_text(minor), body)
 
 
 def put_traits(dice: Dice, picture: Picture) -> Step:
     """PUT /resource_providers/{uuid}/traits."""
-    known = _some_provider(dice, picture)
+    provider = _some_provider(dice, picture)
     names = [trait(dice, picture) for _ in range(dice.between(0, 3))]
     if dice.chance(0.2):
         names.append(SHARES)
-    body: Object = {"traits": names, "resource_provider_generation": known.generation}
-    path = f"{_COLLECTION}/{known.uuid}/traits"
+    body: Object = {"traits": names, "resource_provider_generation": provider.generation}
+    path = f"{_COLLECTION}/{provider.uuid}/traits"
     return request("PUT", path, version_text(dice.minor(6)), body)
 
 
@@ -359,59 +359,65 @@ def put_allocations(dice: Dice, picture: Picture) -> Step:
     """PUT /allocations/{consumer_uuid}."""
     minor = dice.minor(dice.one_of((0, 12, 28)))
     uuid = consumer_uuid(dice, picture)
-    body = claim_body(dice, picture, minor, uuid, held=_held(dice, picture))
+    body = claim_body(dice, picture, minor, uuid, amounts=_claimed(dice, picture))
     return request("PUT", f"/allocations/{uuid}", version_text(minor), body)
 
 
 def post_allocations(dice: Dice, picture: Picture) -> Step:
-    """POST /allocations for one to three consumers, now and then with what they hold exchanged."""
+    """POST /allocations for one to three consumers, sometimes with allocations exchanged."""
     minor = dice.minor(13)
     uuids = list(dict.fromkeys(consumer_uuid(dice, picture) for _ in range(dice.between(1, 3))))
-    claims = [_held(dice, picture) for _ in uuids]
+    claims = [_claimed(dice, picture) for _ in uuids]
     if len(uuids) > 1 and dice.chance(0.4):
-        now = [picture.consumers[uuid].held if uuid in picture.consumers else {} for uuid in uuids]
+        now = [
+            picture.consumers[uuid].amounts if uuid in picture.consumers else {} for uuid in uuids
+        ]
         claims = [*now[1:], now[0]]
     body: Object = {
-        uuid: claim_body(dice, picture, minor, uuid, held=held)
-        for uuid, held in zip(uuids, claims, strict=True)
+        uuid: claim_body(dice, picture, minor, uuid, amounts=amounts)
+        for uuid, amounts in zip(uuids, claims, strict=True)
     }
     return request("POST", "/allocations", version_text(minor), body)
 
 
-def claim_body(dice: Dice, picture: Picture, minor: int, consumer: str, *, held: Held) -> Object:
-    """What a consumer is to hold from now on, in the form of a microversion."""
+def claim_body(
+    dice: Dice, picture: Picture, minor: int, consumer: str, *, amounts: Amounts
+) -> Object:
+    """The body of a consumer's new allocations, in the form of a microversion."""
     body: Object = {}
     if minor < 12:
         body["allocations"] = [
             {"resource_provider": {"uuid": uuid}, "resources": resources}
-            for uuid, resources in held.items()
+            for uuid, resources in amounts.items()
         ]
     else:
-        body["allocations"] = {uuid: {"resources": resources} for uuid, resources in held.items()}
+        body["allocations"] = {
+            uuid: {"resources": resources} for uuid, resources in amounts.items()
+        }
     if minor >= 8:
         body |= {"project_id": project(dice, picture), "user_id": project(dice, picture)}
     if minor >= 28:
-        known = picture.consumers.get(consumer)
-        body["consumer_generation"] = known.generation if known else None
-    if minor >= 34 and held and dice.chance(0.3):
-        body["mappings"] = {"": list(held)}
+        record = picture.consumers.get(consumer)
+        body["consumer_generation"] = record.generation if record else None
+    if minor >= 34 and amounts and dice.chance(0.3):
+        body["mappings"] = {"": list(amounts)}
     if minor >= 38:
         body["consumer_type"] = dice.one_of(_CONSUMER_TYPES)
     return body
 
 
-def _held(dice: Dice, picture: Picture) -> Held:
+def _claimed(dice: Dice, picture: Picture) -> Amounts:
     """What to claim: something of one or two providers that have inventory, or nothing."""
     stocked = [each for each in picture.providers.values() if each.inventories]
     if not stocked or dice.chance(0.06):
         return {}
-    held: Held = {}
+    amounts: Amounts = {}
     for provider in dice.some_of(stocked, 1, 2):
         names = dice.some_of(list(provider.inventories), 1, 2)
-        held[provider.uuid] = {name: _amount(dice, provider.inventories[name]) for name in names}
+        amounts[provider.uuid] = {name: _amount(dice, provider.inventories[name]) for name in names}
     if dice.chance(0.02):
-        held[provider_uuid(dice, picture)] = {class_name(dice, picture): 1}
-    return held
+        amounts[provider_uuid(dice, picture)] = {class_name(dice, picture): 1}
+    return amounts
 
 
 def _amount(dice: Dice, kept: Object) -> int:
@@ -443,7 +449,7 @@ def show_usages(dice: Dice, picture: Picture) -> Step:
 
 
 def reshape(dice: Dice, picture: Picture) -> Step:
-    """POST /reshaper: a class moves, with everything held of it, from a provider to another."""
+    """POST /reshaper: a class moves, with all its allocations, from a provider to another."""
     minor = dice.minor(30)
     stocked = [each for each in picture.providers.values() if each.inventories]
     if len(picture.providers) < 2 or not stocked:
@@ -459,9 +465,9 @@ def reshape(dice: Dice, picture: Picture) -> Step:
     }
     claims: Object = {}
     for consumer in picture.holders_of(source.uuid):
-        if name in consumer.held[source.uuid] and dice.chance(0.95):
-            held = _moved(consumer.held, source.uuid, target.uuid, name)
-            claims[consumer.uuid] = claim_body(dice, picture, minor, consumer.uuid, held=held)
+        if name in consumer.amounts[source.uuid] and dice.chance(0.95):
+            amounts = _moved(consumer.amounts, source.uuid, target.uuid, name)
+            claims[consumer.uuid] = claim_body(dice, picture, minor, consumer.uuid, amounts=amounts)
     body: Object = {"inventories": inventories, "allocations": claims}
     return request("POST", "/reshaper", version_text(minor), body)
 
@@ -481,12 +487,12 @@ def _inventories_of(provider: Provider, inventories: Object) -> Object:
     }
 
 
-def _moved(held: Held, source: str, target: str, name: str) -> Held:
+def _moved(amounts: Amounts, source: str, target: str, name: str) -> Amounts:
     """What a consumer holds once `name` has moved from one provider to another."""
-    moved = {uuid: dict(resources) for uuid, resources in held.items()}
+    moved = {uuid: dict(resources) for uuid, resources in amounts.items()}
     amount = moved[source].pop(name)
-    there = moved.setdefault(target, {})
-    there[name] = there.get(name, 0) + amount
+    target_amounts = moved.setdefault(target, {})
+    target_amounts[name] = target_amounts.get(name, 0) + amount
     return {uuid: resources for uuid, resources in moved.items() if resources}
 
 

@@ -13,23 +13,23 @@ def steps() -> Iterator[Step]:
     """Both forms of the body, at versions on both sides of 1.19."""
     name = "aggregates"
     path = f"/resource_providers/{uid(name)}/aggregates"
-    one, two = uid("aggregate-1"), uid("aggregate-2")
+    first, second = uid("aggregate-1"), uid("aggregate-2")
     yield make_provider(name)
     lists: list[Json] = [
         [],
-        [one],
-        [two, one],
-        [one, one],
+        [first],
+        [second, first],
+        [first, first],
         ["junk"],
-        [one, "junk", "other"],
+        [first, "junk", "other"],
         [5],
         [None],
         [""],
-        [f" {one}"],
+        [f" {first}"],
         None,
         "text",
-        {one: 1},
-        [one],
+        {first: 1},
+        [first],
     ]
     for version in ("1.1", "1.18", "1.19", "1.22", LATEST):
         for aggregates in lists:
@@ -44,7 +44,7 @@ def steps() -> Iterator[Step]:
     generation_known = "aggregates-generation"
     path = f"/resource_providers/{uid(generation_known)}/aggregates"
     yield make_provider(generation_known)
-    for generation, aggregates in enumerate(([one], [one], [two, one], [])):
+    for generation, aggregates in enumerate(([first], [first], [second, first], [])):
         for _ in range(2):
             yield request(
                 "PUT",

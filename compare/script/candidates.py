@@ -206,7 +206,7 @@ def _random_node(chance: random.Random, world: int, names: list[str], classes: l
         for name in chance.sample(classes, chance.randint(0, 3))
     }
     traits = [trait for trait in _TRAITS if chance.random() < 0.4]
-    # Sharing roots only: a sharing child makes the original fail with 500 (its defect D1).
+    # Sharing roots only: a sharing child makes Placement fail with 500 (its defect D1).
     parent = chance.choice(names) if names and chance.random() < 0.55 else None
     if parent is None and chance.random() < 0.3:
         traits.append(_SHARES)
@@ -223,7 +223,7 @@ def _random_question(
     ]
     suffixes = suffixes or [""]
     parts: list[str] = []
-    # Each class in one group only: the same in two makes the original err (its defect D2).
+    # Each class in one group only: the same in two makes Placement err (its defect D2).
     free = chance.sample(classes, len(classes))
     for suffix in suffixes:
         count = chance.randint(1, 2) if suffix == "" else 1

@@ -394,7 +394,7 @@ def _refused_claim(version: str, held: Mapping[str, Mapping[str, int]]) -> Itera
             continue
         if minor >= 38:
             body["consumer_type"] = "INSTANCE"
-        # A consumer of its own each time: the original keeps some of those that it refuses.
+        # A consumer of its own each time: Placement keeps some of those that it refuses.
         uuid = uid(_HOLDER) if consumer == _HOLDER else uid(f"{version} {held} {generation}")
         yield request("PUT", f"/allocations/{uuid}", version, body)
         if minor >= 13:

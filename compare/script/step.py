@@ -11,7 +11,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from bench.api import LATEST, Json
 
-#: The headers of a caller who may do everything (berth and the original in noauth2 mode).
+#: The headers of a caller who may do everything (berth and Placement in noauth2 mode).
 CALLER: Mapping[str, str] = {"x-auth-token": "admin", "x-roles": "admin,service"}
 
 _UUID = re.compile("[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -154,8 +154,8 @@ def claim(
 
 def known_uuids(steps: Iterable[Step]) -> frozenset[str]:
     """Every uuid that the requests name, lower-case and dashed."""
-    found: set[str] = set()
+    names: set[str] = set()
     for step in steps:
         text = step.path + (step.body or b"").decode(errors="replace")
-        found.update(match.lower() for match in _UUID.findall(text))
-    return frozenset(found)
+        names.update(match.lower() for match in _UUID.findall(text))
+    return frozenset(names)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Section 1.9: uuids in other spellings than lower-case and dashed.
 
-berth takes all spellings of a uuid for the same thing, the original compares many of them as sent;
+berth takes all spellings of a uuid for the same thing, Placement compares many of them as sent;
 so these steps have objects of their own, and come last. What is to be seen here is that nothing
 fails, and that aggregates are shown as they were made.
 """
@@ -59,7 +59,7 @@ def _aggregates_as_sent() -> Iterator[Step]:
     yield make_provider(name)
     upper, bare, bare_upper = (uid(f"as-sent-{number}") for number in range(3))
     spelled = [upper.upper(), bare.replace("-", ""), bare_upper.replace("-", "").upper()]
-    lists = [[one] for one in spelled] + [spelled, spelled[1:], []]
+    lists = [[text] for text in spelled] + [spelled, spelled[1:], []]
     for generation, aggregates in enumerate(lists):
         body: Json = {"aggregates": aggregates, "resource_provider_generation": generation}
         yield request("PUT", path, LATEST, body)

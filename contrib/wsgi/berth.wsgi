@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-# The file that Apache is to run; it is the same for every version of Python.
+# The file that Apache runs; it is the same for every version of Python.
 from berth.wsgi import application  # noqa: F401

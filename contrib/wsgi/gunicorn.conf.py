@@ -7,9 +7,9 @@ bind = "127.0.0.1:8778"
 workers = 2
 worker_class = "gthread"
 threads = 16
-# How long a connection may be idle.
+# Seconds that a connection may be idle.
 keepalive = 30
-# SIGTERM ends it when the requests in flight are answered, or after so many seconds.
+# After SIGTERM, seconds to answer the requests in flight.
 graceful_timeout = 60
-# Long queries: the most that gunicorn can be told.
+# For long queries: gunicorn's maximum.
 limit_request_line = 8190

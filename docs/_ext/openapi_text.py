@@ -1,19 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference of the API's operations, as Markdown, from the description that the API gives."""
+"""Renders the reference of API operations as Markdown, from the OpenAPI document."""
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from berth.api.operation import Namespace
 
 JSON = "application/json"
 
 
 def render_openapi() -> str:
-    """A section for each tag of the newest document, and in it one for each operation."""
+    """Render the newest document of OpenStack Placement's API."""
+    from berth.api.namespaces import PLACEMENT
+
+    return _render(PLACEMENT)
+
+
+def render_own_openapi() -> str:
+    """Render the document of berth's own API."""
+    from berth.api.namespaces import BERTH
+
+    return _render(BERTH)
+
+
+def _render(namespace: "Namespace") -> str:
+    """Render a section per tag of a document, with a section per operation."""
     from berth.api.microversion import MINOR_MAX
     from berth.api.openapi.document import describe
 
-    document = describe(MINOR_MAX, auth_strategy="keystone")
+    document = describe(MINOR_MAX, auth_strategy="keystone", namespace=namespace)
     parts: list[str] = []
     for tag in document["tags"]:
         parts += [f"### {tag['name']}", tag["description"]]
@@ -29,8 +46,10 @@ def _operation(title: str, operation: dict[str, Any], document: dict[str, Any]) 
     said = [f"{operation['summary']}.", operation.get("description", "")]
     yield " ".join(filter(None, said))
     rule = operation.get("x-policy-rule")
-    who = f"guarded by `{rule}`" if rule else "open to everybody"
-    yield f"From {operation['x-since']} on; {who}."
+    who = f"Policy rule: `{rule}`." if rule else "No authorization required."
+    is_experimental = operation.get("x-stability") == "experimental"
+    stability = " Experimental: it may change in any minor version." if is_experimental else ""
+    yield f"Available from {operation['x-since']}. {who}{stability}"
     parameters = [_resolved(one, document) for one in operation["parameters"]]
     rows = [
         (f"`{one['name']}`", one["in"], "yes" if one["required"] else "", one["description"])
@@ -40,7 +59,7 @@ def _operation(title: str, operation: dict[str, Any], document: dict[str, Any]) 
     if rows:
         yield _table(("parameter", "in", "required", "meaning"), rows)
     if "requestBody" in operation:
-        yield "A body is, for example:"
+        yield "Example request body:"
         yield _example(operation["requestBody"]["content"])
     answers = []
     for status, reference in operation["responses"].items():
@@ -49,7 +68,7 @@ def _operation(title: str, operation: dict[str, Any], document: dict[str, Any]) 
     yield _table(("status", "meaning", "body"), answers)
     shown = [one for one in operation["responses"].values() if _has_example(one)]
     for response in shown:
-        yield "An answer is, for example:"
+        yield "Example response:"
         yield _example(response["content"])
 
 

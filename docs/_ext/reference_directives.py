@@ -10,17 +10,17 @@ from sphinx.util.docutils import SphinxDirective
 
 
 class Reference(SphinxDirective):
-    """Shows, as part of the page, the Markdown that a renderer makes."""
+    """Inserts the Markdown of a renderer into the page."""
 
     renderer: ClassVar[str]
 
     def run(self) -> list[nodes.Node]:
-        """The nodes of the rendered text, its headings included."""
+        """Return the nodes of the rendered text, including its headings."""
         return self.parse_text_to_nodes(RENDERERS[self.renderer](), allow_section_headings=True)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Make the directives known to Sphinx."""
+    """Register the directives with Sphinx."""
     for name in RENDERERS:
         app.add_directive(name, type(name, (Reference,), {"renderer": name}))
     return {"version": "1", "parallel_read_safe": True}

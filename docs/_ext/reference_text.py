@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reference text that is made from the program itself, as Markdown, so that it cannot fall behind.
+"""Renders reference text from the program itself as Markdown, so that it is never outdated.
 
-Each renderer answers one directive of `reference_directives`; `expand` puts their text into a page
-as the site shows it, for the tests that look for every option, command and rule.
+Each renderer serves one directive of `reference_directives`; `expand` inserts their text into a
+page as the site shows it, for the tests that look for every option, command and rule.
 """
 
 import inspect
@@ -10,12 +10,16 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
 
 import click
-from openapi_text import render_openapi
+from openapi_text import render_openapi, render_own_openapi
 from oslo_config import cfg
 
-#: Who brings options into a placement.conf, by their entry points.
+if TYPE_CHECKING:
+    from berth.api.operation import Query
+
+#: The entry points of everything that defines options of placement.conf.
 OPTION_SOURCES = (
     "placement.conf",
     "oslo.policy",
@@ -29,7 +33,7 @@ DIRECTIVE = re.compile(r"^```\{(?P<name>[a-z-]+)\}\n```$", re.MULTILINE)
 
 
 def render_options() -> str:
-    """A section for each configuration group, with a table of its options."""
+    """Render a section per configuration group, with a table of its options."""
     from berth.config.options import CORS_DEFAULTS
 
     parts = []
@@ -40,14 +44,14 @@ def render_options() -> str:
             for name, opt in opts.items()
         ]
         parts += [
-            f"### `[{group}]`",
+            f"## `[{group}]`",
             _table(("option", "type", "default", "meaning"), rows),
         ]
     return "\n\n".join(parts)
 
 
 def render_commands() -> str:
-    """A section for each command, with its help as the terminal shows it."""
+    """Render a section per command, with its help as the terminal shows it."""
     from berth.cli.main import cli
 
     parts = []
@@ -60,7 +64,7 @@ def render_commands() -> str:
 
 
 def render_policy() -> str:
-    """A table of the policy rules: name, default, and the routes they guard."""
+    """Render a table of the policy rules: name, default, and routes."""
     from berth.api import policy
 
     rows = []
@@ -70,12 +74,75 @@ def render_policy() -> str:
             for operation in getattr(rule, "operations", ())
             for method in [operation["method"]]
         )
-        rows.append((f"`{rule.name}`", f"`{rule.check_str}`", operations or "(a rule for others)"))
+        rows.append(
+            (f"`{rule.name}`", f"`{rule.check_str}`", operations or "(used by other rules)")
+        )
     return _table(("rule", "default", "route"), rows)
 
 
+def render_routes() -> str:
+    """A table of the routes: path, methods, and the microversion that each began with."""
+    from berth.api.namespaces import PLACEMENT
+    from berth.api.routes import routes_of
+
+    rows = []
+    for route in routes_of([PLACEMENT]):
+        since = {method: operations[0].since for method, operations in route.methods.items()}
+        first = min(since.values())
+        later = [f"{method} 1.{minor}" for method, minor in since.items() if minor > first]
+        rows.append((f"`{route.path}`", ", ".join(since), "; ".join([f"1.{first}", *later])))
+    return _table(("route", "methods", "from microversion"), rows)
+
+
+def render_own_routes() -> str:
+    """A table of the operations of berth's own API: method, path, and what each does."""
+    from berth.api.namespaces import BERTH
+
+    rows = [
+        (f"`{operation.method} {BERTH.path_of(operation)}`", operation.summary)
+        for operation in BERTH.operations
+    ]
+    return _table(("operation", "what it does"), rows)
+
+
+def render_bounds() -> str:
+    """A table of the bounds of a request of berth's own API."""
+    from berth.model.bounds import BOUNDS
+
+    return _table(("bound", "value"), [(f"`{name}`", f"{most:,}") for name, most in BOUNDS.items()])
+
+
+def render_provider_filters() -> str:
+    """A table of the parameters of `GET /resource_providers`."""
+    from berth.api.operations.providers import FILTERS
+
+    return _parameters(FILTERS)
+
+
+def render_candidate_parameters() -> str:
+    """A table of the parameters of `GET /allocation_candidates`."""
+    from berth.api.operations.allocation_candidates import KEYS
+
+    return _parameters(KEYS)
+
+
+def _parameters(query: "Query") -> str:
+    rows = [
+        (
+            f"`{parameter.name}`",
+            f"1.{parameter.since}",
+            " ".join(
+                text if since <= parameter.since else f"From 1.{since} on: {text}"
+                for since, text in sorted(parameter.means.items())
+            ),
+        )
+        for parameter in query.parameters.values()
+    ]
+    return _table(("parameter", "from", "meaning"), rows)
+
+
 def render_exit_codes() -> str:
-    """A table of the exit codes, with the comments that stand beside them."""
+    """Render a table of the exit codes, with the comments beside them."""
     from berth.cli import exit_codes
 
     source = inspect.getsource(exit_codes.ExitCode)
@@ -93,12 +160,18 @@ RENDERERS: dict[str, Callable[[], str]] = {
     "berth-commands": render_commands,
     "berth-exit-codes": render_exit_codes,
     "berth-policy": render_policy,
+    "berth-routes": render_routes,
+    "berth-provider-filters": render_provider_filters,
+    "berth-candidate-parameters": render_candidate_parameters,
     "berth-openapi": render_openapi,
+    "berth-own-routes": render_own_routes,
+    "berth-own-openapi": render_own_openapi,
+    "berth-bounds": render_bounds,
 }
 
 
 def expand(page: str) -> str:
-    """A page's Markdown with the directives replaced by what they show."""
+    """Return a page's Markdown with the directives replaced by their text."""
 
     def shown(directive: re.Match[str]) -> str:
         renderer = RENDERERS.get(directive["name"])
@@ -108,7 +181,7 @@ def expand(page: str) -> str:
 
 
 def _options_by_group() -> dict[str, dict[str, cfg.Opt]]:
-    """Every option that berth knows, berth's own groups first: group, to name, to option."""
+    """Return every option of berth and its libraries, by group and name; berth's groups first."""
     found = {entry.name: entry for entry in entry_points(group="oslo.config.opts")}
     groups: dict[str, dict[str, cfg.Opt]] = {}
     for source in OPTION_SOURCES:
@@ -144,7 +217,7 @@ def _default_of(opt: cfg.Opt, changed: object = None) -> str:
     if default is None:
         return ""
     text = ", ".join(map(str, default)) if isinstance(default, list) else str(default)
-    # A path of the machine that builds the page says nothing to its reader.
+    # Paths of the machine that builds the page mean nothing to readers.
     text = text.replace(os.getcwd(), "<where berth is installed>")
     return f"`{text}`" if text else "empty"
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases of the original are taken over and handed back, with the original beside berth."""
+"""Databases of OpenStack Placement are adopted and handed back, with real releases of it."""

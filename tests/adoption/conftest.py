@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The original's releases, installed once for a run."""
+"""Releases of OpenStack Placement, installed once for a run."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.engines import leave_out
 
 @pytest.fixture(scope="session", autouse=True)
 def originals() -> None:
-    """Every release that these tests use. Where one cannot be fetched, they are left out, unless
-    the run is one that must test its engines."""
+    """Every release that these tests use. If one cannot be downloaded, the tests are skipped,
+    unless the run requires its engines."""
     try:
         install_all()
     except NotInstalled as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of adoption put into a database, and everything that can be read back from it."""
+"""The contents of the databases in these tests, and a way to read all of it back."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TRAITS = ("CUSTOM_FAST", "CUSTOM_FAST_", "CUSTOM_0")
 
 
 def fill(client: Client) -> None:
-    """Everything that the original can be made to store, the odd things included."""
+    """Store everything that OpenStack Placement can store, including unusual things."""
     for uuid, name, parent in (
         (HOST, "host", None),
         (CHILD, "host child", HOST),
@@ -60,7 +60,7 @@ def fill(client: Client) -> None:
 
 
 def go_on(client: Client) -> None:
-    """What is written later, by whoever has the database then."""
+    """Later writes, by the service that has the database then."""
     _done(client.post("/resource_providers", json={"uuid": LATER, "name": "later"}, version=_V))
     _done(client.put("/resource_classes/CUSTOM_LATER", version=_V))
     _done(client.put("/traits/CUSTOM_LATER", version=_V))
@@ -106,12 +106,12 @@ def claim(
     *,
     generation: int | None = None,
 ) -> None:
-    """Replace what a consumer holds."""
+    """Replace a consumer's allocations."""
     _done(_claim(client, consumer, allocations, project, generation=generation))
 
 
 def everything(client: Client) -> dict[str, Any]:
-    """Every answer that tells something about the contents, in an order of its own."""
+    """Every response that shows part of the contents, sorted."""
     answers = {path: _comparable(client.get(path, version=_V)) for path in _paths(client)}
     answers["candidates"] = _candidates(client)
     return answers
@@ -121,8 +121,8 @@ _V = OLDEST_LATEST
 
 
 def _paths(client: Client) -> list[str]:
-    found = client.get("/resource_providers", version=_V).json["resource_providers"]
-    uuids = sorted(provider["uuid"] for provider in found)
+    providers = client.get("/resource_providers", version=_V).json["resource_providers"]
+    uuids = sorted(provider["uuid"] for provider in providers)
     parts = ("", "/inventories", "/traits", "/aggregates", "/usages", "/allocations")
     projects = ("p0", "p1", "p2", "p3", "p9", "never seen again", "seen again")
     return [
@@ -145,8 +145,8 @@ def _candidates(client: Client) -> list[str]:
         "/allocation_candidates?resources=VCPU:1,DISK_GB:1,MEMORY_MB:64", version=_V
     )
     assert answer.status == 200, answer.text
-    found = _sorted(answer.json["allocation_requests"])
-    return [json.dumps(one, sort_keys=True) for one in found]
+    candidates = _sorted(answer.json["allocation_requests"])
+    return [json.dumps(candidate, sort_keys=True) for candidate in candidates]
 
 
 def _comparable(response: Response) -> Any:
@@ -155,12 +155,12 @@ def _comparable(response: Response) -> Any:
 
 
 def _sorted(value: Any) -> Any:
-    """The value with its lists in an order of their own."""
+    """The value with its lists sorted."""
     if isinstance(value, dict):
-        return {key: _sorted(one) for key, one in value.items()}
+        return {key: _sorted(item) for key, item in value.items()}
     if isinstance(value, list):
         return sorted(
-            (_sorted(one) for one in value), key=lambda one: json.dumps(one, sort_keys=True)
+            (_sorted(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True)
         )
     return value
 
@@ -182,12 +182,12 @@ def _claim(
     *,
     generation: int | None = None,
 ) -> Response:
-    known = client.get(f"/allocations/{consumer}", version=_V).json
+    current = client.get(f"/allocations/{consumer}", version=_V).json
     body = {
         "allocations": {uuid: {"resources": amounts} for uuid, amounts in allocations.items()},
         "project_id": project,
         "user_id": "u",
-        "consumer_generation": known.get("consumer_generation", generation),
+        "consumer_generation": current.get("consumer_generation", generation),
     }
     return client.put(f"/allocations/{consumer}", json=body, version=_V)
 

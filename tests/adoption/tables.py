@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a database as they are: what they are made of, and every row."""
+"""The tables of a database: their structure and every row."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from tests.servers.statements import connected
 
 
 def structure(url: str) -> dict[str, Any]:
-    """What the original's tables are made of: columns, keys, indexes."""
+    """The structure of OpenStack Placement's tables: columns, keys, indexes."""
     with connected(url) as connection:
         inspector = inspect(connection)
         return {name: _structure_of(inspector, name) for name in _originals(inspector)}
 
 
 def rows(url: str, *, without: tuple[str, ...] = ()) -> dict[str, list[str]]:
-    """Every row of the original's tables, as text, with the names of its columns."""
+    """Every row of OpenStack Placement's tables as text, with the columns' names."""
     with connected(url) as connection:
         inspector = inspect(connection)
-        found = {}
+        tables = {}
         for name in _originals(inspector):
             result = connection.exec_driver_sql(f"SELECT * FROM {name}")
-            found[name] = sorted(str(dict(sorted(row.items()))) for row in result.mappings())
-        return {name: some for name, some in found.items() if name not in without}
+            tables[name] = sorted(str(dict(sorted(row.items()))) for row in result.mappings())
+        return {name: some for name, some in tables.items() if name not in without}
 
 
 def _originals(inspector: Inspector) -> list[str]:

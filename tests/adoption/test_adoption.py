@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A database that a release of the original made and filled goes to berth and back."""
+"""A release of OpenStack Placement creates and fills a database; it is adopted and handed back."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ pytestmark = pytest.mark.engines("sqlite", "postgresql", "mariadb")
 
 
 def berth(folder: Path, url: str, *arguments: str) -> str:
-    """Run a `berth db` command on a database; what it printed."""
+    """Run a `berth db` command on a database; return its output."""
     done = run_berth(folder, "db", *arguments, "--config-file", on(folder, url))
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def answers_of_berth(folder: Path, url: str, *, more: bool) -> dict[str, Any]:
-    """What berth answers from a database, after it has written some more to it."""
+    """berth's responses from a database, after further writes."""
     application = deploy.load_application(config.load([on(folder, url)]))
     client = Client.of(application)
     if more:
@@ -39,17 +39,19 @@ def answers_of_berth(folder: Path, url: str, *, more: bool) -> dict[str, Any]:
 
 
 def without_names(answers: dict[str, Any]) -> dict[str, Any]:
-    """The answers without the lists of standard names, of which each release knows others."""
+    """The responses without the lists of standard names, which differ between releases."""
     return {
-        path: one for path, one in answers.items() if path not in ("/traits", "/resource_classes")
+        path: answer
+        for path, answer in answers.items()
+        if path not in ("/traits", "/resource_classes")
     }
 
 
 def test_a_database_goes_to_berth_and_back(
     database_url: str, databases: Databases, tmp_path: Path
 ) -> None:
-    """The original's rows stay as they are, berth answers what the original answered, and the
-    original answers from what berth has written."""
+    """Its rows stay, berth answers as OpenStack Placement did, and OpenStack Placement then answers
+    from what berth has written."""
     goes_and_comes_back(database_url, databases, tmp_path, NEWEST)
 
 
@@ -57,7 +59,7 @@ def test_a_database_goes_to_berth_and_back(
 def test_so_does_one_of_an_older_release(
     database_url: str, databases: Databases, tmp_path: Path
 ) -> None:
-    """From before some indexes went that others made needless."""
+    """From before redundant indexes were dropped."""
     goes_and_comes_back(database_url, databases, tmp_path, "8.0.0")
 
 
@@ -72,24 +74,24 @@ def test_so_does_one_of_the_oldest_release(
 def goes_and_comes_back(
     database_url: str, databases: Databases, tmp_path: Path, release: str
 ) -> None:
-    """The whole way there and back of a release's database."""
+    """Adopt a release's database, and hand it back."""
     original = Original(release, database_url, tmp_path)
     original.manage("db", "sync")
     assert original.manage("db", "version") == HEADS[release]
     with original.serving() as client:
         fill(client)
-        told = without_names(everything(client))
+        answered = without_names(everything(client))
     made, held = structure(database_url), rows(database_url, without=("alembic_version",))
 
     berth(tmp_path, database_url, "upgrade", "--force")
-    assert "nothing wrong" in berth(tmp_path, database_url, "check")
+    assert "no faults found" in berth(tmp_path, database_url, "check")
     _assert_only_added_to(held, rows(database_url))
     if release == NEWEST:
         assert structure(database_url) == made
-    assert without_names(answers_of_berth(tmp_path, database_url, more=False)) == told
+    assert without_names(answers_of_berth(tmp_path, database_url, more=False)) == answered
 
     more = answers_of_berth(tmp_path, database_url, more=True)
-    assert "nothing wrong" in berth(tmp_path, database_url, "check")
+    assert "no faults found" in berth(tmp_path, database_url, "check")
     berth(tmp_path, database_url, "release", "--yes", "--force")
     if release == NEWEST:
         assert structure(database_url) == made
@@ -100,7 +102,7 @@ def goes_and_comes_back(
 
 
 def _assert_only_added_to(before: dict[str, list[str]], after: dict[str, list[str]]) -> None:
-    """Every row is there still; the standard names of this release have come, and a column."""
+    """Every row still exists; only the standard names of this release and a column are added."""
     for table, some in before.items():
         kept = {row.replace("'consumer_type_id': None, ", "") for row in after[table]}
         assert {row.replace("'consumer_type_id': None, ", "") for row in some} <= kept, table

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every refusal must look like, said once.
+"""The form that every error response must have.
 
 Source: rest-api.md 1.11 and 1.12.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims for the wire tests: bodies at every microversion, consumers, and what they hold.
+"""Claims over HTTP: bodies at every microversion, consumers, and their allocations.
 
-The providers that they are made on come from `tests.api.worlds`.
+The providers come from `tests.api.worlds`.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ def claim_body(
     consumer_generation: object = None,
     consumer_type: object = "INSTANCE",
 ) -> dict[str, Any]:
-    """The body of `PUT /allocations/{consumer}` as this microversion wants it."""
+    """The body of `PUT /allocations/{consumer}` in the form of this microversion."""
     body: dict[str, Any] = {"allocations": _allocations(version, claims)}
     if at_least(version, "1.8"):
         body |= {"project_id": project, "user_id": user}
@@ -55,7 +55,7 @@ def consumer(
     user: str = "user",
     consumer_type: str = "INSTANCE",
 ) -> str:
-    """A new consumer's uuid that holds these claims, at generation 1."""
+    """The uuid of a new consumer with these allocations, at generation 1."""
     uuid = new_uuid()
     body = claim_body("1.39", claims, project=project, user=user, consumer_type=consumer_type)
     done(client.put(f"/allocations/{uuid}", json=body), 204)
@@ -63,13 +63,13 @@ def consumer(
 
 
 def held(client: Client, consumer_uuid: str) -> dict[str, dict[str, int]]:
-    """What the consumer holds: provider -> class -> amount."""
+    """The consumer's allocations: provider -> class -> amount."""
     answer = client.get(f"/allocations/{consumer_uuid}").json["allocations"]
     return {uuid: entry["resources"] for uuid, entry in answer.items()}
 
 
 def used(client: Client, provider_uuid: str) -> dict[str, int]:
-    """What is in use on the provider, by class."""
+    """The provider's usage by class."""
     usages: dict[str, int] = client.get(f"/resource_providers/{provider_uuid}/usages").json[
         "usages"
     ]

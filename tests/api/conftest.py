@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One server for all wire tests on each engine: an application in this process; or that at
+"""One server for all tests over HTTP on each engine: an application in this process, or the one at
 `--berth-url`.
 
-Tests share it by using names that nobody else has (`tests.api.worlds`). Every answer that a test is
-given is also held against the description of the API.
+Tests share it by using names that no other test has (`tests.api.worlds`). Every response is also
+checked against the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def api(engine: str, request: pytest.FixtureRequest) -> Client:
 
 @pytest.fixture(autouse=True)
 def answers_are_described(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every answer of berth is one that `GET /openapi.json` tells of."""
+    """Check that `GET /openapi.json` describes every response."""
     if request.config.getoption("--original"):
         yield
         return
@@ -70,8 +70,8 @@ _SETS_MAX: Final = {"postgresql": 1, "mariadb": 1, "galera": 1}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out sets of parameters where there are more: the last of them stay, which of
-    microversions are the newest, and for the rest some from all over."""
+    """Leave out parameter sets of tests with many: the last ones stay, which for microversions are
+    the newest, and a sample of the others."""
     if config.getoption("--whole-api"):
         return
     here = Path(__file__).parent

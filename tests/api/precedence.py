@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Precedence as a table: one request with every fault at once, repaired fault by fault.
+"""The order of errors as a table: a request with every fault at once, repaired fault by fault.
 
 Source: rest-api.md 1.14.
 """
@@ -19,7 +19,7 @@ TEXT = {"Content-Type": "text/plain"}
 
 @dataclass
 class Ask:
-    """A request in the making; `send` sends it as it stands."""
+    """A request that is repaired step by step; `send` sends it as it is."""
 
     method: str
     path: str
@@ -40,7 +40,7 @@ class Ask:
 
 
 class Row(NamedTuple):
-    """One repair and the answer that comes next.
+    """A repair, and the response after it.
 
     `repair` names the attributes of the `Ask` to set; headers are merged.
     """
@@ -52,7 +52,7 @@ class Row(NamedTuple):
 
 
 def assert_precedence(client: Client, ask: Ask, rows: Sequence[Row]) -> None:
-    """Send the request after each repair; every answer must be the one of its row."""
+    """Send the request after each repair; each response must be that of its row."""
     for row in rows:
         for name, value in row.repair.items():
             setattr(ask, name, {**ask.headers, **value} if name == "headers" else value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `Accept` does to an answer and to a refusal.
+"""The effect of `Accept` on responses and errors.
 
 Source: rest-api.md 1.4.
 """
@@ -58,7 +58,7 @@ CHECKED = [
     ],
 )
 def test_json_is_given_to_whoever_takes_it(api: Client, accept: str | None) -> None:
-    """A GET succeeds when JSON is acceptable, or when nothing readable was said."""
+    """A GET succeeds if `Accept` admits JSON, or cannot be parsed."""
     answer = api.get("/resource_classes", headers={"Accept": accept})
     assert (answer.status, answer.headers["Content-Type"]) == (200, JSON)
 
@@ -80,7 +80,7 @@ def test_json_is_given_to_whoever_takes_it(api: Client, accept: str | None) -> N
 def test_a_get_refuses_who_takes_no_json(
     api: Client, path: str, accept: str, media_type: str
 ) -> None:
-    """406, before the provider is looked up, in a form that the client takes or in plain text."""
+    """406, before the provider is looked up, in a form that the client accepts or in plain text."""
     answer = api.get(path.format(uuid=new_uuid()), headers={"Accept": accept})
     assert (answer.status, answer.headers["Content-Type"]) == (406, media_type)
     assert "Only application/json is provided" in answer.text
@@ -115,7 +115,7 @@ def test_a_get_refuses_who_takes_no_json(
 def test_the_form_of_a_refusal_follows_accept(
     api: Client, path: str, accept: str | None, media_type: str
 ) -> None:
-    """The better match of HTML and JSON; plain text for who takes neither."""
+    """HTML or JSON, whichever matches better; plain text if the client accepts neither."""
     answer = api.get(path, headers={"Accept": accept})
     assert (answer.status, answer.headers["Content-Type"]) == (404, media_type)
     if media_type == JSON:
@@ -136,7 +136,7 @@ def test_a_refusal_of_accept_names_no_range_of_versions(api: Client, version: st
 
 
 def test_a_write_does_not_look_at_accept(api: Client) -> None:
-    """POST, PUT and DELETE do their work and answer JSON, whatever is acceptable."""
+    """POST, PUT and DELETE succeed and return JSON, whatever the client accepts."""
     plain = {"Accept": "text/plain"}
     body = {"name": new_name(), "uuid": new_uuid()}
     uuid = body["uuid"]
@@ -149,14 +149,14 @@ def test_a_write_does_not_look_at_accept(api: Client) -> None:
 
 
 def test_asking_for_one_trait_does_not_look_at_accept(api: Client) -> None:
-    """`GET /traits/{name}` has no body to disagree about."""
+    """`GET /traits/{name}` has no body, so there is nothing to negotiate."""
     assert api.get(f"/traits/{custom_trait(api)}", headers={"Accept": "text/plain"}).status == 204
     missing = api.get(f"/traits/{new_custom_name()}", headers={"Accept": "text/plain"})
     assert missing.status == 404
 
 
 def test_html_in_a_name_does_not_reach_an_html_refusal(api: Client) -> None:
-    """Whatever looks like a tag is removed from a message.
+    """Anything that looks like a tag is removed from a message.
 
     Source: rest-api.md 1.11 and 14.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a provider can give: units, capacity, and what holds when it is over its capacity.
+"""Units and capacity, and claims on a provider that is over its capacity.
 
 Source: rest-api.md 10.6 points 4 and 5.
 """
@@ -17,7 +17,7 @@ EXCEEDED = "The requested amount would exceed the capacity"
 
 
 def claim(api: Client, claims: Claims, holder: str | None = None, seen: object = None) -> Response:
-    """PUT what a consumer shall hold."""
+    """PUT a consumer's allocations."""
     body = claim_body("1.39", claims, consumer_generation=seen)
     return api.put(f"/allocations/{holder or new_uuid()}", json=body)
 
@@ -78,7 +78,7 @@ def test_the_capacity_can_be_used_and_not_one_more(
 
 
 def test_all_consumers_together_stay_within_the_capacity(api: Client) -> None:
-    """What others hold counts."""
+    """The allocations of other consumers count."""
     host = provider(api, {"VCPU": 10})
     holders = [consumer(api, {host: {"VCPU": 3}}) for _ in range(3)]
     assert_refused(claim(api, {host: {"VCPU": 2}}), 409, EXCEEDED)
@@ -89,7 +89,7 @@ def test_all_consumers_together_stay_within_the_capacity(api: Client) -> None:
 
 
 def test_what_a_consumer_held_itself_does_not_stand_in_its_way(api: Client) -> None:
-    """It is replaced."""
+    """They are replaced."""
     host = provider(api, {"VCPU": 10})
     holder = consumer(api, {host: {"VCPU": 6}})
     assert claim(api, {host: {"VCPU": 10}}, holder, 1).status == 204
@@ -98,7 +98,7 @@ def test_what_a_consumer_held_itself_does_not_stand_in_its_way(api: Client) -> N
 
 
 def test_one_class_that_does_not_fit_refuses_all(api: Client) -> None:
-    """On the same provider or on another."""
+    """On the same provider or on another one."""
     host, pool = provider(api, {"VCPU": 4, "MEMORY_MB": 4}), provider(api, {"DISK_GB": 4})
     for claims in (
         {host: {"VCPU": 1, "MEMORY_MB": 5}},
@@ -111,7 +111,7 @@ def test_one_class_that_does_not_fit_refuses_all(api: Client) -> None:
 
 @pytest.fixture
 def overfull(api: Client) -> tuple[str, str]:
-    """A host that shrank to 8 VCPU below the 10 in use, and the consumer that holds 6 of them."""
+    """A host that shrank to 8 VCPU below the 10 in use, and the consumer with 6 of them."""
     host = provider(api, {"VCPU": 10})
     holder = consumer(api, {host: {"VCPU": 6}})
     consumer(api, {host: {"VCPU": 4}})
@@ -123,14 +123,14 @@ def overfull(api: Client) -> tuple[str, str]:
 def test_over_capacity_a_consumer_may_be_written_if_that_is_no_worse(
     api: Client, overfull: tuple[str, str], amount: int
 ) -> None:
-    """The same or less than before, although still over the capacity (10.6 point 5)."""
+    """The same amount or less, even if the provider stays over its capacity (10.6 point 5)."""
     host, holder = overfull
     assert claim(api, {host: {"VCPU": amount}}, holder, 1).status == 204
     assert used(api, host) == {"VCPU": 4 + amount}
 
 
 def test_over_capacity_nobody_may_grow(api: Client, overfull: tuple[str, str]) -> None:
-    """Neither an old consumer nor a new one."""
+    """Neither an existing consumer nor a new one."""
     host, holder = overfull
     assert_refused(claim(api, {host: {"VCPU": 7}}, holder, 1), 409, EXCEEDED)
     assert_refused(claim(api, {host: {"VCPU": 1}}), 409, EXCEEDED)
@@ -140,7 +140,7 @@ def test_over_capacity_nobody_may_grow(api: Client, overfull: tuple[str, str]) -
 def test_over_capacity_one_consumer_may_take_the_place_of_another(
     api: Client, overfull: tuple[str, str]
 ) -> None:
-    """In one request: the sum before and after is what is compared."""
+    """In one request: the sums before and after are compared."""
     host, holder = overfull
     successor = new_uuid()
     body = {
@@ -152,7 +152,7 @@ def test_over_capacity_one_consumer_may_take_the_place_of_another(
 
 
 def test_over_capacity_still_obeys_the_units(api: Client, overfull: tuple[str, str]) -> None:
-    """The exception is about the capacity alone."""
+    """The exception applies to the capacity only."""
     host, holder = overfull
     put_inventories(api, host, {"VCPU": {"total": 8, "max_unit": 2}})
     assert_refused(claim(api, {host: {"VCPU": 3}}, holder, 1), 409, "Unable to allocate")
@@ -160,13 +160,13 @@ def test_over_capacity_still_obeys_the_units(api: Client, overfull: tuple[str, s
 
 @pytest.mark.parametrize("amount", [2**31, 2**63 - 1])
 def test_more_than_a_provider_can_ever_have_does_not_fit(api: Client, amount: int) -> None:
-    """The amount has no maximum of its own; max_unit has."""
+    """Amounts have no maximum in the schema, but max_unit has."""
     host = provider(api, {"VCPU": 2147483647})
     assert_refused(claim(api, {host: {"VCPU": amount}}), 409)
     assert used(api, host) == {"VCPU": 0}
 
 
 def test_no_inventory_of_any_class_is_a_conflict(api: Client) -> None:
-    """409 for a provider that has nothing at all."""
+    """409 for a provider without any inventory."""
     host = provider(api)
     assert_refused(claim(api, {host: {"VCPU": 1}}), 409, "Inventory for 'VCPU' on")

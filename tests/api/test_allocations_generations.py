@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How claims move generations, of consumers and of providers.
+"""How claims change the generations of consumers and providers.
 
 Source: rest-api.md 1.15, 10.3, 10.5, 10.6.
 """
@@ -18,7 +18,7 @@ CONFLICT = "consumer generation conflict"
 
 
 def consumer_generation(api: Client, holder: str) -> Any:
-    """The consumer's generation now."""
+    """The consumer's current generation."""
     return api.get(f"/allocations/{holder}").json["consumer_generation"]
 
 
@@ -32,7 +32,7 @@ def write(api: Client, method: str, holder: str, body: object, version: str = "1
 @pytest.mark.parametrize("method", ["PUT", "POST"])
 @pytest.mark.parametrize("version", versions("1.28"))
 def test_a_new_consumer_is_announced_by_null(api: Client, version: str, method: str) -> None:
-    """And has generation 1 after its first write."""
+    """It has generation 1 after its first write."""
     holder, host = new_uuid(), provider(api, {"VCPU": 4})
     for seen in (0, 1, -1):
         body = claim_body(version, {host: {"VCPU": 1}}, consumer_generation=seen)
@@ -53,7 +53,7 @@ def test_a_new_consumer_is_announced_by_null(api: Client, version: str, method: 
 def test_a_consumer_is_written_by_whoever_saw_its_last_state(
     api: Client, version: str, method: str
 ) -> None:
-    """Equal, else 409; each accepted write counts one up."""
+    """Another generation is 409; each accepted write increments it."""
     host = provider(api, {"VCPU": 4})
     holder = consumer(api, {host: {"VCPU": 1}})
     for seen in (0, 2, None, 2**40):
@@ -73,7 +73,7 @@ def test_a_consumer_is_written_by_whoever_saw_its_last_state(
 
 @pytest.mark.parametrize("version", versions("1.0", "1.27"))
 def test_nobody_asks_for_the_generation_before_1_28(api: Client, version: str) -> None:
-    """It is still counted up."""
+    """It is still incremented."""
     host = provider(api, {"VCPU": 4})
     holder = consumer(api, {host: {"VCPU": 1}})
     body = claim_body(version, {host: {"VCPU": 2}})
@@ -86,7 +86,7 @@ def test_nobody_asks_for_the_generation_before_1_28(api: Client, version: str) -
 
 
 def test_emptying_a_consumer_wants_its_generation_too(api: Client) -> None:
-    """A stale one keeps what it holds."""
+    """A stale one is 409, and the allocations stay."""
     host = provider(api, {"VCPU": 4})
     holder = consumer(api, {host: {"VCPU": 1}})
     for method in ("PUT", "POST"):
@@ -97,7 +97,7 @@ def test_emptying_a_consumer_wants_its_generation_too(api: Client) -> None:
 
 @pytest.mark.parametrize("version", ["1.0", "1.12", "1.28", "1.39"])
 def test_a_claim_counts_each_provider_that_it_names_up_by_one(api: Client, version: str) -> None:
-    """Also when it says the same again."""
+    """Also if the claim repeats the same amounts."""
     host, pool = provider(api, {"VCPU": 4, "MEMORY_MB": 4}), provider(api, {"DISK_GB": 4})
     before = generation(api, host), generation(api, pool)
     claims = {host: {"VCPU": 1, "MEMORY_MB": 1}, pool: {"DISK_GB": 1}}
@@ -109,7 +109,7 @@ def test_a_claim_counts_each_provider_that_it_names_up_by_one(api: Client, versi
 
 
 def test_a_provider_that_is_only_left_keeps_its_generation(api: Client) -> None:
-    """Named in the old allocations of a consumer that gets new ones elsewhere."""
+    """The consumer gets allocations elsewhere."""
     left, taken = provider(api, {"VCPU": 4}), provider(api, {"VCPU": 4})
     holder = consumer(api, {left: {"VCPU": 1}})
     before = generation(api, left), generation(api, taken)
@@ -120,7 +120,7 @@ def test_a_provider_that_is_only_left_keeps_its_generation(api: Client) -> None:
 
 @pytest.mark.parametrize("method", ["PUT", "POST"])
 def test_emptying_a_consumer_counts_the_providers_that_it_held(api: Client, method: str) -> None:
-    """In contrast to DELETE, which counts nothing."""
+    """Unlike DELETE, which increments none."""
     host, pool = provider(api, {"VCPU": 4}), provider(api, {"DISK_GB": 4})
     holder = consumer(api, {host: {"VCPU": 1}, pool: {"DISK_GB": 1}})
     before = generation(api, host), generation(api, pool)
@@ -139,7 +139,7 @@ def test_a_provider_named_by_several_consumers_counts_once(api: Client) -> None:
 
 
 def test_a_refused_claim_counts_nothing(api: Client) -> None:
-    """Neither the provider nor the consumer."""
+    """Neither of the provider nor of the consumer."""
     host = provider(api, {"VCPU": 4})
     holder = consumer(api, {host: {"VCPU": 1}})
     before = generation(api, host)
@@ -151,7 +151,7 @@ def test_a_refused_claim_counts_nothing(api: Client) -> None:
 @pytest.mark.deliberately_different("a failed write leaves no consumer behind (10.6, D)")
 @pytest.mark.parametrize("method", ["PUT", "POST"])
 def test_a_claim_on_an_unknown_provider_leaves_no_consumer_behind(api: Client, method: str) -> None:
-    """The next attempt is that of a new consumer."""
+    """The next attempt creates it."""
     holder, host = new_uuid(), provider(api, {"VCPU": 4})
     assert write(api, method, holder, claim_body("1.39", {NOWHERE: {"VCPU": 1}})).status == 400
     assert write(api, method, holder, claim_body("1.39", {host: {"VCPU": 1}})).status == 204
@@ -160,7 +160,7 @@ def test_a_claim_on_an_unknown_provider_leaves_no_consumer_behind(api: Client, m
 @pytest.mark.deliberately_different("emptying nothing leaves no consumer behind (10.6, D)")
 @pytest.mark.parametrize("method", ["PUT", "POST"])
 def test_emptying_a_consumer_that_is_not_there_leaves_none_behind(api: Client, method: str) -> None:
-    """204, and the next attempt is that of a new consumer."""
+    """204, and the next attempt creates it."""
     holder, host = new_uuid(), provider(api, {"VCPU": 4})
     assert write(api, method, holder, claim_body("1.39", {})).status == 204
     assert write(api, method, holder, claim_body("1.39", {host: {"VCPU": 1}})).status == 204

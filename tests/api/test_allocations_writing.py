@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocations as they are written: the bodies, what they do, and what is refused.
+"""Writing allocations: the bodies, their effect, and what is refused.
 
 Source: rest-api.md 10.3, 10.4, 1.9, 1.10, 1.14. Capacity and units are in
 `test_allocations_capacity.py`, generations in `test_allocations_generations.py`.
 """
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.api.answers import CONCURRENT_UPDATE, assert_refused
 from tests.api.claims import LEFT_OUT, claim_body, consumer, held, used
+from tests.api.configured import serve
 from tests.api.precedence import (
     ALLOWED,
     FORBIDDEN,
@@ -30,7 +32,7 @@ INCOMPLETE = "00000000-0000-0000-0000-000000000000"
 
 @pytest.mark.parametrize("version", versions("1.0"))
 def test_put_gives_a_consumer_what_it_asks_for(api: Client, version: str) -> None:
-    """204 with no body, no caching headers; the body is a list up to 1.11, then an object."""
+    """204 without body and caching headers; the body is a list up to 1.11, then an object."""
     host, pool = provider(api, {"VCPU": 4, "MEMORY_MB": 64}), provider(api, {"DISK_GB": 9})
     claims = {host: {"VCPU": 2, "MEMORY_MB": 32}, pool: {"DISK_GB": 5}}
     holder = new_uuid()
@@ -48,9 +50,23 @@ def test_put_gives_a_consumer_what_it_asks_for(api: Client, version: str) -> Non
     assert shown["consumer_type"] == ("INSTANCE" if at_least(version, "1.38") else "unknown")
 
 
+def test_the_operator_says_whose_a_consumer_without_an_owner_is(tmp_path: Path) -> None:
+    """Below 1.8 a body has neither project nor user; two options set them."""
+    api = serve(
+        tmp_path,
+        "[placement]\nincomplete_consumer_project_id = no-project\n"
+        "incomplete_consumer_user_id = no-user\n",
+    )
+    host, holder = provider(api, {"VCPU": 4}), new_uuid()
+    body = claim_body("1.7", {host: {"VCPU": 2}})
+    assert api.put(f"/allocations/{holder}", json=body, version="1.7").status == 204
+    shown = api.get(f"/allocations/{holder}").json
+    assert (shown["project_id"], shown["user_id"]) == ("no-project", "no-user")
+
+
 @pytest.mark.parametrize("version", versions("1.0"))
 def test_put_replaces_all_that_the_consumer_held(api: Client, version: str) -> None:
-    """What is not named any more is given back."""
+    """Allocations that are not in the body are removed."""
     old, new = provider(api, {"VCPU": 4, "MEMORY_MB": 9}), provider(api, {"VCPU": 4})
     holder = consumer(api, {old: {"VCPU": 4, "MEMORY_MB": 9}})
     body = claim_body(version, {new: {"VCPU": 3}}, consumer_generation=1)
@@ -85,7 +101,7 @@ def test_there_is_no_post_before_1_13(api: Client, version: str) -> None:
 
 @pytest.mark.parametrize("version", versions("1.28"))
 def test_put_with_nothing_removes_all_from_1_28(api: Client, version: str) -> None:
-    """The consumer is gone with its allocations, and starts over."""
+    """The consumer is deleted with its allocations, and can be created again."""
     host = provider(api, {"VCPU": 4})
     holder = consumer(api, {host: {"VCPU": 4}})
     body = claim_body(version, {}, consumer_generation=1)
@@ -107,7 +123,7 @@ def test_post_with_nothing_removes_all_from_1_13(api: Client, version: str) -> N
 
 @pytest.mark.parametrize("version", versions("1.0", "1.27"))
 def test_put_with_nothing_is_refused_before_1_28(api: Client, version: str) -> None:
-    """At least one provider."""
+    """At least one provider is required."""
     answer = api.put(f"/allocations/{new_uuid()}", json=claim_body(version, {}), version=version)
     assert_refused(answer, 400, "JSON does not validate", version=version)
 
@@ -123,7 +139,7 @@ def test_of_a_provider_listed_twice_the_last_item_counts(api: Client) -> None:
 
 
 def test_a_write_before_1_8_takes_a_consumer_from_its_project(api: Client) -> None:
-    """The incomplete ids replace the real ones."""
+    """The configured ids replace the real ones."""
     host = provider(api, {"VCPU": 4})
     holder = consumer(api, {host: {"VCPU": 1}})
     body = claim_body("1.7", {host: {"VCPU": 2}})
@@ -160,7 +176,7 @@ def test_a_write_moves_a_consumer_to_another_project_user_and_type(api: Client) 
 
 
 def test_a_write_that_fails_leaves_project_user_and_type(api: Client) -> None:
-    """Rolled back with the rest."""
+    """They are rolled back with the rest."""
     host = provider(api, {"VCPU": 4})
     holder = consumer(api, {host: {"VCPU": 1}})
     before = api.get(f"/allocations/{holder}").json
@@ -185,7 +201,7 @@ def test_a_type_is_any_name_of_capitals_digits_and_underscores(api: Client, name
 
 @pytest.mark.parametrize("version", versions("1.12"))
 def test_the_generation_of_a_provider_in_the_body_is_ignored(api: Client, version: str) -> None:
-    """It is optional, and may be stale."""
+    """It is optional and may be stale."""
     host = provider(api, {"VCPU": 4})
     body = claim_body(version, {host: {"VCPU": 1}})
     body["allocations"][host]["generation"] = 12345
@@ -207,7 +223,7 @@ def test_the_generation_of_a_provider_in_the_body_is_ignored(api: Client, versio
 def test_mappings_are_accepted_and_ignored_from_1_34(
     api: Client, version: str, mappings: object
 ) -> None:
-    """What a candidate carries may be sent back."""
+    """So a candidate can be sent as it was returned."""
     host = provider(api, {"VCPU": 4})
     body = claim_body(version, {host: {"VCPU": 1}}) | {"mappings": mappings}
     assert api.put(f"/allocations/{new_uuid()}", json=body, version=version).status == 204
@@ -240,7 +256,7 @@ UNEXPECTED = [
 
 @pytest.mark.parametrize(("version", "key"), UNEXPECTED)
 def test_a_key_newer_than_the_microversion_is_refused(api: Client, version: str, key: str) -> None:
-    """No other keys anywhere."""
+    """Unknown keys are refused at every level."""
     body = claim_body(version, {provider(api, {"VCPU": 4}): {"VCPU": 1}}) | {key: None}
     answer = api.put(f"/allocations/{new_uuid()}", json=body, version=version)
     assert_refused(
@@ -254,7 +270,7 @@ def test_a_key_newer_than_the_microversion_is_refused(api: Client, version: str,
 
 @pytest.mark.parametrize("version", versions("1.8"))
 def test_a_key_that_the_microversion_requires_is_missed(api: Client, version: str) -> None:
-    """One after the other."""
+    """Each of them in turn."""
     claims = {provider(api, {"VCPU": 4}): {"VCPU": 1}}
     whole = claim_body(version, claims)
     for key in whole:
@@ -267,7 +283,7 @@ def test_a_key_that_the_microversion_requires_is_missed(api: Client, version: st
 
 
 def broken_bodies() -> dict[str, dict[str, Any]]:
-    """Changes to a right body of 1.39 that make it wrong; HOST stands for the provider."""
+    """Changes to a valid body of 1.39 that make it invalid; HOST stands for the provider."""
     return {
         "project empty": {"project_id": ""},
         "project too long": {"project_id": "p" * 256},
@@ -308,7 +324,7 @@ def broken_bodies() -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("change", broken_bodies())
 @pytest.mark.parametrize("method", ["PUT", "POST"])
 def test_a_body_that_breaks_the_schema_is_refused(api: Client, change: str, method: str) -> None:
-    """400, and nothing is taken."""
+    """400, and nothing is allocated."""
     host = provider(api, {"VCPU": 4})
     changed = broken_bodies()[change]
     if isinstance(allocations := changed.get("allocations"), dict):
@@ -379,7 +395,7 @@ def test_post_normalises_the_spelling_of_consumer_and_provider(api: Client) -> N
 
 @pytest.mark.parametrize("version", versions("1.0"))
 def test_an_unknown_provider_is_refused(api: Client, version: str) -> None:
-    """400, since it is in the body."""
+    """400, because it is in the body."""
     body = claim_body(version, {NOWHERE: {"VCPU": 1}})
     answer = api.put(f"/allocations/{new_uuid()}", json=body, version=version)
     assert_refused(
@@ -419,7 +435,7 @@ def test_an_unknown_class_is_refused(api: Client, version: str) -> None:
 
 @pytest.mark.parametrize("version", versions("1.0"))
 def test_a_class_that_the_provider_does_not_have_is_a_conflict(api: Client, version: str) -> None:
-    """409, and the class is named."""
+    """409, and the message names the class."""
     host = provider(api, {"VCPU": 4})
     body = claim_body(version, {host: {"VCPU": 1, "DISK_GB": 1}})
     answer = api.put(f"/allocations/{new_uuid()}", json=body, version=version)
@@ -428,7 +444,7 @@ def test_a_class_that_the_provider_does_not_have_is_a_conflict(api: Client, vers
 
 
 def test_numbers_with_a_zero_fraction_are_integers(api: Client) -> None:
-    """As JSON schema has it (1.5)."""
+    """As JSON Schema defines integers (1.5)."""
     host, holder = provider(api, {"VCPU": 4}), new_uuid()
     body = claim_body("1.39", {host: {"VCPU": 2}})
     body["allocations"][host]["resources"]["VCPU"] = 2.0
@@ -437,7 +453,7 @@ def test_numbers_with_a_zero_fraction_are_integers(api: Client) -> None:
 
 
 def test_post_is_all_or_nothing(api: Client) -> None:
-    """One consumer that cannot be served stops them all."""
+    """If one consumer is refused, all are."""
     host = provider(api, {"VCPU": 4})
     before = generation(api, host)
     one, two = new_uuid(), new_uuid()
@@ -451,7 +467,7 @@ def test_post_is_all_or_nothing(api: Client) -> None:
 
 
 def test_post_lets_consumers_swap(api: Client) -> None:
-    """All old allocations are dropped before the new ones are checked."""
+    """All old allocations are removed before the new ones are checked."""
     left, right = provider(api, {"VCPU": 4}), provider(api, {"VCPU": 4})
     one, two = consumer(api, {left: {"VCPU": 4}}), consumer(api, {right: {"VCPU": 4}})
     body = {
@@ -464,7 +480,7 @@ def test_post_lets_consumers_swap(api: Client) -> None:
 
 
 def test_post_lets_one_consumer_hand_over_to_another(api: Client) -> None:
-    """As a migration does: the old holder is emptied, a new one takes its place."""
+    """As in a migration: the old consumer is emptied, and a new one gets its allocations."""
     host = provider(api, {"VCPU": 4})
     old, new = consumer(api, {host: {"VCPU": 4}}), new_uuid()
     body = {
@@ -477,7 +493,7 @@ def test_post_lets_one_consumer_hand_over_to_another(api: Client) -> None:
 
 
 def test_two_new_consumers_cannot_overshoot_together(api: Client) -> None:
-    """The sum of what one request asks for is checked."""
+    """The sums of a request are checked."""
     host = provider(api, {"VCPU": 4})
     body = {new_uuid(): claim_body("1.39", {host: {"VCPU": 3}}) for _ in range(2)}
     answer = api.post("/allocations", json=body)
@@ -572,7 +588,7 @@ def test_faults_of_post_are_found_in_order(api: Client) -> None:
 
 
 def test_a_stale_generation_carries_its_own_code(api: Client) -> None:
-    """`placement.concurrent_update`, by which clients tell it from a full host."""
+    """`placement.concurrent_update`: clients tell it from a full host by the code."""
     host = provider(api, {"VCPU": 4})
     body = claim_body("1.39", {host: {"VCPU": 1}}, consumer_generation=3)
     answer = api.put(f"/allocations/{new_uuid()}", json=body)
@@ -587,7 +603,7 @@ def test_a_stale_generation_carries_its_own_code(api: Client) -> None:
 
 @pytest.mark.parametrize("left_out", ["project_id", "user_id"])
 def test_a_claim_belongs_to_somebody_from_1_8(api: Client, left_out: str) -> None:
-    """Project and user come together."""
+    """Both project and user are required."""
     project = LEFT_OUT if left_out == "project_id" else "p"
     user = LEFT_OUT if left_out == "user_id" else "u"
     body = claim_body("1.8", {provider(api, {"VCPU": 1}): {"VCPU": 1}}, project=project, user=user)

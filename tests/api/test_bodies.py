@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How request bodies are taken: their length, their type, their JSON.
+"""How request bodies are read: their length, their type, their JSON.
 
 Source: rest-api.md 1.5.
 """
@@ -50,7 +50,7 @@ WITH_BODY = [
 def test_a_body_without_a_type_is_400_on_every_route(
     api: Client, route: Route, method: str
 ) -> None:
-    """A body must say what it is, on GET and DELETE too, and before policy is asked."""
+    """Also on GET and DELETE, and before policy."""
     answer = api.request(method, route.path(), body=b"{}", headers=NOBODY)
     assert_refused(answer, 400, "content-type header required")
 
@@ -61,7 +61,7 @@ def test_a_body_without_a_type_is_400_on_every_route(
 def test_a_body_without_a_type_beats_404_and_405(
     api: Client, method: str, path: str, content_type: str | None
 ) -> None:
-    """The gate stands before routing; an empty type is none."""
+    """The check comes before routing; an empty type counts as missing."""
     headers = {"Content-Type": content_type}
     answer = api.request(method, path, body=b"{}", headers=headers)
     assert_refused(answer, 400, "content-type header required")
@@ -71,7 +71,7 @@ def test_a_body_without_a_type_beats_404_and_405(
 @pytest.mark.parametrize("length", ["x", "1.5", "1e3", "0x10"])
 @pytest.mark.parametrize("path", ["/no/such/path", "/resource_providers"])
 def test_a_length_that_is_no_integer_is_400(api: Client, path: str, length: str) -> None:
-    """Servers refuse it themselves; where one does not, the application does, before routing."""
+    """Most servers refuse it themselves; otherwise the application does, before routing."""
     answer = api.post(path, body=b"{}", headers=JSON | {"Content-Length": length})
     assert_refused(answer, 400, "content-length header must be an integer")
 
@@ -84,7 +84,7 @@ def test_a_length_that_is_no_integer_is_400(api: Client, path: str, length: str)
 def test_another_type_is_415(
     api: Client, method: str, path: str, version: str, content_type: str
 ) -> None:
-    """The type is compared exactly, and before policy."""
+    """The type is compared exactly, before policy."""
     headers = {**NOBODY, "Content-Type": content_type}
     path = path.format(uuid=new_uuid())
     answer = api.request(method, path, body=b"{}", headers=headers, version=version)
@@ -96,7 +96,7 @@ def test_another_type_is_415(
 def test_an_absent_body_without_a_type_is_415(
     api: Client, method: str, path: str, version: str
 ) -> None:
-    """Nothing was sent, so only the handler can miss the type."""
+    """Nothing was sent, so only the handler misses the type."""
     answer = api.request(method, path.format(uuid=new_uuid()), version=version)
     said = "The media type None is not supported, use application/json"
     assert_refused(answer, 415, said, version=version)
@@ -107,7 +107,7 @@ def test_an_absent_body_without_a_type_is_415(
     ["application/json; charset=utf-8", "application/json;charset=latin-1", "application/json;a=b"],
 )
 def test_parameters_of_the_type_are_ignored(api: Client, content_type: str) -> None:
-    """A body is UTF-8 whatever its charset says."""
+    """A body is decoded as UTF-8, whatever its charset parameter."""
     name = new_name("höst")
     body = f'{{"name": "{name}"}}'.encode()
     answer = api.post("/resource_providers", body=body, headers={"Content-Type": content_type})
@@ -116,7 +116,7 @@ def test_parameters_of_the_type_are_ignored(api: Client, content_type: str) -> N
 
 @pytest.mark.parametrize("content_type", ["Application/JSON", "application/json ; charset=utf-8"])
 def test_the_type_is_compared_letter_by_letter(api: Client, content_type: str) -> None:
-    """The original takes neither other letters nor a blank before the parameters."""
+    """OpenStack Placement accepts neither another letter case nor a blank before the parameters."""
     answer = api.post("/resource_providers", body=b"{}", headers={"Content-Type": content_type})
     assert_refused(answer, 415, "is not supported, use application/json")
 
@@ -142,7 +142,7 @@ def test_the_type_is_compared_letter_by_letter(api: Client, content_type: str) -
 def test_what_is_not_json_is_400(
     api: Client, method: str, path: str, version: str, body: bytes
 ) -> None:
-    """Empty, cut off, followed by more, with a byte order mark, or not UTF-8."""
+    """Empty, incomplete, followed by more text, with a byte order mark, or not UTF-8."""
     path = path.format(uuid=provider(api))
     answer = api.request(method, path, body=body, headers=JSON, version=version)
     assert_refused(answer, 400, "Malformed JSON:", version=version)
@@ -155,7 +155,7 @@ def test_blanks_around_the_body_are_fine(api: Client) -> None:
 
 
 def test_the_last_of_two_equal_keys_wins(api: Client) -> None:
-    """Duplicate keys are no error."""
+    """Duplicate keys are accepted."""
     name = new_name()
     body = f'{{"name": "lost", "name": "{name}"}}'.encode()
     assert api.post("/resource_providers", body=body, headers=JSON).json["name"] == name
@@ -166,7 +166,7 @@ def test_the_last_of_two_equal_keys_wins(api: Client) -> None:
 def test_a_body_that_is_no_object_or_list_is_400(
     api: Client, method: str, path: str, version: str, body: Any
 ) -> None:
-    """Well-formed JSON of another shape fails the schema."""
+    """Valid JSON of another form violates the schema."""
     path = path.format(uuid=provider(api))
     answer = api.request(method, path, json=body, version=version)
     assert_refused(answer, 400, "JSON does not validate", version=version)
@@ -174,15 +174,15 @@ def test_a_body_that_is_no_object_or_list_is_400(
 
 @pytest.mark.parametrize("number", [b"1000.0", b"1e3", b"1000", b"10E2"])
 def test_a_number_without_a_fraction_is_an_integer(api: Client, number: bytes) -> None:
-    """JSON does not tell 1000.0 from 1000; what is stored is an integer."""
+    """JSON does not distinguish 1000.0 from 1000; an integer is stored."""
     uuid = provider(api)
     body = b'{"inventories": {"VCPU": {"total": %s}}, "resource_provider_generation": 0}' % number
     put = api.put(f"/resource_providers/{uuid}/inventories", body=body, headers=JSON)
     assert put.status == 200
     assert put.json["inventories"]["VCPU"]["total"] == 1000
-    found = api.get(f"/resource_providers/{uuid}/inventories/VCPU")
-    assert found.json["total"] == 1000
-    assert '"total": 1000.0' not in found.text.replace(":", ": ")
+    response = api.get(f"/resource_providers/{uuid}/inventories/VCPU")
+    assert response.json["total"] == 1000
+    assert '"total": 1000.0' not in response.text.replace(":", ": ")
 
 
 def test_a_generation_may_be_written_with_a_fraction_of_zero(api: Client) -> None:
@@ -194,7 +194,7 @@ def test_a_generation_may_be_written_with_a_fraction_of_zero(api: Client) -> Non
 
 @pytest.mark.parametrize("value", [True, False, 1.5, "1", None, [1], {}], ids=repr)
 def test_a_boolean_a_fraction_or_a_text_is_no_integer(api: Client, value: Any) -> None:
-    """The schema wants an integer."""
+    """The schema requires an integer."""
     uuid = provider(api)
     body = {"inventories": {"VCPU": {"total": value}}, "resource_provider_generation": 0}
     answer = api.put(f"/resource_providers/{uuid}/inventories", json=body)
@@ -215,7 +215,7 @@ NOT_500 = pytest.mark.deliberately_different("the original answers 500")
     ],
 )
 def test_numbers_that_are_none_are_400(api: Client, number: bytes) -> None:
-    """NaN and the infinities are read, and refused as a ratio."""
+    """NaN and infinities can be parsed, but are refused as a ratio."""
     uuid = provider(api)
     body = (
         b'{"inventories": {"VCPU": {"total": 1, "allocation_ratio": %s}},'
@@ -227,7 +227,7 @@ def test_numbers_that_are_none_are_400(api: Client, number: bytes) -> None:
 
 @pytest.mark.parametrize("headers", [{"Content-Type": "text/plain"}, JSON])
 def test_a_route_that_takes_no_body_ignores_one(api: Client, headers: dict[str, str]) -> None:
-    """As long as the body has a type, whatever it is, it is not read."""
+    """If it has a type, whatever it is, the body is ignored."""
     uuid, name = provider(api), new_custom_name()
     body = b"not json"
     assert api.put(f"/traits/{name}", body=body, headers=headers).status == 201
@@ -240,13 +240,13 @@ def test_a_route_that_takes_no_body_ignores_one(api: Client, headers: dict[str, 
 
 
 def test_a_type_without_a_body_is_fine(api: Client) -> None:
-    """Many clients always send a content type."""
+    """Many clients send a content type with every request."""
     assert api.get(f"/traits/{custom_trait(api)}", headers=JSON).status == 204
 
 
 @pytest.mark.in_process
 def test_a_chunked_body_is_read_to_its_end(api: Client) -> None:
-    """Without a length, as a server hands over a chunked body."""
+    """It has no length, as servers pass chunked bodies on."""
     name = new_name()
     body = f'{{"name": "{name}"}}'.encode()
     chunked = {"Content-Length": None, "Transfer-Encoding": "chunked"}
@@ -256,6 +256,6 @@ def test_a_chunked_body_is_read_to_its_end(api: Client) -> None:
 
 @pytest.mark.in_process
 def test_a_chunked_body_without_a_type_is_415(api: Client) -> None:
-    """Its length is not known when the gate looks, so the handler misses the type."""
+    """Its length is unknown before routing, so the handler misses the type."""
     chunked = {"Content-Length": None, "Transfer-Encoding": "chunked"}
     assert_refused(api.post("/resource_providers", body=b"{}", headers=chunked), 415)

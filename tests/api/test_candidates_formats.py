@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer of `GET /allocation_candidates` at every microversion.
+"""The response of `GET /allocation_candidates` at every microversion.
 
 Source: allocation-candidates.md sections 1, 5.6, 6 and 7.
 """
@@ -39,7 +39,7 @@ class World:
         consumer(api, {self.host: {self.cpu: 1}})
 
     def ask(self, query: str, version: str) -> Response:
-        """Send a query in which CPU, RAM, DISK and PORT stand for the classes of this world."""
+        """Send a query in which CPU, RAM, DISK and PORT stand for this world's classes."""
         for word, name in (
             ("CPU", self.cpu),
             ("RAM", self.ram),
@@ -58,7 +58,7 @@ def world(api: Client) -> World:
 
 @pytest.mark.parametrize("version", versions("1.10"))
 def test_a_candidate_has_the_form_of_its_microversion(world: World, version: str) -> None:
-    """A list to 1.11, then an object by provider; mappings from 1.34; nothing else inside."""
+    """A list up to 1.11, then an object by provider; mappings from 1.34; no other keys."""
     answer = world.ask("resources=CPU:2,DISK:50", version)
 
     assert answer.status == 200
@@ -121,7 +121,7 @@ def test_a_summary_has_the_form_of_its_microversion(world: World, version: str) 
 
 @pytest.mark.parametrize("version", versions("1.17"))
 def test_traits_stand_in_the_order_in_which_they_were_made(api: Client, version: str) -> None:
-    """COMPAT the original gives them in the order of their ids, whatever their names."""
+    """COMPAT: in the order of their ids, whatever their names."""
     cpu, (first, second, third) = custom_class(api), (custom_trait(api) for _ in range(3))
     for name in (f"{third}_Z", f"{second}_M", f"{first}_A"):
         assert api.put(f"/traits/{name}").status == 201
@@ -137,7 +137,7 @@ def test_traits_stand_in_the_order_in_which_they_were_made(api: Client, version:
 
 @pytest.mark.parametrize("version", versions("1.10"))
 def test_numbers_are_integers(world: World, version: str) -> None:
-    """Capacity is truncated toward zero; nothing is written as 135.0."""
+    """Capacity is rounded down to an integer, never 135.0."""
     answer = world.ask("resources=CPU:2,DISK:50", version)
     for entry in answer.json["provider_summaries"].values():
         for resource in entry["resources"].values():
@@ -146,17 +146,17 @@ def test_numbers_are_integers(world: World, version: str) -> None:
 
 @pytest.mark.parametrize("version", versions("1.10"))
 def test_two_providers_of_one_tree_make_a_candidate_from_1_29(world: World, version: str) -> None:
-    """Before, such candidates are dropped (5.6)."""
+    """Before, such candidates are left out (5.6)."""
     answer = world.ask("resources=CPU:1,PORT:1", version)
-    found = len(answer.json["allocation_requests"])
-    assert found == (1 if at_least(version, "1.29") else 0)
-    if not found:
+    number = len(answer.json["allocation_requests"])
+    assert number == (1 if at_least(version, "1.29") else 0)
+    if not number:
         assert answer.json == {"allocation_requests": [], "provider_summaries": {}}
 
 
 @pytest.mark.parametrize("version", versions("1.10"))
 def test_a_child_alone_makes_a_candidate_at_every_microversion(world: World, version: str) -> None:
-    """The summary holds the tree from 1.29, the child alone before."""
+    """From 1.29 the summary has the whole tree, before only the child."""
     answer = world.ask("resources=PORT:1", version)
     assert len(answer.json["allocation_requests"]) == 1
     summaries = set(answer.json["provider_summaries"])
@@ -168,7 +168,7 @@ def test_a_child_alone_makes_a_candidate_at_every_microversion(world: World, ver
 
 @pytest.mark.parametrize("version", versions("1.33"))
 def test_mappings_name_each_group_of_the_request(world: World, version: str) -> None:
-    """Amounts of one provider are added, whatever group they are for."""
+    """Amounts on one provider are summed over the groups."""
     answer = world.ask(
         "resources=CPU:1&resources_A=CPU:1,RAM:1&resources_B=PORT:2&group_policy=isolate", version
     )
@@ -206,7 +206,7 @@ def test_nothing_found_is_an_answer_with_both_keys(world: World, version: str) -
 @pytest.mark.parametrize("version", versions("1.10"))
 @pytest.mark.parametrize("query", ["resources=CPU:1", "resources=CPU:99"])
 def test_the_headers_of_an_answer(world: World, version: str, query: str) -> None:
-    """JSON without a charset; the caching headers from 1.15."""
+    """JSON without a charset; caching headers from 1.15."""
     headers = world.ask(query, version).headers
     assert headers["content-type"] == "application/json"
     assert headers["openstack-api-version"] == f"placement {version}"
@@ -233,7 +233,7 @@ def test_the_headers_of_an_answer(world: World, version: str, query: str) -> Non
 def test_an_accept_that_does_not_admit_json_is_refused(
     world: World, accept: str | None, status: int
 ) -> None:
-    """406; no `Accept` at all is fine."""
+    """406; a request without `Accept` is fine."""
     path = f"/allocation_candidates?resources={world.cpu}:1"
     assert world.api.get(path, headers={"Accept": accept}).status == status
 
@@ -241,7 +241,7 @@ def test_an_accept_that_does_not_admit_json_is_refused(
 @pytest.mark.parametrize("version", versions("1.16"))
 @pytest.mark.parametrize(("limit", "found"), [(1, 1), (2, 2), (3, 3), (4, 3), (1000, 3)])
 def test_limit_takes_that_many_at_most(api: Client, version: str, limit: int, found: int) -> None:
-    """A subset, and the summaries of just those."""
+    """A subset, with the summaries of exactly that subset."""
     name = custom_class(api)
     hosts = {provider(api, {name: 1}) for _ in range(3)}
     path = f"/allocation_candidates?resources={name}:1&limit={limit}"
@@ -254,7 +254,8 @@ def test_limit_takes_that_many_at_most(api: Client, version: str, limit: int, fo
 
 @pytest.mark.parametrize("version", versions("1.10"))
 def test_a_candidate_can_be_claimed_as_it_came(api: Client, version: str) -> None:
-    """With project, user, generation and type as the microversion asks; mappings are ignored."""
+    """With the project, user, generation and type that the microversion requires; mappings are
+    ignored."""
     world = World(api)
     query = "resources=CPU:2,DISK:50"
     (candidate,) = world.ask(query, version).json["allocation_requests"]

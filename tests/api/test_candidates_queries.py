@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The query of `GET /allocation_candidates`: what is accepted when, and how each fault is named.
+"""The query of `GET /allocation_candidates`: what is accepted at which microversion, and the
+message for each fault.
 
-Source: allocation-candidates.md sections 2 to 4 and 8. What a right query finds is tested in
-`tests/candidates`.
+Source: allocation-candidates.md sections 2 to 4 and 8. `tests/candidates` tests the results of
+valid queries.
 """
 
 from typing import NamedTuple
@@ -49,17 +50,17 @@ class World:
         self.names["<host>"] = self.host
 
     def named(self, text: str) -> str:
-        """The text with each <placeholder> replaced."""
+        """The text with its <placeholders> replaced."""
         for placeholder, name in self.names.items():
             text = text.replace(placeholder, name)
         return text
 
     def ask(self, query: str, version: str) -> Response:
-        """Send the query, placeholders replaced."""
+        """Send the query with its placeholders replaced."""
         return self.api.get(f"/allocation_candidates?{self.named(query)}", version=version)
 
     def found(self, query: str, version: str = "1.39") -> int:
-        """How many candidates there are."""
+        """The number of candidates."""
         answer = self.ask(query, version)
         assert answer.status == 200, answer.json
         assert set(answer.json) == {"allocation_requests", "provider_summaries"}
@@ -105,7 +106,8 @@ INTRODUCED = [
 
 @pytest.mark.parametrize(("since", "query"), INTRODUCED)
 def test_a_parameter_works_from_its_microversion_on(world: World, since: str, query: str) -> None:
-    """1.1: what each microversion adds. Before, the query is refused, or means something else."""
+    """1.1 lists what each microversion adds. Before, the query is refused or has another
+    meaning."""
     for version in versions(since):
         assert world.found(query, version) == 1, version
     if query != "resources=<class>:1&required=<trait>&required=!<other>":
@@ -121,7 +123,7 @@ def test_there_are_no_candidates_before_1_10(world: World, version: str) -> None
 
 
 class Fault(NamedTuple):
-    """A query, the microversions that refuse it, and what they say."""
+    """A query, the microversions that refuse it, and their message."""
 
     first: str
     last: str
@@ -389,12 +391,12 @@ ACCEPTED = [
 def test_an_accepted_query_finds_the_host_or_nothing(
     world: World, query: str, candidates: int
 ) -> None:
-    """ "Not there" is an answer: 200, with both keys."""
+    """Unknown hosts and aggregates are no error: 200, with both keys."""
     assert world.found(query) == candidates
 
 
 def test_of_required_the_last_counts_before_1_39(world: World) -> None:
-    """Earlier ones are not even parsed."""
+    """Earlier ones are not parsed."""
     query = f"{R}&required=,,in:nonsense&required=<trait>"
     for version in versions("1.17", "1.38"):
         assert world.found(query, version) == 1
@@ -404,7 +406,7 @@ def test_of_required_the_last_counts_before_1_39(world: World) -> None:
 @pytest.mark.deliberately_different("huge amounts find nothing instead of a 500 (D5)")
 @pytest.mark.parametrize("amount", [2**63, 2**64, 10**30, 10**4000])
 def test_an_amount_beyond_64_bits_finds_nothing(world: World, amount: int) -> None:
-    """Nothing can have so much."""
+    """No inventory can have so much."""
     assert world.found(f"resources=<class>:{amount}") == 0
 
 
@@ -414,14 +416,14 @@ def test_an_amount_beyond_64_bits_finds_nothing(world: World, amount: int) -> No
     [f"{R}&limit=x&limit=1", f"{R}&limit=0&limit=1", f"{R}&group_policy=x&group_policy=none"],
 )
 def test_every_occurrence_is_validated(world: World, query: str) -> None:
-    """A bad first value is refused like a bad last one."""
+    """A malformed first value is refused like a malformed last one."""
     assert_refused(world.ask(query, "1.39"), 400)
 
 
 @pytest.mark.deliberately_different("uuids are normalised to lower case and dashes (1.9)")
 @pytest.mark.parametrize("key", ["member_of", "in_tree"])
 def test_a_uuid_is_found_in_capitals(world: World, key: str) -> None:
-    """The canonical form is what is compared."""
+    """Uuids are compared in canonical form."""
     uuid = world.names["<agg>" if key == "member_of" else "<host>"].upper()
     assert world.found(f"{R}&{key}={uuid}") == 1
 
@@ -509,7 +511,7 @@ OLD_LADDER = [
 def test_of_several_groups_without_resources_the_first_fault_is_named(
     world: World, version: str, query: str, says: str
 ) -> None:
-    """Orphaned traits, orphaned member_of, any other, none at all."""
+    """Orphaned traits, orphaned member_of, any other parameter, no group at all."""
     assert_refused(world.ask(query, version), 400, says, version=version)
 
 
@@ -524,7 +526,7 @@ def test_of_several_groups_without_resources_the_first_fault_is_named(
     ],
 )
 def test_the_first_empty_result_ends_everything(world: World, query: str) -> None:
-    """Unknown names that come later are not reported (section 4, 8)."""
+    """Unknown names in later groups are not reported (section 4, 8)."""
     assert world.found(query) == 0
 
 
@@ -554,11 +556,11 @@ def test_candidates_are_only_read(world: World, method: str, version: str) -> No
 
 @pytest.mark.parametrize("path", ["/allocation_candidates/", "/Allocation_Candidates"])
 def test_the_path_is_exact(world: World, path: str) -> None:
-    """A trailing slash is another path."""
+    """A trailing slash makes another path."""
     assert_refused(world.api.get(world.named(f"{path}?{R}")), 404)
 
 
 def test_a_host_that_is_not_there_is_not_found(world: World) -> None:
-    """An unknown provider in `in_tree` is an empty answer, with and without a suffix."""
+    """An unknown provider in `in_tree` gives an empty response, with and without a suffix."""
     assert world.found(f"{R}&in_tree={NOWHERE}") == 0
     assert world.found(f"resources1=<class>:1&in_tree1={NOWHERE}") == 0

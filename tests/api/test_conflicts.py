@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which request gets what when several want the same thing at the same time.
+"""Concurrent requests for the same thing: which of them succeed.
 
-Source: rest-api.md section 13. That the losing halves are right at every step is staged by hand
-in `tests/store`; here clients collide as they do in life, and only what holds in every order is
-asserted.
+Source: rest-api.md section 13. `tests/store` stages every step of these races; here clients collide
+at random, and the tests check only what holds in every order.
 """
 
 from collections import Counter
@@ -21,7 +20,7 @@ CLIENTS = 8
 
 
 def test_claims_on_one_provider_do_not_hinder_each_other(api: Client) -> None:
-    """Provider races are settled inside the service: all that fit are accepted."""
+    """The service resolves conflicts of providers itself: every claim that fits is accepted."""
     host = provider(api, {"VCPU": CLIENTS})
     before = generation(api, host)
 
@@ -37,7 +36,7 @@ def test_claims_on_one_provider_do_not_hinder_each_other(api: Client) -> None:
 
 
 def test_the_last_unit_is_given_once(api: Client) -> None:
-    """The others are refused for capacity, not for a race."""
+    """The others are refused for the capacity, not for a race."""
     host = provider(api, {"VCPU": 1})
 
     def claim(client: Client) -> Response:
@@ -54,7 +53,7 @@ def test_the_last_unit_is_given_once(api: Client) -> None:
 
 
 def test_of_two_who_make_one_consumer_one_wins(api: Client) -> None:
-    """Null says "new", and it is new only once."""
+    """null means a new consumer, and it is new only once."""
     host, holder = provider(api, {"VCPU": 100}), new_uuid()
 
     def claim(client: Client, amount: int) -> Response:
@@ -73,7 +72,7 @@ def test_of_two_who_make_one_consumer_one_wins(api: Client) -> None:
 
 
 def test_of_those_who_saw_one_state_of_a_consumer_one_wins(api: Client) -> None:
-    """The generation is the lock."""
+    """The generation decides."""
     host = provider(api, {"VCPU": 100})
     holder = consumer(api, {host: {"VCPU": 50}})
 
@@ -89,7 +88,7 @@ def test_of_those_who_saw_one_state_of_a_consumer_one_wins(api: Client) -> None:
 
 @pytest.mark.parametrize("what", ["inventories", "traits", "aggregates"])
 def test_of_those_who_saw_one_state_of_a_provider_one_wins(api: Client, what: str) -> None:
-    """The others must read it again: 409 `concurrent_update`."""
+    """The others get 409 `concurrent_update` and must read it again."""
     host = provider(api, {"VCPU": 1})
     seen = generation(api, host)
 
@@ -113,7 +112,7 @@ def test_of_those_who_saw_one_state_of_a_provider_one_wins(api: Client, what: st
 
 
 def test_of_those_who_add_one_inventory_one_wins(api: Client) -> None:
-    """POST of one that is there is a conflict like a lost race."""
+    """POST of an existing inventory is a conflict, like a lost race."""
     host = provider(api)
 
     def add(client: Client) -> Response:
@@ -130,7 +129,7 @@ def test_of_those_who_add_one_inventory_one_wins(api: Client) -> None:
 
 @pytest.mark.parametrize("same", ["name", "uuid"])
 def test_a_name_and_a_uuid_are_given_once(api: Client, same: str) -> None:
-    """409 `duplicate_name`; only a taken name is called a conflicting name."""
+    """409 `duplicate_name`; the message says which of the two is taken."""
     fixed = {"name": new_name(), "uuid": new_uuid()}[same]
 
     def create(client: Client) -> Response:
@@ -163,7 +162,7 @@ def test_a_class_is_posted_once(api: Client) -> None:
 
 
 def test_one_project_user_type_and_aggregate_may_be_new_to_all(api: Client) -> None:
-    """What springs into being is made once, and nobody hears of it."""
+    """Each is created once, and no client notices."""
     project, user, kind, aggregate = new_uuid(), new_uuid(), new_custom_name(), new_uuid()
     hosts = [provider(api, {"VCPU": 1}) for _ in range(CLIENTS)]
     seen = generation(api, hosts[0])
@@ -188,7 +187,7 @@ def test_one_project_user_type_and_aggregate_may_be_new_to_all(api: Client) -> N
 
 
 def test_a_provider_is_deleted_or_claimed_but_not_both(api: Client) -> None:
-    """A claim that comes too late is refused with 400 or 409; a delete that does, with 409."""
+    """A claim that comes too late is refused with 400 or 409, a late delete with 409."""
     host, holder = provider(api, {"VCPU": 1}), new_uuid()
     body = claim_body("1.39", {host: {"VCPU": 1}})
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Browsers from elsewhere: CORS.
+"""Requests of browsers from other origins: CORS.
 
 Source: operations.md 3.2 (`[cors]`), rest-api.md 1.1 and 1.3.
 """
@@ -27,7 +27,7 @@ def open_to_home(tmp_path_factory: pytest.TempPathFactory) -> Client:
 def preflight(
     client: Client, *, origin: str = HOME, method: str = "PUT", headers: str | None = None
 ) -> Response:
-    """What a browser asks, without a token, before it sends something of its own."""
+    """The request, without a token, that a browser sends before the actual one."""
     asked = {"Origin": origin, "Access-Control-Request-Method": method}
     if headers is not None:
         asked["Access-Control-Request-Headers"] = headers
@@ -35,13 +35,13 @@ def preflight(
 
 
 def cors_headers(answer: Response) -> set[str]:
-    """Names of the answer's CORS headers."""
+    """The names of the response's CORS headers."""
     return {name.lower() for name in answer.headers if name.lower().startswith("access-control")}
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "POST", "DELETE", "PATCH"])
 def test_a_preflight_is_answered_without_a_token(open_to_home: Client, method: str) -> None:
-    """200, and the browser may go on."""
+    """200, and the browser continues."""
     answer = preflight(open_to_home, method=method, headers="X-Auth-Token,OpenStack-API-Version")
     assert answer.status == 200
     assert answer.body == b""
@@ -62,7 +62,7 @@ def test_a_preflight_is_answered_without_a_token(open_to_home: Client, method: s
 def test_a_preflight_that_is_not_allowed_gets_no_permission(
     open_to_home: Client, asked: dict[str, str]
 ) -> None:
-    """200 without the headers: the browser refuses by itself."""
+    """200 without the headers: the browser itself refuses."""
     answer = preflight(open_to_home, **asked)
     assert answer.status == 200
     assert cors_headers(answer) == set()
@@ -70,7 +70,7 @@ def test_a_preflight_that_is_not_allowed_gets_no_permission(
 
 @pytest.mark.parametrize("path", ["/", "/resource_providers", "/nonsense"])
 def test_options_is_always_answered(open_to_home: Client, path: str) -> None:
-    """Even without an origin, and without a token."""
+    """Even without an origin and a token."""
     answer = open_to_home.acting_as({}).request("OPTIONS", path)
     assert (answer.status, answer.body) == (200, b"")
 
@@ -85,7 +85,7 @@ def test_options_is_no_method_without_cors(api: Client) -> None:
 def test_the_answer_to_a_known_origin_may_be_read_there(
     open_to_home: Client, token: str | None, status: int
 ) -> None:
-    """401 included."""
+    """Including 401."""
     answer = open_to_home.get("/traits", headers={"Origin": HOME, "X-Auth-Token": token})
     assert answer.status == status
     assert answer.headers["access-control-allow-origin"] == HOME
@@ -102,14 +102,14 @@ def test_the_answer_to_a_known_origin_may_be_read_there(
 
 
 def test_an_unknown_origin_is_answered_as_if_it_were_none(open_to_home: Client) -> None:
-    """Not refused, and not permitted to read."""
+    """It is not refused, but the browser does not let the page read it."""
     answer = open_to_home.get("/traits", headers={"Origin": STRANGER})
     assert answer.status == 200
     assert cors_headers(answer) == set()
 
 
 def test_options_of_the_group_are_followed(tmp_path: Path) -> None:
-    """An existing [cors] section works as it stands."""
+    """An existing [cors] section works unchanged."""
     client = configured.serve(
         tmp_path,
         f"[cors]\nallowed_origin = {HOME},{STRANGER}\nallow_credentials = False\nmax_age = 60\n"

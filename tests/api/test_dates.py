@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `Last-Modified` says, under a clock that the test sets: the newest of all that is shown.
+"""`Last-Modified` with a clock that the test sets: the date of the newest object in the response.
 
-The newest thing is never the first or the last of its list here, and every date is a year apart
-from the next.
+The newest object is never the first or the last of its list here, and all dates are a year apart.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from berth.api import caching
+from berth.api import http_date
 from berth.store.engine.database import Database, utc_now
 from berth.store.engine.opening import DatabaseOptions, open_database
 from tests.api.claims import claim_body
@@ -29,7 +28,7 @@ pytestmark = pytest.mark.engines("sqlite")
 
 
 class Clock:
-    """Shows the last second of a year, and goes on to the next when told to."""
+    """A clock at the last second of a year; it advances by a year when told to."""
 
     def __init__(self) -> None:
         self.year = 2029
@@ -38,13 +37,13 @@ class Clock:
         return moment(self.year)
 
     def next_year(self) -> int:
-        """The year that it is then."""
+        """Advance by a year; return the new year."""
         self.year += 1
         return self.year
 
 
 def moment(year: int) -> datetime:
-    """The last second of a year, as the database has it."""
+    """The last second of a year, in the database's form."""
     return datetime(year, 12, 31, 23, 59, 59)
 
 
@@ -56,7 +55,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def database(prepared: Path, tmp_path: Path, clock: Clock) -> Iterator[Database]:
-    """A database that takes the time from the test."""
+    """A database with the test's clock."""
     path = shutil.copy(prepared, tmp_path / "berth.db")
     options = DatabaseOptions(synchronous=False)
     db = open_database(f"sqlite:///{path}", options=options, clock=clock)
@@ -65,7 +64,7 @@ def database(prepared: Path, tmp_path: Path, clock: Clock) -> Iterator[Database]
 
 
 def year_of(answer: Response) -> int:
-    """The year in `Last-Modified`, which must be of the clock."""
+    """The year in `Last-Modified`, which must be the clock's moment."""
     said = answer.headers["Last-Modified"]
     year = int(said.split()[3])
     assert said == format_datetime(moment(year).replace(tzinfo=UTC), usegmt=True)
@@ -73,7 +72,7 @@ def year_of(answer: Response) -> int:
 
 
 def made(client: Client, clock: Clock, path: str, body: Any = None) -> int:
-    """PUT something in the next year; that year."""
+    """PUT in the next year; return that year."""
     year = clock.next_year()
     answer = client.put(path) if body is None else client.put(path, json=body)
     assert answer.status in (200, 201, 204), answer.text
@@ -81,7 +80,7 @@ def made(client: Client, clock: Clock, path: str, body: Any = None) -> int:
 
 
 def three_providers(client: Client, clock: Clock) -> list[str]:
-    """Each made a year after the other."""
+    """Three providers, each created a year after the other."""
     uuids = [new_uuid() for _ in range(3)]
     for number, uuid in enumerate(uuids):
         clock.next_year()
@@ -90,14 +89,14 @@ def three_providers(client: Client, clock: Clock) -> list[str]:
 
 
 def generation(client: Client, uuid: str) -> int:
-    """That a provider is at."""
+    """The provider's generation."""
     return int(client.get(f"/resource_providers/{uuid}").json["generation"])
 
 
 def test_a_list_of_providers_has_the_date_of_its_newest_change(
     client: Client, clock: Clock
 ) -> None:
-    """A change counts as much as a creation."""
+    """A change counts like a creation."""
     uuids = three_providers(client, clock)
     assert year_of(client.get("/resource_providers")) == clock.year
     changed = made(client, clock, f"/resource_providers/{uuids[1]}", {"name": "renamed"})
@@ -108,7 +107,7 @@ def test_a_list_of_providers_has_the_date_of_its_newest_change(
 
 
 def test_an_inventory_has_the_date_of_its_last_change(client: Client, clock: Clock) -> None:
-    """Not that of its creation; a list of them has the newest."""
+    """Not of its creation; a list of inventories has the newest date."""
     uuid = three_providers(client, clock)[0]
     path = f"/resource_providers/{uuid}/inventories"
     years = {}
@@ -125,17 +124,21 @@ def test_an_inventory_has_the_date_of_its_last_change(client: Client, clock: Clo
 def test_allocations_have_the_date_of_the_newest_claim(
     client: Client, clock: Clock, database: Database
 ) -> None:
-    """Of each consumer its own, of a provider the newest of all; one row counts like another."""
+    """That of each consumer, and for a provider the newest of all; every row counts."""
     uuid = three_providers(client, clock)[0]
     body = {"inventories": {"VCPU": {"total": 9}, "DISK_GB": {"total": 9}}}
     seen = {"resource_provider_generation": generation(client, uuid)}
     made(client, clock, f"/resource_providers/{uuid}/inventories", {**body, **seen})
     claimed = claim_body("1.39", {uuid: {"VCPU": 1, "DISK_GB": 1}})
     consumers = sorted(new_uuid() for _ in range(3))
-    years = {one: made(client, clock, f"/allocations/{one}", claimed) for one in consumers}
+    years = {
+        consumer: made(client, clock, f"/allocations/{consumer}", claimed) for consumer in consumers
+    }
     again = {**claimed, "consumer_generation": 1}
     years[consumers[1]] = made(client, clock, f"/allocations/{consumers[1]}", again)
-    assert {one: year_of(client.get(f"/allocations/{one}")) for one in consumers} == years
+    assert {
+        consumer: year_of(client.get(f"/allocations/{consumer}")) for consumer in consumers
+    } == years
     of_provider = f"/resource_providers/{uuid}/allocations"
     assert year_of(client.get(of_provider)) == years[consumers[1]]
     # A claim writes all of a consumer's rows at once; OpenStack Placement may have written more.
@@ -150,7 +153,7 @@ def test_allocations_have_the_date_of_the_newest_claim(
 
 
 def test_lists_of_names_have_the_date_of_the_newest(client: Client, clock: Clock) -> None:
-    """Of resource classes, of traits, and of the traits of a provider."""
+    """For resource classes, traits, and the traits of a provider."""
     uuid = three_providers(client, clock)[0]
     names = ["CUSTOM_C", "CUSTOM_A", "CUSTOM_B"]
     traits = {name: made(client, clock, f"/traits/{name}") for name in names}
@@ -189,11 +192,11 @@ def test_lists_of_names_have_the_date_of_the_newest(client: Client, clock: Clock
 def test_what_is_made_for_the_question_has_the_time_of_the_answer(
     client: Client, clock: Clock, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    """An answer without rows, or one that is computed: candidates and usages."""
+    """Responses without rows, and computed ones: candidates and usages."""
     uuid = three_providers(client, clock)[0]
     moment_s = datetime(2096, 2, 29, 12, 0, 0, tzinfo=UTC)
     with monkeypatch.context() as patched:
-        patched.setattr("berth.api.caching.time.time", moment_s.timestamp)
+        patched.setattr("berth.api.http_date.time.time", moment_s.timestamp)
         answer = client.get(path.format(uuid=uuid))
     assert answer.status == 200
     assert answer.headers["Last-Modified"] == "Wed, 29 Feb 2096 12:00:00 GMT"
@@ -201,7 +204,7 @@ def test_what_is_made_for_the_question_has_the_time_of_the_answer(
 
 @pytest.fixture
 def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The service runs where clocks are hours ahead."""
+    """The service runs in a time zone that is hours ahead."""
     with monkeypatch.context() as patched:
         patched.setenv("TZ", "XXX-13:30")
         time.tzset()
@@ -213,18 +216,18 @@ def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_times_are_those_of_greenwich_wherever_the_service_runs(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of an answer, and those that are stored."""
+    """In responses and in the database."""
     moment_s = datetime(2096, 2, 29, 12, 0, 1, tzinfo=UTC)
     with monkeypatch.context() as patched:
-        patched.setattr("berth.api.caching.time.time", moment_s.timestamp)
+        patched.setattr("berth.api.http_date.time.time", moment_s.timestamp)
         answer = client.get("/")
     assert answer.headers["Last-Modified"] == "Wed, 29 Feb 2096 12:00:01 GMT"
     assert abs(utc_now().replace(tzinfo=UTC).timestamp() - time.time()) < 3600
 
 
 def test_every_day_of_four_years_is_written_as_http_wants_it() -> None:
-    """Every month, every weekday, a leap day; as the standard library writes it."""
+    """Every month, every weekday, a leap day; compared with the standard library."""
     day = datetime(2096, 1, 1, 1, 2, 3)
     for number in range(4 * 366):
         at = day + timedelta(days=number)
-        assert caching.http_date(at) == format_datetime(at.replace(tzinfo=UTC), usegmt=True)
+        assert http_date.http_date(at) == format_datetime(at.replace(tzinfo=UTC), usegmt=True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients read in errors: the sentences of OpenStack Placement 16.0.0, letter for letter.
+"""The text of errors: the sentences of OpenStack Placement 16.0.0, letter for letter.
 
-nova's, the SDK's and OpenStack Placement's own tests match them. `make compare` holds many more
-beside the running peer; here stand the ones that clients are known to look for.
+nova, the SDK and OpenStack Placement's own tests match them. `make compare` compares many more with
+a running Placement; these are the ones that clients are known to match.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ CONFLICT = "There was a conflict when trying to complete your request."
 
 
 def assert_says(answer: Response, sentence: str, message: str) -> None:
-    """The detail begins with the sentence, an empty line, a blank, the message and two blanks."""
+    """The detail is the sentence, an empty line, a blank, the message and two blanks."""
     assert answer.detail.startswith(f"{sentence}\n\n {message}  "), answer.detail
 
 
 @dataclass(frozen=True)
 class Told:
-    """A query, a microversion that refuses it, and what it is told."""
+    """A query, a microversion that refuses it, and the message."""
 
     path: str
     message: str
@@ -119,12 +119,12 @@ QUERIES = [
 
 @pytest.mark.parametrize("told", QUERIES, ids=lambda told: told.path)
 def test_a_query_that_cannot_be_is_told_so(api: Client, told: Told) -> None:
-    """In the words that clients match."""
+    """With the message that clients match."""
     assert_says(api.get(told.path, version=told.version), MALFORMED, told.message)
 
 
 def test_what_keeps_an_inventory_is_told_in_its_place(api: Client) -> None:
-    """Of one that is deleted, of all, and of a set that replaces them."""
+    """When one is deleted, when all are, and when a set replaces them."""
     host = provider(api, {"VCPU": 4})
     consumer(api, {host: {"VCPU": 1}})
     here = f"/resource_providers/{host}/inventories"
@@ -139,7 +139,7 @@ def test_what_keeps_an_inventory_is_told_in_its_place(api: Client) -> None:
 
 
 def test_an_old_generation_is_told_in_its_place(api: Client) -> None:
-    """Of traits and aggregates otherwise than of inventories, and of a reshape with numbers."""
+    """Traits and aggregates have another message than inventories, and a reshape has numbers."""
     host = provider(api, {"VCPU": 4})
     stale = {"resource_provider_generation": 7}
     here = f"/resource_providers/{host}"
@@ -158,7 +158,7 @@ def test_an_old_generation_is_told_in_its_place(api: Client) -> None:
 
 
 def test_an_unknown_provider_is_told_in_its_place(api: Client) -> None:
-    """Some say it twice, and all spell the uuid as the path does."""
+    """Some messages repeat it, and all spell the uuid as the path does."""
     for spelling in (NOWHERE, NOWHERE.upper(), NOWHERE.replace("-", "")):
         here = f"/resource_providers/{spelling}"
         plain = f"No resource provider with uuid {spelling} found"
@@ -174,13 +174,13 @@ def test_an_unknown_provider_is_told_in_its_place(api: Client) -> None:
 
 
 def test_what_a_path_names_is_shown_byte_by_byte(api: Client) -> None:
-    """As OpenStack Placement does, which reads a path as latin-1."""
+    """Like OpenStack Placement, which decodes paths as latin-1."""
     answer = api.get("/resource_classes/%C3%A9")
     assert_says(answer, NOT_FOUND, "No such resource class Ã©.")
 
 
 def test_what_keeps_a_provider_is_told(api: Client) -> None:
-    """Children, with the word parent, and allocations."""
+    """Children, with the word "parent", and allocations."""
     host = provider(api, {"VCPU": 4})
     child = provider(api, {"VCPU": 4}, parent=host)
     consumer(api, {child: {"VCPU": 1}})
@@ -191,7 +191,7 @@ def test_what_keeps_a_provider_is_told(api: Client) -> None:
 
 
 def test_a_provider_that_cannot_be_named_or_placed_so_is_told(api: Client) -> None:
-    """A name may be taken or empty, a parent missing or itself."""
+    """The name is taken or empty, or the parent is missing or the provider itself."""
     name, uuid = new_name(), new_uuid()
     taken = provider(api, name=name)
     other = provider(api)
@@ -211,7 +211,7 @@ def test_a_provider_that_cannot_be_named_or_placed_so_is_told(api: Client) -> No
 
 
 def test_a_trait_that_cannot_be_is_told_how_it_should_be(api: Client) -> None:
-    """With every rule for its name."""
+    """With all rules for names."""
     message = (
         "The trait is invalid. A valid trait must be no longer than 255 characters, start with the "
         'prefix "CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"'
@@ -220,7 +220,7 @@ def test_a_trait_that_cannot_be_is_told_how_it_should_be(api: Client) -> None:
 
 
 def test_a_claim_is_told_the_first_fault_and_then_the_numbers(api: Client) -> None:
-    """The amounts are berth's own, and come after what clients match."""
+    """The numbers are berth's own, and come after the text that clients match."""
     host = provider(api, {"VCPU": 4, "DISK_GB": 9})
     bare, empty = provider(api), provider(api)
     begin = "Unable to allocate inventory:"
@@ -243,7 +243,7 @@ def test_a_claim_is_told_the_first_fault_and_then_the_numbers(api: Client) -> No
 
 
 def test_amounts_are_added_up_in_the_order_of_the_request(api: Client) -> None:
-    """What a later consumer makes too much is told after what is too much before it."""
+    """An earlier consumer's excess is reported before that of a later one."""
     host = provider(api, {"VCPU": 4, "DISK_GB": 9})
     body = {
         new_uuid(): claim_body("1.39", {host: {"VCPU": 3, "DISK_GB": 10}}),
@@ -257,7 +257,7 @@ def test_amounts_are_added_up_in_the_order_of_the_request(api: Client) -> None:
 
 
 def test_a_claim_that_takes_no_more_is_not_told_of_the_capacity(api: Client) -> None:
-    """An inventory that shrank below its use; the fault is the amount after it."""
+    """An inventory shrank below its usage; the error is about the next amount."""
     host = provider(api, {"VCPU": 4})
     holder = consumer(api, {host: {"VCPU": 4}})
     put_inventories(api, host, {"VCPU": {"total": 1}, "DISK_GB": {"total": 9, "step_size": 3}})
@@ -270,7 +270,7 @@ def test_a_claim_that_takes_no_more_is_not_told_of_the_capacity(api: Client) -> 
 
 
 def test_what_a_request_lets_go_is_named_too(api: Client) -> None:
-    """A provider without inventory of any class that the whole request is about."""
+    """A provider without inventory of any class in the request."""
     host, bare = provider(api, {"DISK_GB": 9}), provider(api)
     holder, new = consumer(api, {host: {"DISK_GB": 1}}), new_uuid()
     body = {
@@ -285,7 +285,8 @@ def test_what_a_request_lets_go_is_named_too(api: Client) -> None:
 
 
 def test_who_has_what_a_request_lets_go_is_not_without_inventory(api: Client) -> None:
-    """Then the class that is wanted of it is at fault, and named alone."""
+    """It has inventory of the class that the request removes; the message names only the missing
+    one."""
     host, other = provider(api, {"DISK_GB": 9}), provider(api, {"DISK_GB": 9})
     holder, new = consumer(api, {host: {"DISK_GB": 1}}), new_uuid()
     body = {
@@ -300,7 +301,7 @@ def test_who_has_what_a_request_lets_go_is_not_without_inventory(api: Client) ->
 
 
 def test_a_generation_is_shown_as_it_was_sent(api: Client) -> None:
-    """1.0 is the number 1, and is not shown as such."""
+    """1.0 is shown as 1."""
     host = provider(api, {"VCPU": 4})
     body = claim_body("1.39", {host: {"VCPU": 1}}, consumer_generation=7.0)
     message = "consumer generation conflict - expected null but got 7.0"
@@ -312,7 +313,7 @@ def test_a_generation_is_shown_as_it_was_sent(api: Client) -> None:
 
 
 def test_an_unknown_class_is_told_in_its_place(api: Client) -> None:
-    """By one consumer, by many, and by a reshape."""
+    """For one consumer, for several, and for a reshape."""
     host, uuid, name = provider(api, {"VCPU": 4}), new_uuid(), new_custom_name()
     body = claim_body("1.39", {host: {name: 1}})
     unknown = f"No such resource class {name}."
@@ -328,7 +329,7 @@ def test_an_unknown_class_is_told_in_its_place(api: Client) -> None:
 
 
 def test_a_breach_of_a_schema_says_where_it_is(api: Client) -> None:
-    """The keyword, the way to it in the schema and in the value; the dumps between are free."""
+    """The keyword and the paths in the schema and in the value; the dumps in between may differ."""
     answer = api.post("/resource_providers", json={"name": "x" * 201, "more": 1})
     begin = f"{MALFORMED}\n\n JSON does not validate: Additional properties are not allowed "
     assert answer.detail.startswith(f"{begin}('more' was unexpected)  Failed validating ")
@@ -402,7 +403,7 @@ def test_what_no_handler_sees_is_told_as_webob_does(
     ],
 )
 def test_tags_go_from_a_message_as_webob_takes_them(api: Client, name: str, shown: str) -> None:
-    """Whatever stands between an opening bracket and the next closing one."""
+    """Everything between an opening bracket and the next closing one is removed."""
     name = new_name(name)
     provider(api, name=name)
     answer = api.post("/resource_providers", json={"name": name})
@@ -412,7 +413,7 @@ def test_tags_go_from_a_message_as_webob_takes_them(api: Client, name: str, show
 
 
 def test_the_other_forms_of_an_error_say_the_same(api: Client) -> None:
-    """Plain text, and HTML with everything escaped."""
+    """In plain text, and in HTML with everything escaped."""
     path = "/traits/CUSTOM_%26"
     text = api.get(path, headers={"accept": "text/plain"}).text
     assert text == f"404 Not Found\n\n{NOT_FOUND}\n\n No such trait(s): CUSTOM_&.  "
@@ -424,7 +425,7 @@ def test_the_other_forms_of_an_error_say_the_same(api: Client) -> None:
 
 
 def test_who_misspells_a_trait_reads_what_there_is(api: Client) -> None:
-    """In queries and bodies, whichever letters are wrong."""
+    """The message suggests similar traits, for queries and bodies, whichever letters are wrong."""
     host = provider(api)
     for misspelt in ("HW_CPU_X86_AVX22", "hw_cpu_x86_avx2"):
         body = {"traits": [misspelt], "resource_provider_generation": 0}
@@ -437,7 +438,7 @@ def test_who_misspells_a_trait_reads_what_there_is(api: Client) -> None:
 
 
 def test_who_misspells_a_resource_class_reads_what_there_is(api: Client) -> None:
-    """In queries and bodies, with classes that somebody has made."""
+    """The message suggests similar classes, custom ones included, for queries and bodies."""
     host, name = provider(api), custom_class(api)
     record = {"inventories": {f"{name}S": {"total": 1}}, "resource_provider_generation": 0}
     for answer in (
@@ -450,17 +451,17 @@ def test_who_misspells_a_resource_class_reads_what_there_is(api: Client) -> None
 
 
 def test_of_several_unknown_traits_each_is_named(api: Client) -> None:
-    """The message that clients match names one."""
-    known = custom_trait(api)
-    put_traits(api, provider(api), [known])
-    answer = api.get(f"/resource_providers?required={known}X,HW_CPU_X86_AVX22,CUSTOM_Q")
+    """The message that clients match names only one of them."""
+    existing = custom_trait(api)
+    put_traits(api, provider(api), [existing])
+    answer = api.get(f"/resource_providers?required={existing}X,HW_CPU_X86_AVX22,CUSTOM_Q")
     assert "HW_CPU_X86_AVX22" in answer.detail and "CUSTOM_Q" in answer.detail
-    assert f"Did you mean {known}" in answer.detail
+    assert f"Did you mean {existing}" in answer.detail
     assert "instead of HW_CPU_X86_AVX22?" in answer.detail
 
 
 def test_of_many_unknown_traits_some_are_named_and_the_others_counted(api: Client) -> None:
-    """Where all are named, there are no others."""
+    """If all are named, there are no others to count."""
     many = [f"CUSTOM_QQQ_{number:03}" for number in range(suggestions.LISTED_MAX + 3)]
     for count, others in ((0, ""), (3, " and 3 more")):
         asked = many[: suggestions.LISTED_MAX + count]
@@ -470,20 +471,21 @@ def test_of_many_unknown_traits_some_are_named_and_the_others_counted(api: Clien
 
 
 def test_only_for_so_many_names_others_are_suggested(api: Client) -> None:
-    """Each takes a while to compare with all that there are."""
+    """Comparing a name with all existing ones takes time, so the number is limited."""
     misspelt = [f"HW_CPU_X86_{name}" for name in ("AVX22", "SSE44", "BMI22", "FMA33", "TSXX")]
     answer = api.get(f"/resource_providers?required={','.join(misspelt)}")
     assert answer.detail.count("Did you mean") == suggestions.SUGGESTED_FOR_MAX < len(misspelt)
 
 
 def test_nothing_is_suggested_that_is_not_like_it(api: Client) -> None:
-    """A name of nothing is told as unknown, and no more."""
+    """The message says only that it is unknown."""
     answer = api.get("/resource_providers?required=CUSTOM_QQQQQQQQQQ")
     assert "Did you mean" not in answer.detail
 
 
 def test_only_so_many_names_are_compared() -> None:
-    """The bound is on those that are about as long; a long name is compared with none."""
+    """Only names of similar length are compared, up to a limit; a very long name is compared with
+    none."""
     others = [f"CUSTOM_{number:06}" for number in range(suggestions.COMPARED_MAX - 1)]
     assert suggestions.close_names("CUSTOM_WANTEX", [*others, "CUSTOM_WANTED"]) == ["CUSTOM_WANTED"]
     others.append("CUSTOM_999999")

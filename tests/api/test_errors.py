@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The form of refusals: their fields, their codes, the phrases that known clients look for.
+"""The form of errors: their fields, their codes, and the phrases that clients match.
 
 Source: rest-api.md 1.11, 1.12 and 17.
 """
@@ -21,7 +21,7 @@ from tests.routes import VERSIONS
 
 
 def refusals(api: Client, version: str = "1.39") -> dict[int, Response]:
-    """A refusal of each status that does not depend on the state of the service."""
+    """An error of each status that does not depend on the state of the service."""
     return {
         400: api.post("/resource_providers", json={}, version=version),
         403: api.get("/resource_providers", headers=NOBODY, version=version),
@@ -36,7 +36,7 @@ def refusals(api: Client, version: str = "1.39") -> dict[int, Response]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_refusal_has_a_code_from_1_23(api: Client, version: str) -> None:
-    """Whatever its status."""
+    """At every status."""
     for status, answer in refusals(api, version).items():
         assert ("code" in answer.error) == at_least(version, "1.23")
         code = DUPLICATE_NAME if status == 409 else "placement.undefined_code"
@@ -51,7 +51,7 @@ def test_a_refusal_has_no_other_fields(api: Client) -> None:
 
 
 def test_a_detail_is_a_sentence_and_a_message_on_the_last_line(api: Client) -> None:
-    """osc-placement shows what stands behind the last line break."""
+    """osc-placement shows the text after the last line break."""
     for answer in refusals(api).values():
         sentence, message = answer.detail.split("\n\n")
         assert sentence.strip()
@@ -66,7 +66,7 @@ def test_a_detail_says_what_is_wrong_with_the_object_asked_for(api: Client) -> N
 
 @pytest.mark.parametrize("text", ["line\nbreak", "carriage\r\nreturn"])
 def test_a_message_stays_on_one_line(api: Client, text: str) -> None:
-    """Line breaks of a name become blanks."""
+    """Line breaks in a name become blanks."""
     name = new_name(text)
     provider(api, name=name)
     answer = api.post("/resource_providers", json={"name": name})
@@ -75,7 +75,7 @@ def test_a_message_stays_on_one_line(api: Client, text: str) -> None:
 
 
 def test_what_looks_like_html_is_removed_from_a_message(api: Client) -> None:
-    """From the message only: the name itself is kept."""
+    """The name itself is stored unchanged."""
     name = new_name("a<script>b")
     uuid = provider(api, name=name)
     answer = api.post("/resource_providers", json={"name": name})
@@ -84,7 +84,7 @@ def test_what_looks_like_html_is_removed_from_a_message(api: Client) -> None:
 
 
 def test_conflicts_that_have_a_code_of_their_own(api: Client) -> None:
-    """The table of codes, for the routes of providers and inventories."""
+    """The error codes of the routes of providers and inventories."""
     host = provider(api, {"VCPU": 4, "DISK_GB": 4})
     provider(api, parent=host)
     consumer(api, {host: {"VCPU": 1}})
@@ -114,7 +114,7 @@ def test_conflicts_that_have_a_code_of_their_own(api: Client) -> None:
 
 
 def test_nova_tells_a_taken_name_from_a_taken_uuid(api: Client) -> None:
-    """The phrase is there when the name is taken, and not when the uuid is."""
+    """The phrase occurs if the name is taken, and not if the uuid is."""
     name = new_name()
     uuid = provider(api, name=name)
     phrase = "Conflicting resource provider name:"
@@ -129,7 +129,7 @@ def test_nova_tells_a_taken_name_from_a_taken_uuid(api: Client) -> None:
 
 
 def test_neutron_tells_a_missing_provider_from_a_missing_inventory(api: Client) -> None:
-    """Both are 404, and the phrase decides."""
+    """Both are 404, and neutron looks for the phrase."""
     uuid = provider(api)
     no_provider = "No resource provider with uuid"
     no_inventory = f"No inventory of class VCPU for {uuid}"
@@ -144,7 +144,7 @@ def test_neutron_tells_a_missing_provider_from_a_missing_inventory(api: Client) 
 
 
 def test_osc_placement_shows_these_phrases(api: Client) -> None:
-    """Its tests look for them."""
+    """Its tests match them."""
     host = provider(api, {"VCPU": 4})
     consumer(api, {host: {"VCPU": 1}})
     here = f"/resource_providers/{host}"
@@ -177,7 +177,7 @@ def test_osc_placement_shows_these_phrases(api: Client) -> None:
 
 
 def test_a_wrong_consumer_generation_is_named_as_such(api: Client) -> None:
-    """nova fails on this phrase instead of trying again."""
+    """nova fails on this phrase instead of retrying."""
     host = provider(api, {"VCPU": 4})
     holder = consumer(api, {host: {"VCPU": 1}})
     phrase = "consumer generation conflict"

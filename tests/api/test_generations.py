@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the generation of a provider counts.
+"""How the generation of a provider changes.
 
 Source: rest-api.md 1.15.
 """
@@ -36,7 +36,7 @@ GUARDED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_new_provider_is_at_0(api: Client, version: str) -> None:
-    """At every version, a child too."""
+    """At every version, also for a child."""
     root = provider(api)
     child = provider(api, parent=root)
     assert api.get(f"/resource_providers/{root}", version=version).json["generation"] == 0
@@ -48,7 +48,7 @@ def test_a_new_provider_is_at_0(api: Client, version: str) -> None:
 def test_a_generation_that_is_not_the_present_one_is_a_conflict(
     api: Client, part: str, seen: int
 ) -> None:
-    """The caller must have read what it changes, and nothing is changed."""
+    """The client must have read the current state; nothing changes."""
     uuid = provider(api, {"VCPU": 1})
     body = GUARDED[part] | {"resource_provider_generation": seen}
     before = api.get(f"/resource_providers/{uuid}/{part}").json
@@ -59,7 +59,7 @@ def test_a_generation_that_is_not_the_present_one_is_a_conflict(
 
 @pytest.mark.parametrize("part", GUARDED)
 def test_an_accepted_change_counts_once_and_is_told(api: Client, part: str) -> None:
-    """The answer has the new generation."""
+    """It is incremented by one, and the response has the new value."""
     uuid = provider(api, {"VCPU": 1})
     body = GUARDED[part] | {"resource_provider_generation": 1}
     answer = done(api.put(f"/resource_providers/{uuid}/{part}", json=body), 200)
@@ -68,7 +68,7 @@ def test_an_accepted_change_counts_once_and_is_told(api: Client, part: str) -> N
 
 
 def test_the_same_inventories_count_again(api: Client) -> None:
-    """PUT counts even if nothing changed."""
+    """PUT increments even if nothing changes."""
     uuid = provider(api)
     put_inventories(api, uuid, {"VCPU": 1})
     put_inventories(api, uuid, {"VCPU": 1})
@@ -79,7 +79,7 @@ def test_the_same_inventories_count_again(api: Client) -> None:
 
 
 def test_the_same_aggregates_count_again(api: Client) -> None:
-    """PUT counts even if nothing changed, from 1.19 on."""
+    """From 1.19 on, PUT increments even if nothing changes."""
     uuid, aggregate = provider(api), new_uuid()
     put_aggregates(api, uuid, [aggregate])
     put_aggregates(api, uuid, [aggregate])
@@ -90,7 +90,7 @@ def test_the_same_aggregates_count_again(api: Client) -> None:
 
 
 def test_the_same_traits_do_not_count_again(api: Client) -> None:
-    """A set of traits counts only when it changes, in whatever order it comes."""
+    """PUT increments only if the set changes; order does not matter."""
     uuid = provider(api)
     a, b = custom_trait(api), custom_trait(api)
     put_traits(api, uuid, [])
@@ -113,7 +113,7 @@ def test_a_new_inventory_counts_and_asks_for_nothing(api: Client) -> None:
 
 
 def test_deleted_inventories_count(api: Client) -> None:
-    """One by one, and all at once even if there are none."""
+    """Deleting one, and deleting all, even if there are none."""
     uuid = provider(api, {"VCPU": 1, "DISK_GB": 1})
     done(api.delete(f"/resource_providers/{uuid}/inventories/VCPU"), 204)
     assert generation(api, uuid) == 2
@@ -134,7 +134,7 @@ def test_deleted_traits_count_if_there_were_any(api: Client) -> None:
 
 @pytest.mark.parametrize("version", versions("1.1", "1.18"))
 def test_aggregates_do_not_count_below_1_19(api: Client, version: str) -> None:
-    """They are neither guarded nor counted."""
+    """The generation is neither checked nor incremented."""
     uuid = provider(api)
     path = f"/resource_providers/{uuid}/aggregates"
     done(api.put(path, json=[new_uuid()], version=version), 200)
@@ -142,7 +142,7 @@ def test_aggregates_do_not_count_below_1_19(api: Client, version: str) -> None:
 
 
 def test_a_new_name_or_place_does_not_count(api: Client) -> None:
-    """Renaming and re-parenting leave generations alone, of parents too."""
+    """Renaming and moving change no generations, including those of parents."""
     uuid, parent = provider(api), provider(api)
     body = {"name": new_name(), "parent_provider_uuid": parent}
     assert done(api.put(f"/resource_providers/{uuid}", json=body), 200).json["generation"] == 0
@@ -150,7 +150,7 @@ def test_a_new_name_or_place_does_not_count(api: Client) -> None:
 
 
 def test_definitions_and_other_providers_do_not_count(api: Client) -> None:
-    """Children may come and go, and so may names."""
+    """Children and names may be created and deleted."""
     uuid = provider(api)
     child = provider(api, parent=uuid)
     trait = custom_trait(api)
@@ -160,14 +160,14 @@ def test_definitions_and_other_providers_do_not_count(api: Client) -> None:
 
 
 def test_a_claim_counts_once_for_each_provider_it_names(api: Client) -> None:
-    """However many classes it takes there."""
+    """For any number of classes on it."""
     a, b = provider(api, {"VCPU": 4, "DISK_GB": 4}), provider(api, {"VCPU": 4})
     consumer(api, {a: {"VCPU": 1, "DISK_GB": 1}, b: {"VCPU": 1}})
     assert (generation(api, a), generation(api, b)) == (2, 2)
 
 
 def test_a_claim_does_not_count_for_the_provider_that_it_leaves(api: Client) -> None:
-    """Only the new home counts; the old one does when the consumer is emptied."""
+    """Only the new provider is incremented; the old one is when the consumer is emptied."""
     old, new = provider(api, {"VCPU": 4}), provider(api, {"VCPU": 4})
     holder = consumer(api, {old: {"VCPU": 1}})
     moved = claim_body("1.39", {new: {"VCPU": 1}}, consumer_generation=1)
@@ -179,14 +179,14 @@ def test_a_claim_does_not_count_for_the_provider_that_it_leaves(api: Client) -> 
 
 
 def test_a_deleted_claim_does_not_count(api: Client) -> None:
-    """DELETE /allocations leaves the provider's generation alone."""
+    """DELETE /allocations changes no provider's generation."""
     uuid = provider(api, {"VCPU": 4})
     done(api.delete(f"/allocations/{consumer(api, {uuid: {'VCPU': 1}})}"), 204)
     assert generation(api, uuid) == 2
 
 
 def test_a_consumer_counts_its_writes(api: Client) -> None:
-    """It is at 1 after the first, and starts over once it is gone."""
+    """It is 1 after the first write, and starts again once the consumer is deleted."""
     uuid = provider(api, {"VCPU": 4})
     holder = consumer(api, {uuid: {"VCPU": 1}})
     path = f"/allocations/{holder}"
@@ -204,7 +204,7 @@ def test_a_consumer_counts_its_writes(api: Client) -> None:
 
 
 def test_a_refused_change_does_not_count(api: Client) -> None:
-    """Whatever it is refused for."""
+    """Whatever the reason."""
     uuid = provider(api, {"VCPU": 1})
     here = f"/resource_providers/{uuid}"
     seen = {"resource_provider_generation": 1}

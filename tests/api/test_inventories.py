@@ -55,14 +55,14 @@ def set_of(seen: int, **records: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_provider_begins_without_inventory(api: Client, version: str) -> None:
-    """An empty object, and generation 0."""
-    found = api.get(path_of(provider(api)), version=version)
-    assert done(found, 200).json == {"inventories": {}, "resource_provider_generation": 0}
+    """An empty object at generation 0."""
+    response = api.get(path_of(provider(api)), version=version)
+    assert done(response, 200).json == {"inventories": {}, "resource_provider_generation": 0}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_inventory_is_shown_in_full(api: Client, version: str) -> None:
-    """Six fields, those that were not given at their defaults; the same at every version."""
+    """Six fields with defaults for those not given; the same at every version."""
     uuid = provider(api)
     answer = api.put(
         path_of(uuid), json=set_of(0, VCPU={"total": 4}, DISK_GB=FULL), version=version
@@ -73,13 +73,13 @@ def test_an_inventory_is_shown_in_full(api: Client, version: str) -> None:
     }
     assert done(answer, 200).json == expected
     assert done(api.get(path_of(uuid), version=version), 200).json == expected
-    one = api.get(path_of(uuid, "DISK_GB"), version=version)
-    assert done(one, 200).json == FULL | {"resource_provider_generation": 1}
+    response = api.get(path_of(uuid, "DISK_GB"), version=version)
+    assert done(response, 200).json == FULL | {"resource_provider_generation": 1}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_inventory_can_be_added(api: Client, version: str) -> None:
-    """201 with the record, the new generation, and where it is; without the class's name."""
+    """201 with the record, without the class's name, the new generation, and a Location."""
     uuid = provider(api)
     body = {"resource_class": "VCPU", "total": 4}
     answer = done(api.post(path_of(uuid), json=body, version=version), 201)
@@ -90,7 +90,7 @@ def test_an_inventory_can_be_added(api: Client, version: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_inventory_can_be_replaced(api: Client, version: str) -> None:
-    """What is left out goes back to its default."""
+    """Fields that are not given get their defaults."""
     uuid = provider(api, {"DISK_GB": FULL})
     body = {"total": 7, "resource_provider_generation": 1}
     answer = api.put(path_of(uuid, "DISK_GB"), json=body, version=version)
@@ -100,7 +100,7 @@ def test_an_inventory_can_be_replaced(api: Client, version: str) -> None:
 
 
 def test_a_set_replaces_the_set(api: Client) -> None:
-    """Classes that are missing are deleted, fields that are missing are reset."""
+    """Missing classes are deleted, and missing fields get their defaults."""
     uuid = provider(api, {"VCPU": FULL, "DISK_GB": FULL})
     body = set_of(1, VCPU={"total": 1}, MEMORY_MB={"total": 2})
     answer = done(api.put(path_of(uuid), json=body), 200)
@@ -120,7 +120,7 @@ def test_a_record_of_a_set_may_carry_a_generation(api: Client) -> None:
 
 
 def test_a_ratio_is_stored_as_a_float(api: Client) -> None:
-    """The answer to the write repeats the integer."""
+    """The response to the write repeats the integer."""
     uuid = provider(api)
     body = set_of(0, VCPU={"total": 1, "allocation_ratio": 16})
     answer = api.put(path_of(uuid), json=body)
@@ -130,7 +130,7 @@ def test_a_ratio_is_stored_as_a_float(api: Client) -> None:
 
 @pytest.mark.parametrize("ratio", [0.1, 1.1, 1e-7, 3.40282e38, 123456.789, 1 / 3])
 def test_a_ratio_comes_back_as_it_went(api: Client, engine: str, ratio: float) -> None:
-    """With the precision of a double; MariaDB tells six digits of what it keeps."""
+    """With double precision, although MariaDB shows only six digits."""
     uuid = provider(api)
     body = set_of(0, VCPU={"total": 2147483647, "allocation_ratio": ratio})
     done(api.put(path_of(uuid), json=body), 200)
@@ -161,7 +161,7 @@ WRONG_FIELDS: list[tuple[str, Any, str]] = [
 def test_a_field_out_of_bounds_is_refused(
     api: Client, field: str, value: Any, keyword: str
 ) -> None:
-    """By POST, by PUT of one and by PUT of the set; the message names the field."""
+    """By POST, by PUT of one and by PUT of a set; the message names the field."""
     uuid = provider(api, {"VCPU": 1})
     record = {"total": 1, field: value}
     said = f"Failed validating {keyword} in schema['properties']['{field}']"
@@ -212,7 +212,7 @@ def test_a_field_out_of_bounds_is_refused(
 def test_a_body_of_another_shape_is_refused(
     api: Client, method: str, part: str | None, body: Any
 ) -> None:
-    """Nothing missing, nothing more."""
+    """Every required field, and no unknown one."""
     uuid = provider(api, {"VCPU": 1})
     answer = api.request(method, path_of(uuid, part), json=body)
     assert_refused(answer, 400, "JSON does not validate")
@@ -236,7 +236,7 @@ def test_a_body_of_another_shape_is_refused(
 def test_there_must_be_capacity(
     api: Client, record: dict[str, Any], begins: str | None, version: str
 ) -> None:
-    """More than none below 1.26, from then on at least none; rounded toward zero."""
+    """Above 0 below 1.26, from then on 0 or more; rounded down."""
     uuid = provider(api, {"VCPU": 1})
     allowed = begins is not None and at_least(version, begins)
     said = "greater than total" if at_least(version, "1.26") else "greater than or equal to total"
@@ -256,7 +256,7 @@ def test_there_must_be_capacity(
 
 
 def test_units_need_not_make_sense_together(api: Client) -> None:
-    """min_unit, max_unit, step_size and total are not compared with each other."""
+    """min_unit, max_unit, step_size and total are not compared with one another."""
     record = {"total": 1, "min_unit": 50, "max_unit": 3, "step_size": 100}
     assert api.put(path_of(provider(api)), json=set_of(0, VCPU=record)).status == 200
 
@@ -278,13 +278,13 @@ def test_an_unknown_class_is_refused(api: Client) -> None:
 
 
 def test_capacity_is_judged_before_the_class(api: Client) -> None:
-    """POST with both faults tells of the capacity."""
+    """POST with both faults reports the capacity."""
     body = {"resource_class": new_custom_name(), "total": 1, "reserved": 2}
     assert_refused(api.post(path_of(provider(api)), json=body), 400, "greater than total")
 
 
 def test_put_does_not_create(api: Client) -> None:
-    """A class that exists, but not here, is 400; reading or deleting it is 404."""
+    """PUT of a class without inventory on this provider is 400; GET and DELETE are 404."""
     uuid = provider(api)
     body = {"total": 1, "resource_provider_generation": 0}
     said = ("No inventory record with resource class", "No inventory of class VCPU")
@@ -294,7 +294,7 @@ def test_put_does_not_create(api: Client) -> None:
 
 
 def test_post_does_not_replace(api: Client) -> None:
-    """A class that is there is a conflict, as if somebody had been faster."""
+    """An existing class is a conflict, like a lost race."""
     uuid = provider(api, {"VCPU": 1})
     answer = api.post(path_of(uuid), json={"resource_class": "VCPU", "total": 2})
     assert_refused(answer, 409, "Update conflict", code=CONCURRENT_UPDATE)
@@ -322,7 +322,7 @@ def test_an_unknown_provider_is_404(api: Client, version: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_one_inventory_can_be_deleted(api: Client, version: str) -> None:
-    """If nobody holds any of it."""
+    """If it has no allocations."""
     uuid = provider(api, {"VCPU": 1, "DISK_GB": 1})
     assert api.delete(path_of(uuid, "VCPU"), version=version).status == 204
     assert list(api.get(path_of(uuid)).json["inventories"]) == ["DISK_GB"]
@@ -344,7 +344,7 @@ def test_all_inventories_can_be_deleted_from_1_5(api: Client, version: str) -> N
 
 
 def test_an_inventory_in_use_stays(api: Client) -> None:
-    """Dropping it is a conflict in each of the three ways, and nothing changes."""
+    """Removing it is a conflict in all three ways, and nothing changes."""
     uuid = provider(api, {"VCPU": 4, "DISK_GB": 4})
     consumer(api, {uuid: {"VCPU": 1}})
     before = api.get(path_of(uuid)).json
@@ -360,7 +360,7 @@ def test_an_inventory_in_use_stays(api: Client) -> None:
 
 @pytest.mark.parametrize("way", ["set", "one"])
 def test_an_inventory_may_shrink_below_its_use(api: Client, way: str) -> None:
-    """What is held stays held; no more fits until enough was given back."""
+    """Existing allocations stay; no more fits until enough is released."""
     uuid = provider(api, {"VCPU": 4})
     holder = consumer(api, {uuid: {"VCPU": 4}})
     if way == "set":
@@ -377,7 +377,7 @@ def test_an_inventory_may_shrink_below_its_use(api: Client, way: str) -> None:
 
 
 def test_a_custom_class_holds_inventory(api: Client) -> None:
-    """As a standard one does."""
+    """Like a standard one."""
     name = custom_class(api)
     uuid = provider(api, {name: 3})
     assert api.get(path_of(uuid, name)).json["total"] == 3
@@ -385,7 +385,7 @@ def test_a_custom_class_holds_inventory(api: Client) -> None:
 
 @pytest.mark.parametrize("way", ["set", "one"])
 def test_an_old_generation_is_told(api: Client, way: str) -> None:
-    """409, and the words that clients know."""
+    """409 with the text that clients match."""
     uuid = provider(api, {"VCPU": 4})
     if way == "set":
         answer = api.put(path_of(uuid), json=set_of(0, VCPU={"total": 2}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a large body may cost the service, and when."""
+"""When and how large bodies use the service's resources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from berth.api.receiving import SMALL
+from berth.edge.receiving import SMALL
 from tests.api import configured
 from tests.client import ADMIN, Client, Response, wsgi_environ
 from tests.e2e.serving import PATIENCE
@@ -25,7 +25,7 @@ LARGE = SMALL * 2
 
 
 class Watched(BytesIO):
-    """A body that may be held back, and how much of it was read."""
+    """A body that can be withheld, and counts the bytes read."""
 
     def __init__(self, body: bytes) -> None:
         super().__init__(body)
@@ -33,14 +33,14 @@ class Watched(BytesIO):
         self.comes.set()
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """A piece, once it is let come."""
+        """A piece, once the test lets it arrive."""
         self.is_awaited.set()
         assert self.comes.wait(PATIENCE)
         return super().read(size)
 
 
 def post(client: Client, body: Watched, token: str | None = "admin") -> Response:
-    """Send a new provider's body, of this announced length."""
+    """POST a new provider with a body of this announced length."""
 
     def server(environ: dict[str, Any], start_response: Any) -> Any:
         environ["wsgi.input"] = body
@@ -52,13 +52,13 @@ def post(client: Client, body: Watched, token: str | None = "admin") -> Response
 
 
 def new_provider(name: str, length: int = 0) -> Watched:
-    """The body for it, as long as that."""
+    """A body for it of this length."""
     return Watched(json.dumps({"name": name, "uuid": provider_uuid(name)}).encode().ljust(length))
 
 
 @pytest.fixture
 def service(tmp_path: Path) -> Client:
-    """A service that runs one write at a time, and lets nobody wait for it."""
+    """A service that runs one write at a time, and lets no other wait."""
     return configured.serve(
         tmp_path, "[berth]\nwrites_running_max = 1\nrequests_waiting_max = 0\nbody_mib_max = 1\n"
     )
@@ -66,7 +66,7 @@ def service(tmp_path: Path) -> Client:
 
 @pytest.mark.parametrize("length", [SMALL, SMALL + 1, LARGE])
 def test_a_body_of_any_size_is_served(service: Client, length: int) -> None:
-    """Whether it was read before its caller was known, or after."""
+    """Whether it is read before authentication or after."""
     assert post(service, new_provider("cn1", length)).status == 200
     assert len(service.get("/resource_providers").json["resource_providers"]) == 1
 
@@ -79,7 +79,7 @@ def test_a_strangers_large_body_is_not_read(service: Client) -> None:
 
 
 def test_a_large_body_has_no_place_while_it_comes(service: Client) -> None:
-    """Another write runs meanwhile, where only one may."""
+    """Another write runs meanwhile, although only one may run."""
     slow = new_provider("cn1", LARGE)
     slow.comes.clear()
     with ThreadPoolExecutor(1) as pool, ExitStack() as at_the_end:
@@ -94,8 +94,8 @@ def test_a_large_body_has_no_place_while_it_comes(service: Client) -> None:
 def test_a_large_body_waits_for_its_turn_once_it_is_here(
     service: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As any write does: here it is told to come back, since nobody may wait."""
-    monkeypatch.setattr("berth.api.admission.REFUSAL_S", 0)
+    """Like any write: here it gets 503, because none may wait."""
+    monkeypatch.setattr("berth.edge.admission.REFUSAL_S", 0)
     answers: list[Response] = []
 
     app = service.transport.app  # type: ignore[attr-defined]
@@ -107,4 +107,6 @@ def test_a_large_body_waits_for_its_turn_once_it_is_here(
     headers = [*ADMIN.items(), ("Content-Type", "application/json")]
     headers += [("Content-Length", str(len(body)))]
     app(wsgi_environ("POST", "/resource_providers", headers, body, script_name=""), while_one_runs)
-    assert [(one.status, one.error["title"]) for one in answers] == [(503, "Service Unavailable")]
+    assert [(answer.status, answer.error["title"]) for answer in answers] == [
+        (503, "Service Unavailable")
+    ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`/metrics`: what it tells, and whom."""
+"""`/metrics`: its content, and who may read it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SOMEBODY = {"X-Auth-Token": "somebody", "X-Roles": "member"}
 
 
 def claim(client: Client, provider: str, amount: int, consumer: str | None = None) -> int:
-    """Claim VCPU; the status."""
+    """Claim VCPU; return the status."""
     body = {
         "allocations": {provider: {"resources": {"VCPU": amount}}} if amount else {},
         "project_id": "project",
@@ -40,26 +40,26 @@ def claim(client: Client, provider: str, amount: int, consumer: str | None = Non
 
 
 def test_requests_are_counted_by_what_they_were(client: Client) -> None:
-    """By method, route, status and microversion; a path by its template."""
+    """By method, route, status and microversion; a path counts as its template."""
     for name in ("one", "two"):
         client.get(f"/resource_providers/{name}", version="1.20")
     client.get("/traits", headers={"X-Auth-Token": None})
     client.get("/nowhere")
     client.request("BREW", "/traits")
-    told = scrape(client)
+    metrics = scrape(client)
     requests = "berth_requests_total"
     one_provider = {"method": "GET", "route": "/resource_providers/{uuid}"}
-    assert told.value(requests, **one_provider, status="404", microversion="1.20") == 2
-    assert told.value("berth_request_seconds_count", **one_provider) == 2
+    assert metrics.value(requests, **one_provider, status="404", microversion="1.20") == 2
+    assert metrics.value("berth_request_seconds_count", **one_provider) == 2
     refused = {"method": "GET", "route": "none", "status": "401", "microversion": "none"}
-    assert told.value(requests, **refused) == 1
-    assert told.value("berth_authentication_failures_total", strategy="noauth2") == 1
-    assert told.value(requests, route="none", status="404", microversion="1.39") == 1
-    assert told.value(requests, method="other", route="/traits", status="405") == 1
+    assert metrics.value(requests, **refused) == 1
+    assert metrics.value("berth_authentication_failures_total", strategy="noauth2") == 1
+    assert metrics.value(requests, route="none", status="404", microversion="1.39") == 1
+    assert metrics.value(requests, method="other", route="/traits", status="405") == 1
 
 
 def test_what_a_caller_makes_up_gets_no_series_of_its_own(client: Client) -> None:
-    """Or anybody could fill the memory of whoever keeps the metrics."""
+    """Otherwise any client could fill the memory of the metrics' users."""
     series = []
     for round_ in range(2):
         for number in range(20):
@@ -74,8 +74,28 @@ def test_what_a_caller_makes_up_gets_no_series_of_its_own(client: Client) -> Non
     assert series[0] == series[1]
 
 
+def test_of_a_request_for_several_consumers_each_is_counted_once(
+    client: Client, database: Database
+) -> None:
+    """A consumer that gets allocations is a claim; one that loses all is a release."""
+    build_in_store(world("cn1  VCPU=4"), database)
+    provider, old, new = provider_uuid("cn1"), str(uuid.uuid4()), str(uuid.uuid4())
+    assert claim(client, provider, 3, old) == 204
+    before = scrape(client)
+    owner = {"project_id": "p", "user_id": "u", "consumer_type": "INSTANCE"}
+    allocations = {provider: {"resources": {"VCPU": 3}}}
+    body = {
+        old: {**owner, "allocations": {}, "consumer_generation": 1},
+        new: {**owner, "allocations": allocations, "consumer_generation": None},
+    }
+    assert client.post("/allocations", json=body).status == 204
+    after = scrape(client)
+    for name in ("berth_claims_total", "berth_releases_total"):
+        assert after.value(name) - before.value(name) == 1
+
+
 def test_claims_conflicts_and_commits_are_counted(client: Client, database: Database) -> None:
-    """A claim is a consumer that got something; a conflict has the code that the client gets."""
+    """A claim is a consumer that got allocations; a conflict has the error code."""
     build_in_store(world("cn1  VCPU=4"), database)
     provider, consumer = provider_uuid("cn1"), str(uuid.uuid4())
     before = scrape(client)
@@ -95,17 +115,17 @@ def test_claims_conflicts_and_commits_are_counted(client: Client, database: Data
 
 
 def test_searches_tell_how_far_they_went(client: Client, database: Database) -> None:
-    """The trees that they looked at, and the candidates that they gave."""
+    """The trees examined, and the candidates returned."""
     build_in_store(world("cn1  VCPU=4\ncn2  VCPU=4\ncn3  VCPU=1"), database)
     assert client.get("/allocation_candidates?resources=VCPU:2").status == 200
-    told = scrape(client)
-    assert told.value("berth_candidates_trees_examined_total") == 3
-    assert told.value("berth_candidates_returned_total") == 2
+    metrics = scrape(client)
+    assert metrics.value("berth_candidates_trees_examined_total") == 3
+    assert metrics.value("berth_candidates_returned_total") == 2
 
 
 def test_the_fleet_is_told_as_it_is_now(client: Client, database: Database) -> None:
-    """Of each class what there is and what is used, as any read would find it: each capacity
-    rounded down by itself."""
+    """Capacity and usage of each class, as current as any read; each capacity is rounded down
+    separately."""
     build_in_store(
         world("""
             cn1       MEMORY_MB=1024
@@ -115,19 +135,19 @@ def test_the_fleet_is_told_as_it_is_now(client: Client, database: Database) -> N
         """),
         database,
     )
-    told = scrape(client)
-    assert told.value("berth_ready") == 1
-    assert (told.value("berth_index_providers"), told.value("berth_index_trees")) == (4, 2)
-    assert told.value("berth_index_shapes") == 2
-    assert told.by("resource_class", "berth_fleet_capacity") == {"VCPU": 8, "MEMORY_MB": 1524}
-    assert told.by("resource_class", "berth_fleet_used") == {"VCPU": 1, "MEMORY_MB": 0}
-    assert told.by("resource_class", "berth_fleet_providers") == {"VCPU": 2, "MEMORY_MB": 2}
+    metrics = scrape(client)
+    assert metrics.value("berth_ready") == 1
+    assert (metrics.value("berth_index_providers"), metrics.value("berth_index_trees")) == (4, 2)
+    assert metrics.value("berth_index_shapes") == 2
+    assert metrics.by("resource_class", "berth_fleet_capacity") == {"VCPU": 8, "MEMORY_MB": 1524}
+    assert metrics.by("resource_class", "berth_fleet_used") == {"VCPU": 1, "MEMORY_MB": 0}
+    assert metrics.by("resource_class", "berth_fleet_providers") == {"VCPU": 2, "MEMORY_MB": 2}
     assert claim(client, provider_uuid("numa1"), 2) == 204
     assert scrape(client).value("berth_fleet_used", resource_class="VCPU") == 3
 
 
 def test_there_is_a_bound_to_the_classes(tmp_path: Path) -> None:
-    """The oldest are told of, always the same; of the others, how many there are."""
+    """The oldest have series; the number of the others is a metric."""
     service = configured.serve(tmp_path, "[berth]\nmetrics_classes_max = 2\n")
     body = {"uuid": str(uuid.uuid4()), "name": "host"}
     assert service.post("/resource_providers", json=body).status == 200
@@ -139,45 +159,45 @@ def test_there_is_a_bound_to_the_classes(tmp_path: Path) -> None:
         ).status
         == 200
     )
-    told = scrape(service)
-    assert told.by("resource_class", "berth_fleet_capacity") == {"VCPU": 8, "MEMORY_MB": 8}
-    assert told.value("berth_fleet_classes_left_out") == 2
+    metrics = scrape(service)
+    assert metrics.by("resource_class", "berth_fleet_capacity") == {"VCPU": 8, "MEMORY_MB": 8}
+    assert metrics.value("berth_fleet_classes_left_out") == 2
 
 
 def test_a_service_without_its_database_still_tells_of_itself(
     client: Client, database: Database, tmp_path: Path
 ) -> None:
-    """That it is not ready, and what fails; nothing of the fleet, rather than what was."""
+    """It reports that it is not ready and which requests fail, but no stale values of the fleet."""
     assert client.get("/resource_providers").status == 200
     database.dispose()
     (tmp_path / "berth.db").write_bytes(b"This was a database. " * 500)
     assert client.get("/resource_providers").status == 503
-    told = scrape(client)
-    assert told.value("berth_ready") == 0
-    assert told.value("berth_database_failures_total") == 1
-    assert not told.series("berth_fleet_capacity")
+    metrics = scrape(client)
+    assert metrics.value("berth_ready") == 0
+    assert metrics.value("berth_database_failures_total") == 1
+    assert not metrics.series("berth_fleet_capacity")
 
 
 def test_connections_of_the_pool_are_told(client: Client) -> None:
-    """Those that are open, and how many there may be."""
-    client.get("/resource_providers")
-    told = scrape(client)
-    assert told.value("berth_database_connections") >= 1
-    assert told.value("berth_database_connections_in_use") == 0
-    assert told.value("berth_database_connections_max") == 15
+    """The open ones, and the maximum."""
+    client.get("/traits")
+    metrics = scrape(client)
+    assert metrics.value("berth_database_connections") >= 1
+    assert metrics.value("berth_database_connections_in_use") == 0
+    assert metrics.value("berth_database_connections_max") == 15
 
 
 def test_processes_are_told(client: Client) -> None:
-    """Memory and processor time of each that serves; here it is one."""
-    told = scrape(client)
-    assert told.value("berth_workers") == 1
-    assert told.value("berth_process_resident_memory_bytes") > 2**20
-    assert told.value("berth_process_cpu_seconds_total") > 0
-    assert told.value("berth_build_info") == 1
+    """Memory and CPU time of each process; here there is one."""
+    metrics = scrape(client)
+    assert metrics.value("berth_workers") == 1
+    assert metrics.value("berth_process_resident_memory_bytes") > 2**20
+    assert metrics.value("berth_process_cpu_seconds_total") > 0
+    assert metrics.value("berth_build_info") == 1
 
 
 def test_openmetrics_is_told_to_those_who_ask_for_it(client: Client) -> None:
-    """Prometheus does; HEAD gets the headers alone."""
+    """As Prometheus does; HEAD gets the headers only."""
     accept = {"Accept": "application/openmetrics-text;version=1.0.0"}
     answer = client.get("/metrics", headers=accept)
     assert answer.headers["content-type"].startswith("application/openmetrics-text")
@@ -191,7 +211,7 @@ def test_openmetrics_is_told_to_those_who_ask_for_it(client: Client) -> None:
 
 
 def ask_from(client: Client, address: str, headers: dict[str, str]) -> int:
-    """Ask for the metrics from an address; the status."""
+    """Request the metrics from an address; return the status."""
     app = client.transport.app  # type: ignore[attr-defined]
     environ = wsgi_environ("GET", "/metrics", list(headers.items()), None, script_name="")
     statuses: list[str] = []
@@ -214,12 +234,12 @@ LOOPBACK = "[berth]\nmetrics_networks = 127.0.0.1/32, ::1/128\n"
 
 @pytest.fixture
 def local(tmp_path: Path) -> Client:
-    """Of a service of which this machine may read the metrics."""
+    """A service whose metrics this machine may read."""
     return configured.serve(tmp_path, LOOPBACK)
 
 
 def test_a_caller_from_elsewhere_needs_a_token(local: Client) -> None:
-    """And who comes from a network that is named needs none, whatever it has."""
+    """A client in a listed network needs none, whatever its credentials."""
     assert ask_from(local, "192.0.2.7", NOBODY) == 401
     for address in ("127.0.0.1", "::1", "::ffff:127.0.0.1"):
         assert ask_from(local, address, NOBODY) == 200
@@ -229,7 +249,7 @@ def test_a_caller_from_elsewhere_needs_a_token(local: Client) -> None:
 
 
 def test_where_no_network_is_named_everybody_needs_a_token(client: Client) -> None:
-    """Also on this machine: a proxy there that says nothing about itself speaks for anybody."""
+    """Also on this machine: a proxy there may act for anyone."""
     for address in ("127.0.0.1", "::1"):
         assert ask_from(client, address, NOBODY) == 401
         assert ask_from(client, address, {"X-Auth-Token": "admin"}) == 200
@@ -238,7 +258,7 @@ def test_where_no_network_is_named_everybody_needs_a_token(client: Client) -> No
 def test_where_nothing_is_configured_this_machine_may_read_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There the same callers may do everything else too."""
+    """There the same clients may do everything else too."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     for name in [name for name in os.environ if name.startswith("OS_")]:
         monkeypatch.delenv(name)
@@ -261,7 +281,7 @@ def test_where_nothing_is_configured_this_machine_may_read_them(
     ],
 )
 def test_a_proxy_on_this_machine_opens_nothing(local: Client, name: str, value: str) -> None:
-    """Whoever comes by way of one needs a token, whatever the proxy says of them."""
+    """A client behind a proxy needs a token, whatever the proxy says about it."""
     assert ask_from(local, "127.0.0.1", {name: value}) == 401
 
 
@@ -282,7 +302,7 @@ def test_a_proxy_on_this_machine_opens_nothing(local: Client, name: str, value: 
 def test_a_proxy_that_is_listened_to_says_whence_a_caller_comes(
     tmp_path: Path, headers: dict[str, str], status: int
 ) -> None:
-    """With `enable_proxy_headers_parsing`, its word counts, and only where it has one."""
+    """With `enable_proxy_headers_parsing` the proxy's headers decide, if there are any."""
     service = configured.serve(
         tmp_path,
         "[oslo_middleware]\nenable_proxy_headers_parsing = True\n"
@@ -292,7 +312,7 @@ def test_a_proxy_that_is_listened_to_says_whence_a_caller_comes(
 
 
 def test_without_networks_everybody_needs_a_token(tmp_path: Path) -> None:
-    """An empty list is none."""
+    """An empty list allows none."""
     service = configured.serve(tmp_path, "[berth]\nmetrics_networks =\n")
     assert ask_from(service, "127.0.0.1", NOBODY) == 401
     assert ask_from(service, "127.0.0.1", {"X-Auth-Token": "admin"}) == 200
@@ -300,21 +320,23 @@ def test_without_networks_everybody_needs_a_token(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("network", ["192.0.2.1/24", "loopback", "192.0.2.0/33"])
 def test_a_network_that_is_none_is_told_of_at_start(tmp_path: Path, network: str) -> None:
-    """In one line, with what would be right."""
-    with pytest.raises(ConfigurationError, match=r"metrics_networks: .*as in 192\.0\.2\.0/24$"):
+    """In one line that says what would be valid."""
+    with pytest.raises(
+        ConfigurationError, match=r"metrics_networks: .*write a network as 192\.0\.2\.0/24$"
+    ):
         configured.serve(tmp_path, f"[berth]\nmetrics_networks = {network}\n")
 
 
 def test_a_service_that_is_full_still_tells(tmp_path: Path) -> None:
-    """Neither the metrics nor a probe wait for a place among requests."""
+    """Neither metrics nor probes wait in a queue."""
     service = configured.serve(
         tmp_path, "[berth]\nreads_running_max = 1\nrequests_waiting_max = 0\n"
     )
-    told: list[Exposed] = []
+    scrapes: list[Exposed] = []
     probed: list[int] = []
 
     def while_it_runs(*_: object) -> None:
-        told.append(scrape(service))
+        scrapes.append(scrape(service))
         probed.append(service.acting_as(NOBODY).get("/readyz").status)
         probed.append(service.get("/traits").status)
 
@@ -323,13 +345,13 @@ def test_a_service_that_is_full_still_tells(tmp_path: Path) -> None:
     environ = wsgi_environ("GET", "/traits", headers, None, script_name="")
     app(environ, while_it_runs)
     assert probed == [200, 503]
-    assert told[0].value("berth_admission_running", line="reads") == 1
+    assert scrapes[0].value("berth_admission_running", line="reads") == 1
     assert scrape(service).value("berth_admission_refused_total", line="reads") == 1
     assert scrape(service).value("berth_admission_running", line="reads") == 0
 
 
 def test_the_text_is_what_prometheus_reads(client: Client) -> None:
-    """Its own parser does; every name begins with `berth_`."""
+    """Parsed by Prometheus' own parser; every name begins with `berth_`."""
     families = list(text_string_to_metric_families(client.get("/metrics").text))
     assert families
     assert all(family.name.startswith("berth_") for family in families)

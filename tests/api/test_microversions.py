@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which microversion a request gets, and which layer refuses first.
+"""The microversion of a request, and which layer refuses first.
 
 Source: rest-api.md 1.1 and 1.2.
 """
@@ -16,13 +16,13 @@ NO_TOKEN = {"X-Auth-Token": None}
 def ask(
     api: Client, header: str, path: str = "/resource_providers?name=nobody-has-this"
 ) -> Response:
-    """GET with this text as the version header."""
+    """GET with this version header."""
     return api.get(path, version=None, headers={"OpenStack-API-Version": header})
 
 
 @pytest.mark.parametrize("version", versions("1.0"))
 def test_every_version_is_served_and_named_in_the_answer(api: Client, version: str) -> None:
-    """The versions are exactly 1.0 to 1.39, and the answer repeats the one that was used."""
+    """Exactly 1.0 to 1.39, and the response repeats the one that was used."""
     answer = api.get("/", version=version)
     assert answer.status == 200
     assert answer.headers["OpenStack-API-Version"] == f"placement {version}"
@@ -33,7 +33,7 @@ def test_every_version_is_served_and_named_in_the_answer(api: Client, version: s
     ["", "compute 2.1", "placement", "1.5", "compute 2.1, identity 3.0"],
 )
 def test_a_header_that_says_nothing_about_placement_means_1_0(api: Client, header: str) -> None:
-    """Without an entry for placement the oldest version is used."""
+    """A header without an entry for placement selects the oldest version."""
     assert ask(api, header).headers["OpenStack-API-Version"] == "placement 1.0"
 
 
@@ -62,12 +62,13 @@ def test_no_version_header_means_1_0(api: Client) -> None:
     ],
 )
 def test_the_version_header_is_read_generously(api: Client, header: str, version: str) -> None:
-    """Letter case of the service, blanks and other services do not matter; the last entry wins."""
+    """Letter case of the service, blanks and other services do not matter; the last entry
+    counts."""
     assert ask(api, header).headers["OpenStack-API-Version"] == f"placement {version}"
 
 
 def test_two_version_headers_are_one_list(api: Client) -> None:
-    """Header lines of one name are folded, so the last entry for placement wins."""
+    """Headers of the same name are joined, so the last entry for placement counts."""
     pairs = [
         ("OpenStack-API-Version", "placement 1.3"),
         ("OpenStack-API-Version", "placement 1.4"),
@@ -79,7 +80,7 @@ def test_two_version_headers_are_one_list(api: Client) -> None:
 
 
 def test_the_name_of_the_version_header_has_no_letter_case(api: Client) -> None:
-    """HTTP header names are compared without case."""
+    """HTTP header names are case-insensitive."""
     answer = api.get("/", version=None, headers={"openstack-api-VERSION": "placement 1.9"})
     assert answer.headers["OpenStack-API-Version"] == "placement 1.9"
 
@@ -88,7 +89,7 @@ def test_the_name_of_the_version_header_has_no_letter_case(api: Client) -> None:
     "name", ["X-OpenStack-Placement-API-Version", "X-OpenStack-API-Version", "X-Placement-Version"]
 )
 def test_legacy_version_headers_are_ignored(api: Client, name: str) -> None:
-    """Only the one header counts."""
+    """Only the current header counts."""
     answer = api.get("/", version=None, headers={name: "1.9"})
     assert answer.headers["OpenStack-API-Version"] == "placement 1.0"
 
@@ -98,7 +99,7 @@ def test_legacy_version_headers_are_ignored(api: Client, name: str) -> None:
     "text", ["1", "1.", "1.2.3", "pony.horse", "Latest", "LATEST", "1.x", ".5"]
 )
 def test_a_version_that_cannot_be_read_is_400(api: Client, text: str, path: str) -> None:
-    """It is refused before routing, without a version header or an error code."""
+    """Before routing, without a version header or an error code."""
     answer = ask(api, f"placement {text}", path)
     assert_version_refused(answer, 400)
     assert f"invalid version string: {text}" in answer.detail
@@ -107,7 +108,7 @@ def test_a_version_that_cannot_be_read_is_400(api: Client, text: str, path: str)
 @pytest.mark.parametrize("path", ["/", "/resource_providers", "/no/such/path"])
 @pytest.mark.parametrize("text", ["1.40", "2.0", "0.9", "1.-1", "1.1000000"])
 def test_a_version_that_is_not_served_is_406(api: Client, text: str, path: str) -> None:
-    """It is refused before routing, and the answer names the range that is served."""
+    """Before routing, and the response has the supported range."""
     answer = ask(api, f"placement {text}", path)
     assert_version_refused(answer, 406)
     assert f"Unacceptable version header: {text}" in answer.detail
@@ -115,7 +116,7 @@ def test_a_version_that_is_not_served_is_406(api: Client, text: str, path: str) 
 
 
 def assert_version_refused(answer: Response, status: int) -> None:
-    """A refusal from before a version was agreed: no version header, no code."""
+    """An error from before the negotiation: no version header, no code."""
     assert answer.status == status
     assert answer.headers["Content-Type"] == "application/json"
     assert "OpenStack-API-Version" not in answer.headers
@@ -138,7 +139,7 @@ def assert_version_refused(answer: Response, status: int) -> None:
 def test_no_token_is_refused_before_anything_else(
     api: Client, path: str, method: str, version: str | None
 ) -> None:
-    """401 beats the version's 400 and 406, 404 and 405, and carries no version header."""
+    """401 comes before 400 and 406 for the version, 404 and 405, and has no version header."""
     answer = api.request(method, path, version=version, headers=NO_TOKEN)
     assert answer.status == 401
     assert "OpenStack-API-Version" not in answer.headers
@@ -146,7 +147,7 @@ def test_no_token_is_refused_before_anything_else(
 
 
 def test_the_body_of_401_without_keystone(api: Client) -> None:
-    """noauth2 answers in a form of its own.
+    """noauth2 has a body of its own.
 
     Source: rest-api.md 1.11.
     """
@@ -167,11 +168,11 @@ def test_the_body_of_401_without_keystone(api: Client) -> None:
     ],
 )
 def test_an_unserved_version_beats_404_405_and_403(api: Client, method: str, path: str) -> None:
-    """The version is agreed before the application sees the request."""
+    """The version is negotiated before the application gets the request."""
     assert api.request(method, path, version="1.40", headers=NOBODY).status == 406
     assert api.request(method, path, version="1", headers=NOBODY).status == 400
 
 
 def test_headers_type_finds_names_in_any_case() -> None:
-    """The tests' own client compares header names as HTTP does."""
+    """The client of the tests compares header names as HTTP does."""
     assert Headers([("X-A", "1"), ("x-a", "2")])["x-A"] == "1, 2"

@@ -26,7 +26,7 @@ def mounted(shared_app: WSGIApplication) -> Client:
 
 
 def test_links_begin_with_the_prefix(mounted: Client) -> None:
-    """Of providers and of classes."""
+    """Those of providers and of classes."""
     uuid = provider(mounted)
     path = f"/placement/resource_providers/{uuid}"
     links = mounted.get(f"/resource_providers/{uuid}").json["links"]
@@ -37,12 +37,12 @@ def test_links_begin_with_the_prefix(mounted: Client) -> None:
             for part in ("inventories", "usages", "aggregates", "traits", "allocations")
         ),
     ]
-    found = mounted.get("/resource_classes/VCPU").json
-    assert found["links"] == [{"rel": "self", "href": "/placement/resource_classes/VCPU"}]
+    body = mounted.get("/resource_classes/VCPU").json
+    assert body["links"] == [{"rel": "self", "href": "/placement/resource_classes/VCPU"}]
 
 
 def test_locations_contain_the_prefix(mounted: Client) -> None:
-    """Absolute, with the host that was asked."""
+    """They are absolute, with the request's host."""
     body, name = {"name": new_name(), "uuid": new_uuid()}, new_custom_name()
     begin = "http://localhost/placement"
     made = mounted.post("/resource_providers", json=body)
@@ -53,7 +53,7 @@ def test_locations_contain_the_prefix(mounted: Client) -> None:
 
 
 def test_a_prefix_is_quoted_in_urls(shared_app: WSGIApplication) -> None:
-    """A server hands it over decoded; what it was in the URL of the request it is in ours."""
+    """Servers pass it decoded; in berth's links it is quoted as in the request's URL."""
     wide = Client.of(shared_app, script_name="/\u96f2 x\r\n".encode().decode("latin-1"))
     name = new_custom_name()
     quoted = "/%E9%9B%B2%20x%0D%0A"
@@ -65,14 +65,14 @@ def test_a_prefix_is_quoted_in_urls(shared_app: WSGIApplication) -> None:
 
 @pytest.mark.parametrize("path", ["", "/"])
 def test_the_empty_path_is_the_root(mounted: Client, path: str) -> None:
-    """The prefix alone, with or without a slash, gives the document of versions."""
+    """The prefix alone, with or without a slash, returns the version document."""
     answer = mounted.get(path)
     assert answer.json["versions"][0]["id"] == "v1.0"
     assert answer.json["versions"][0]["links"] == [{"rel": "self", "href": ""}]
 
 
 def test_without_keystone_the_empty_path_needs_a_token(mounted: Client) -> None:
-    """noauth2 lets only `/` pass."""
+    """noauth2 exempts only `/`."""
     nobody = {"X-Auth-Token": None, "X-Roles": None}
     assert mounted.get("/", headers=nobody).status == 200
     assert mounted.get("", headers=nobody).status == 401

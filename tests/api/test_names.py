@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What names and numbers may be.
+"""Valid names and numbers.
 
 Source: rest-api.md 1.10.
 """
@@ -27,7 +27,7 @@ NEWLINE = pytest.mark.deliberately_different("the original takes names that end 
 
 
 def long_name(length: int) -> str:
-    """A custom name of this many characters."""
+    """A custom name with this many characters."""
     return new_custom_name().ljust(length, "X")
 
 
@@ -50,18 +50,18 @@ def test_a_provider_name_is_text(api: Client, name: Any) -> None:
 
 
 def test_a_provider_name_is_compared_exactly(api: Client) -> None:
-    """Letter case, blanks and accents make another name."""
+    """Letter case, blanks and accents make a different name."""
     name = new_name("host")
     names = {name, name.upper(), f"{name} ", f" {name}", name.replace("o", "ö", 1)}
     for other in names:
         assert api.post("/resource_providers", json={"name": other}).status == 200
-    found = api.get(f"/resource_providers?name={name}").json["resource_providers"]
-    assert [rp["name"] for rp in found] == [name]
+    providers = api.get(f"/resource_providers?name={name}").json["resource_providers"]
+    assert [rp["name"] for rp in providers] == [name]
 
 
 @pytest.mark.parametrize("path", ["/traits", "/resource_classes"])
 def test_a_custom_name_has_at_most_255_characters(api: Client, path: str) -> None:
-    """Traits and classes alike."""
+    """Traits and classes."""
     assert api.put(f"{path}/{long_name(255)}").status == 201
     assert_refused(api.put(f"{path}/{long_name(256)}"), 400)
 
@@ -91,7 +91,7 @@ def test_a_custom_name_has_a_pattern(api: Client, path: str, name: str) -> None:
 @pytest.mark.parametrize("name", ["CUSTOM__", "CUSTOM_0", "CUSTOM_CUSTOM_A_1"])
 @pytest.mark.parametrize("path", ["/traits", "/resource_classes"])
 def test_a_custom_name_may_be_odd(api: Client, path: str, name: str) -> None:
-    """Nothing else is asked of it."""
+    """There is no other rule."""
     assert api.put(f"{path}/{name}").status in (201, 204)
 
 
@@ -115,7 +115,7 @@ def test_a_class_in_a_body_has_a_pattern(api: Client, name: str) -> None:
     ],
 )
 def test_a_class_in_a_set_of_inventories_is_judged(api: Client, name: str) -> None:
-    """A key that cannot be a class, and one that is none, are both 400."""
+    """Both an invalid name and an unknown class are 400."""
     uuid = provider(api)
     body = {"inventories": {name: "nonsense"}, "resource_provider_generation": 0}
     assert_refused(api.put(f"/resource_providers/{uuid}/inventories", json=body), 400)
@@ -124,7 +124,7 @@ def test_a_class_in_a_set_of_inventories_is_judged(api: Client, name: str) -> No
 
 
 def test_a_trait_in_a_body_has_1_to_255_characters(api: Client) -> None:
-    """Its pattern does not matter, since it must exist."""
+    """Its pattern does not matter, because the trait must exist."""
     path, seen = f"/resource_providers/{provider(api)}/traits", {"resource_provider_generation": 0}
     said = {"": "should be non-empty", "X" * 256: "is too long", "X": "No such trait"}
     for name, fragment in said.items():
@@ -143,13 +143,13 @@ def test_an_owner_has_1_to_255_characters(api: Client, name: str, text: Any) -> 
 
 @pytest.mark.parametrize("text", ["X" * 255, "not a uuid", "né 💾", "<b>"])
 def test_an_owner_may_be_anything(api: Client, text: str) -> None:
-    """Project and user are opaque."""
+    """Project and user may be any text."""
     uuid = provider(api, {"VCPU": 1})
     consumer = new_uuid()
     body = claim_body("1.39", {uuid: {"VCPU": 1}}, project=text, user=text)
     assert api.put(f"/allocations/{consumer}", json=body).status == 204
-    found = api.get(f"/allocations/{consumer}").json
-    assert (found["project_id"], found["user_id"]) == (text, text)
+    shown = api.get(f"/allocations/{consumer}").json
+    assert (shown["project_id"], shown["user_id"]) == (text, text)
 
 
 @pytest.mark.parametrize("text", ["instance", "unknown", "all", "A-B", "A B", "É"])
@@ -163,7 +163,7 @@ def test_a_consumer_type_has_a_pattern(api: Client, text: str) -> None:
 
 @pytest.mark.parametrize("field", ["total", "reserved", "min_unit", "max_unit", "step_size"])
 def test_an_inventory_holds_31_bits(api: Client, field: str) -> None:
-    """2147483647 fits, one more does not, nor does a number that no database holds."""
+    """2147483647 is valid; larger numbers are not."""
     uuid = provider(api)
     path = f"/resource_providers/{uuid}/inventories"
     good = {"total": INT_MAX, field: INT_MAX}
@@ -180,14 +180,14 @@ def test_an_inventory_holds_31_bits(api: Client, field: str) -> None:
 
 @pytest.mark.parametrize("generation", [-1, 1, INT_MAX + 1, 2**63, 10**30])
 def test_a_generation_is_any_integer(api: Client, generation: int) -> None:
-    """One that is not the provider's is a conflict, however large."""
+    """If it is not the provider's, it is a conflict, however large."""
     body = {"inventories": {}, "resource_provider_generation": generation}
     answer = api.put(f"/resource_providers/{provider(api)}/inventories", json=body)
     assert_refused(answer, 409, code="placement.concurrent_update")
 
 
 def test_an_amount_has_no_maximum_of_its_own(api: Client) -> None:
-    """What is more than there is, is a conflict."""
+    """If it exceeds the capacity, it is a conflict."""
     uuid = provider(api, {"VCPU": 1})
     for amount in (INT_MAX, INT_MAX + 1, 2**40):
         body = claim_body("1.39", {uuid: {"VCPU": amount}})
@@ -199,7 +199,7 @@ def test_an_amount_has_no_maximum_of_its_own(api: Client) -> None:
 
 @pytest.mark.parametrize("length", [200, 255])
 def test_long_custom_names_can_be_used(api: Client, length: int) -> None:
-    """A class of full length holds inventory, a trait of full length marks a provider."""
+    """A class with the longest name can have inventory, and a trait can be set."""
     name = long_name(length)
     assert api.put(f"/resource_classes/{name}").status == 201
     assert api.put(f"/traits/{name}").status == 201

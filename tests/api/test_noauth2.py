@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is who with `auth_strategy = noauth2`, which believes what it is told.
+"""`auth_strategy = noauth2`, which trusts the request's headers.
 
 Source: operations.md 1.2; rest-api.md 1.1 and 1.11.
 """
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 def status(api: Client, headers: dict[str, str], path: str = "/traits") -> int:
-    """How a caller with just these headers fares."""
+    """The status of a request with only these headers."""
     return api.acting_as(headers).get(path).status
 
 
 def test_the_root_wants_no_token(api: Client) -> None:
-    """And nothing else is without one."""
+    """Every other path needs one."""
     assert status(api, {}, "/") == 200
     assert status(api, {}, "/traits") == 401
 
 
 @pytest.mark.in_process
 def test_the_empty_path_wants_a_token(shared_app: "WSGIApplication") -> None:
-    """Mounted at a prefix, without the slash."""
+    """With the application mounted at a prefix, the path without the slash."""
     mounted = Client.of(shared_app, script_name="/placement")
     assert status(mounted, {}, "") == 401
     assert status(mounted, {"X-Auth-Token": "nobody"}, "") == 200
@@ -49,7 +49,7 @@ def test_the_empty_path_wants_a_token(shared_app: "WSGIApplication") -> None:
 def test_without_a_token_nothing_else_is_judged(
     api: Client, method: str, path: str, version: str
 ) -> None:
-    """401 beats 400, 404, 405 and 406; it carries a request id and no microversion."""
+    """401 comes before 400, 404, 405 and 406; it has a request id and no microversion."""
     answer = api.acting_as({}).request(method, path, version=version)
     assert answer.status == 401
     assert answer.headers["x-openstack-request-id"].startswith("req-")
@@ -58,14 +58,14 @@ def test_without_a_token_nothing_else_is_judged(
 
 
 def test_a_head_without_a_token_is_401_without_a_body(api: Client) -> None:
-    """A body after the answer to HEAD would be read as the beginning of the next answer."""
+    """A body would be parsed as the begin of the next response."""
     answer = api.acting_as({}).request("HEAD", "/traits")
     assert (answer.status, answer.body) == (401, b"")
     assert answer.headers["Content-Length"] == "0"
 
 
 def test_the_body_of_401(api: Client) -> None:
-    """Of another form than all other errors."""
+    """Its form differs from other errors."""
     answer = api.acting_as({}).get("/traits")
     assert answer.headers["content-type"] == "application/json"
     assert set(answer.json) == {"message", "code", "title"}
@@ -82,7 +82,7 @@ def test_the_body_of_401(api: Client) -> None:
     ],
 )
 def test_the_body_of_401_follows_accept(api: Client, accept: str, content_type: str) -> None:
-    """HTML to those who want it."""
+    """HTML for clients that prefer it."""
     answer = api.acting_as({"Accept": accept}).get("/traits")
     assert answer.status == 401
     assert answer.headers["content-type"].startswith(content_type)
@@ -110,7 +110,7 @@ def test_the_body_of_401_follows_accept(api: Client, accept: str, content_type: 
 def test_roles_come_from_the_header_or_from_the_name(
     api: Client, headers: dict[str, str], admitted: bool
 ) -> None:
-    """Only the user `admin` has roles by itself, and only without the header."""
+    """Only the user `admin` has roles by default, and only without the header."""
     assert status(api, headers) == (200 if admitted else 403)
 
 
@@ -124,8 +124,8 @@ def test_roles_come_from_the_header_or_from_the_name(
     ],
 )
 def test_admin_may_reshape_too(api: Client, headers: dict[str, str], admitted: bool) -> None:
-    """The default rule of POST /reshaper wants the role `service`, and the agent of a host whose
-    file of the token says `admin` has to reshape; 400 is for the empty body."""
+    """The default rule of POST /reshaper requires the role `service`, but an agent whose token file
+    says `admin` must be able to reshape. 400 is for the empty body."""
     answer = api.acting_as(headers).post("/reshaper", json={})
     assert answer.status == (400 if admitted else 403)
 
@@ -145,7 +145,7 @@ def test_admin_may_reshape_too(api: Client, headers: dict[str, str], admitted: b
 def test_the_project_comes_from_the_token(
     api: Client, headers: dict[str, str], project: str
 ) -> None:
-    """After the first colon; a reader sees the usages of that project and of no other."""
+    """After the first colon; a reader sees only the usages of that project."""
     reader = headers | {"X-Roles": "reader"}
     for asked in ("u", "p", "q", "b:c", "b"):
         expected = 200 if asked == project else 403

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unicode and other oddities that are right, and the absence of limits.
+"""Unusual but valid input, such as Unicode, and the absence of limits.
 
-Source: rest-api.md sections 14 and 15. What is wrong in itself is in `test_bad_input.py`.
+Source: rest-api.md sections 14 and 15. Invalid input is in `test_bad_input.py`.
 """
 
 from urllib.parse import quote
@@ -31,27 +31,27 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_provider_may_have_any_name(api: Client, name: str) -> None:
-    """It round-trips, in the body and in the query."""
+    """It round-trips in bodies and queries."""
     uuid = new_uuid()
     name = f"{name} {uuid}"
     made = api.post("/resource_providers", json={"name": name, "uuid": uuid})
     assert (made.status, made.json["name"]) == (200, name)
     assert api.get(f"/resource_providers/{uuid}").json["name"] == name
-    found = api.get(f"/resource_providers?name={quote(name, safe='')}").json
-    assert [entry["uuid"] for entry in found["resource_providers"]] == [uuid]
+    body = api.get(f"/resource_providers?name={quote(name, safe='')}").json
+    assert [entry["uuid"] for entry in body["resource_providers"]] == [uuid]
 
 
 def test_names_are_compared_exactly(api: Client) -> None:
-    """Letter case, accents and blanks tell them apart (19)."""
+    """Letter case, accents and blanks distinguish them (19)."""
     base = f"Größe {new_uuid()}"
     for name in (base, base.lower(), base.replace("ö", "o"), base + " "):
         assert api.post("/resource_providers", json={"name": name}).status == 200
-    found = api.get(f"/resource_providers?name={quote(base)}").json
-    assert [entry["name"] for entry in found["resource_providers"]] == [base]
+    body = api.get(f"/resource_providers?name={quote(base)}").json
+    assert [entry["name"] for entry in body["resource_providers"]] == [base]
 
 
 def test_a_name_may_have_200_characters_whatever_their_bytes(api: Client) -> None:
-    """The limit counts characters."""
+    """The limit counts characters, not bytes."""
     uuid = new_uuid()
     name = uuid + "\U0001f6a2" * (200 - len(uuid))
     assert api.post("/resource_providers", json={"name": name}).status == 200
@@ -63,7 +63,7 @@ def test_a_name_may_have_200_characters_whatever_their_bytes(api: Client) -> Non
 
 
 def test_what_looks_like_html_is_removed_from_messages_only(api: Client) -> None:
-    """The name itself is kept."""
+    """The name itself is stored unchanged."""
     name = f"<script>alert(1)</script> {new_uuid()}"
     assert api.post("/resource_providers", json={"name": name}).status == 200
     answer = api.post("/resource_providers", json={"name": name})
@@ -89,12 +89,12 @@ def test_what_looks_like_html_is_removed_from_messages_only(api: Client) -> None
 def test_percent_encoded_unicode_in_a_path_names_nothing(
     api: Client, method: str, path: str, status: int, name: str
 ) -> None:
-    """404 or 400, as for any bad name."""
+    """404 or 400, like any invalid name."""
     assert_refused(api.request(method, path.format(name)), status)
 
 
 def test_a_list_of_thousands_is_not_paged(api: Client) -> None:
-    """No limit on aggregates, consumers or anything else in one request."""
+    """Neither aggregates nor consumers have a limit in one request."""
     host = provider(api, {"VCPU": 3000})
     aggregates = [new_uuid() for _ in range(2000)]
     body = {"aggregates": aggregates, "resource_provider_generation": generation(api, host)}
@@ -104,7 +104,7 @@ def test_a_list_of_thousands_is_not_paged(api: Client) -> None:
 
 
 def test_many_consumers_may_be_written_at_once(api: Client) -> None:
-    """A thousand in one POST, and they are all listed."""
+    """A thousand in one POST, and all of them are listed."""
     host = provider(api, {"VCPU": 1000})
     body = {new_uuid(): claim_body("1.39", {host: {"VCPU": 1}}) for _ in range(1000)}
     assert api.post("/allocations", json=body).status == 204
@@ -121,7 +121,7 @@ def test_a_consumer_may_hold_of_many_providers(api: Client) -> None:
 
 
 def test_a_trait_may_be_named_twice(api: Client) -> None:
-    """Duplicates collapse, whatever their number."""
+    """Duplicates count once."""
     host, trait = provider(api), custom_trait(api)
     body = {"traits": [trait] * 5000, "resource_provider_generation": 0}
     answer = api.put(f"/resource_providers/{host}/traits", json=body)
@@ -129,7 +129,7 @@ def test_a_trait_may_be_named_twice(api: Client) -> None:
 
 
 def test_surrounding_whitespace_in_a_body_is_fine(api: Client) -> None:
-    """And of a key written twice the last counts (1.5)."""
+    """Of a duplicate key the last value counts (1.5)."""
     name = f"host {new_uuid()}"
     body = f' \r\n\t{{"name": "other", "name": "{name}"}}\n '.encode()
     answer = api.post(

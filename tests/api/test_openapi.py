@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`GET /openapi.json`: the description of the API, for people's tools."""
+"""`GET /openapi.json`: the description of the API for tools."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_TOKEN = {"X-Auth-Token": None, "X-Roles": None}
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_each_microversion_has_a_document_of_its_own(api: Client, version: str) -> None:
-    """It asks for the header that it was itself asked for with."""
+    """It declares the version header with which it was requested."""
     answer = api.get("/openapi.json", version=version)
     document = answer.json
     assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
@@ -36,7 +36,7 @@ def test_each_microversion_has_a_document_of_its_own(api: Client, version: str) 
 
 @pytest.mark.parametrize("header", [None, "", "compute 2.1", "placement latest"])
 def test_who_names_no_version_is_shown_the_newest(api: Client, header: str | None) -> None:
-    """That is what a newcomer wants; the answer says so, where others would be of 1.0."""
+    """Unlike other routes, where the default is 1.0; the response says which it is."""
     answer = api.get("/openapi.json", version=None, headers={"OpenStack-API-Version": header})
     assert answer.json["info"]["version"] == "1.39"
     assert answer.headers["OpenStack-API-Version"] == "placement 1.39"
@@ -44,19 +44,19 @@ def test_who_names_no_version_is_shown_the_newest(api: Client, header: str | Non
 
 @pytest.mark.parametrize("headers", [NO_TOKEN, NOBODY])
 def test_it_is_open_to_everybody(api: Client, headers: dict[str, str | None]) -> None:
-    """Like the version document, it tells nothing of the fleet."""
+    """Like the version document, it reveals nothing about the fleet."""
     assert api.get("/openapi.json", headers=headers).status == 200
 
 
 def test_a_version_that_is_not_served_is_406_here_too(api: Client) -> None:
-    """As everywhere, and so is one that is none 400."""
+    """As everywhere; a malformed one is 400."""
     refused = api.get("/openapi.json", version="1.40")
     assert (refused.status, refused.error["max_version"]) == (406, "1.39")
     assert api.get("/openapi.json", version="pony").status == 400
 
 
 def test_nothing_can_be_written_there(api: Client) -> None:
-    """GET is all there is."""
+    """Only GET is allowed."""
     refused = api.put("/openapi.json", json={})
     assert_refused(refused, 405)
     assert refused.headers["Allow"] == "GET"
@@ -64,7 +64,7 @@ def test_nothing_can_be_written_there(api: Client) -> None:
 
 @pytest.mark.in_process
 def test_a_mounted_service_names_its_prefix(app: WSGIApplication) -> None:
-    """Tools put the paths of the document behind it."""
+    """Tools append the document's paths to it."""
     client, mounted = Client.of(app), Client.of(app, script_name="/placement")
     assert client.get("/openapi.json").json["servers"] == [{"url": "/"}]
     assert mounted.get("/openapi.json").json["servers"] == [{"url": "/placement"}]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what: the defaults, the scope, and what a policy file changes.
+"""Authorization: the defaults, scopes, and policy files.
 
 Source: operations.md section 2.
 """
@@ -101,27 +101,27 @@ OUTSIDE: dict[str, Mapping[str, str]] = {
 
 @pytest.fixture(autouse=True)
 def look_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Policy files are looked at with each request, not twice a second."""
-    monkeypatch.setattr("berth.api.policy.LOOK_INTERVAL_S", -1.0)
+    """Check the policy files with each request, not twice a second."""
+    monkeypatch.setattr("berth.api.policy.enforcement.LOOK_INTERVAL_S", -1.0)
 
 
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Client:
-    """A service with the new defaults."""
+    """A service with the new defaults only."""
     settings = "[oslo_policy]\nenforce_new_defaults = True\n"
     return configured.serve(tmp_path_factory.mktemp("strict"), settings)
 
 
 @pytest.fixture(scope="module")
 def lenient(tmp_path_factory: pytest.TempPathFactory) -> Client:
-    """A service that also keeps to the old defaults."""
+    """A service that also applies the old defaults."""
     settings = "[oslo_policy]\nenforce_new_defaults = False\n"
     return configured.serve(tmp_path_factory.mktemp("lenient"), settings)
 
 
 @pytest.fixture(scope="module")
 def lax(tmp_path_factory: pytest.TempPathFactory) -> Mapping[bool, Client]:
-    """Services that do not look at scopes, by whether they keep to the new defaults."""
+    """Services without scope enforcement, with and without the old defaults."""
     settings = "[oslo_policy]\nenforce_scope = False\nenforce_new_defaults = {}\n"
     return {
         new: configured.serve(tmp_path_factory.mktemp("lax"), settings.format(new))
@@ -130,19 +130,19 @@ def lax(tmp_path_factory: pytest.TempPathFactory) -> Mapping[bool, Client]:
 
 
 def ask(client: Client, method: str, template: str, headers: Mapping[str, str]) -> Response:
-    """Send a request that policy is the first to judge, and that changes nothing when admitted."""
+    """Send a request on which policy decides first, and that changes nothing if it is allowed."""
     path = Route(template, (method,)).path(uuid="not-there", name="NOT_THERE")
     path += "?project_id=p" if path == "/usages" else ""
     return client.acting_as(headers).request(method, path, json={})
 
 
 def kind(rule: str) -> str:
-    """Which of the three kinds of default a rule has."""
+    """The kind of a rule's default."""
     return {"usages": USAGES, "reshaper:reshape": RESHAPER}.get(rule, EVERYTHING_ELSE)
 
 
 def test_every_route_on_the_fleet_has_a_rule() -> None:
-    """Nothing slips through."""
+    """No route is left out."""
     unguarded = {
         (method, route.template)
         for route, method in OPERATIONS
@@ -154,7 +154,8 @@ def test_every_route_on_the_fleet_has_a_rule() -> None:
 
 @pytest.mark.parametrize("caller", CALLERS)
 def test_the_new_defaults(strict: Client, caller: str) -> None:
-    """Admin and service do everything, but only service reshapes; a reader sees its own usages."""
+    """Admin and service may do everything, but only service may reshape; a reader sees its own
+    usages."""
     headers, admitted = CALLERS[caller]
     for (method, template), rule in RULES.items():
         answer = ask(strict, method, template, headers)
@@ -166,7 +167,7 @@ def test_the_new_defaults(strict: Client, caller: str) -> None:
 
 @pytest.mark.parametrize("caller", CALLERS)
 def test_the_old_defaults_let_admin_reshape_too(lenient: Client, caller: str) -> None:
-    """Every rule has `role:admin` OR-ed in; nothing else is different."""
+    """Every rule has `or role:admin` added; nothing else differs."""
     headers, admitted = CALLERS[caller]
     is_admin = caller.lower().startswith("admin") and " of " not in caller
     admitted = {EVERYTHING_ELSE, USAGES, RESHAPER} if is_admin else admitted
@@ -176,12 +177,12 @@ def test_the_old_defaults_let_admin_reshape_too(lenient: Client, caller: str) ->
 
 
 def test_nobody_is_asked_at_the_root(strict: Client) -> None:
-    """Neither a token nor a role."""
+    """Neither a token nor a role is needed."""
     assert strict.acting_as({}).get("/").status == 200
 
 
 def test_the_usages_of_no_project_are_refused_to_a_reader(strict: Client) -> None:
-    """The target is the parameter, so 403 comes before the 400 for the missing one."""
+    """The target is the parameter, so 403 comes before the 400 for its absence."""
     reader = strict.acting_as({"X-Auth-Token": "u:p", "X-Roles": "reader"})
     assert_refused(reader.get("/usages"), 403)
     assert_refused(reader.get("/usages?project_id=q"), 403)
@@ -189,7 +190,7 @@ def test_the_usages_of_no_project_are_refused_to_a_reader(strict: Client) -> Non
 
 
 def test_a_reader_of_the_system_is_refused_by_the_name_of_the_rule(strict: Client) -> None:
-    """The scope is checked before the check string is looked at (2.3)."""
+    """The scope is checked before the check string (2.3)."""
     headers = {"X-Auth-Token": "admin", "OpenStack-System-Scope": "all"}
     answer = strict.acting_as(headers).get("/traits")
     assert_refused(answer, 403)
@@ -200,12 +201,12 @@ def test_a_reader_of_the_system_is_refused_by_the_name_of_the_rule(strict: Clien
 
 
 def as_role(client: Client, roles: str, token: str = "u:p") -> Client:
-    """A caller with these roles only."""
+    """A caller with only these roles."""
     return client.acting_as({"X-Auth-Token": token, "X-Roles": roles})
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file so that a reader who looks at the time of change sees it."""
+    """Write a file with a new modification time."""
     before = path.stat().st_mtime if path.exists() else 0.0
     path.write_text(text)
     later = max(before, path.stat().st_mtime) + 10
@@ -213,7 +214,7 @@ def write(path: Path, text: str) -> None:
 
 
 def test_each_rule_governs_just_its_routes(tmp_path: Path) -> None:
-    """With a role of its own for each rule, a role opens the routes of its rule and no other."""
+    """Each rule gets a role of its own; the role opens exactly the routes of its rule."""
     rules = sorted(set(RULES.values()))
     overrides = {f"placement:{rule}": f"role:may {rule}" for rule in rules}
     write(tmp_path / "policy.yaml", json.dumps(overrides).replace("may ", "may_"))
@@ -257,7 +258,7 @@ def test_each_rule_governs_just_its_routes(tmp_path: Path) -> None:
     ],
 )
 def test_a_check_string_says_who_is_admitted(tmp_path: Path, check: str, admitted: bool) -> None:
-    """The grammar of 2.3, asked by user u of project p with the role auditor."""
+    """The grammar of 2.3, for user u of project p with the role auditor."""
     overrides = {"placement:traits:list": check, "mine": "role:auditor"}
     write(tmp_path / "policy.yaml", json.dumps(overrides))
     auditor = as_role(configured.serve(tmp_path), "auditor")
@@ -265,7 +266,7 @@ def test_a_check_string_says_who_is_admitted(tmp_path: Path, check: str, admitte
 
 
 def test_only_what_is_listed_changes(tmp_path: Path) -> None:
-    """A rule that the service does not know is ignored."""
+    """Unknown rules are ignored."""
     write(
         tmp_path / "policy.yaml",
         "placement:traits:list: role:auditor\nplacement:nonsense: '!'\nsomething: '!'\n",
@@ -288,7 +289,7 @@ def test_only_what_is_listed_changes(tmp_path: Path) -> None:
     ],
 )
 def test_a_base_rule_may_be_overridden(tmp_path: Path, base: str, opened: set[str]) -> None:
-    """What refers to it follows; nothing refers to `admin_api`."""
+    """Rules that refer to it follow; none refers to `admin_api`."""
     write(tmp_path / "policy.yaml", f"{base}: role:auditor\n")
     auditor = as_role(configured.serve(tmp_path), "auditor")
     admitted = {
@@ -304,7 +305,7 @@ def test_a_base_rule_may_be_overridden(tmp_path: Path, base: str, opened: set[st
 
 
 def test_the_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
-    """Without a restart; and its absence counts as a change too."""
+    """Without a restart; deleting the file is a change too."""
     policy_file = tmp_path / "policy.yaml"
     write(policy_file, "placement:traits:list: role:auditor\n")
     client = configured.serve(tmp_path)
@@ -318,7 +319,7 @@ def test_the_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
 def test_a_file_that_breaks_meanwhile_opens_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, broken: str
 ) -> None:
-    """The rules read before stay, and one line says why; mended, it counts again."""
+    """The previous rules stay, and the log has one line; once it is repaired, it applies again."""
     policy_file = tmp_path / "policy.yaml"
     write(policy_file, "placement:traits:list: role:auditor\n")
     client = configured.serve(tmp_path)
@@ -326,8 +327,10 @@ def test_a_file_that_breaks_meanwhile_opens_nothing(
     for _ in range(2):
         assert as_role(client, "auditor").get("/traits").status == 200
         assert as_role(client, "inspector").get("/traits").status == 403
-    (told,) = [one for one in caplog.records if "cannot be read" in one.getMessage()]
-    assert told.exc_info is None and "\n" not in told.getMessage()
+    (record,) = [
+        record for record in caplog.records if "Cannot read the policy" in record.getMessage()
+    ]
+    assert record.exc_info is None and "\n" not in record.getMessage()
     write(policy_file, "placement:traits:list: role:inspector\n")
     assert as_role(client, "inspector").get("/traits").status == 200
 
@@ -335,17 +338,17 @@ def test_a_file_that_breaks_meanwhile_opens_nothing(
 def test_a_rule_that_does_not_exist_is_warned_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """When the rules are read: whoever wrote it believes that it counts."""
+    """When the rules are read, because the operator expects it to have an effect."""
     (tmp_path / "policy.yaml").write_text('"placement:trait:list": "role:nobody"\n')
     configured.serve(tmp_path)
     assert (
-        "The policy files set placement:trait:list, and there is no such rule: it has no effect"
+        "The policy files set placement:trait:list, which is not a rule; the entry is ignored"
         in caplog.messages
     )
 
 
 def test_a_file_that_comes_later_is_found(tmp_path: Path) -> None:
-    """It need not exist at start."""
+    """It need not exist at the start."""
     client = configured.serve(tmp_path)
     assert as_role(client, "auditor").get("/traits").status == 403
     write(tmp_path / "policy.yaml", "placement:traits:list: role:auditor\n")
@@ -354,7 +357,7 @@ def test_a_file_that_comes_later_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("with_file", [True, False])
 def test_every_file_of_policy_d_overrides(tmp_path: Path, with_file: bool) -> None:
-    """Also when there is no policy file."""
+    """Also if there is no policy file."""
     if with_file:
         write(
             tmp_path / "policy.yaml",
@@ -382,7 +385,8 @@ def test_every_file_of_policy_d_overrides(tmp_path: Path, with_file: bool) -> No
 def test_the_policy_file_is_the_one_that_is_named(
     tmp_path: Path, settings: str, content: str, admitted: bool
 ) -> None:
-    """Relative to the configuration's directory; an unnamed policy.json is not picked up."""
+    """Relative to the configuration's directory; a policy.json that is not configured is
+    ignored."""
     name = settings.partition(" = ")[2] or "policy.json"
     write(tmp_path / name, content)
     client = configured.serve(tmp_path, f"[oslo_policy]\n{settings}\n")
@@ -395,7 +399,7 @@ def test_the_policy_file_is_the_one_that_is_named(
 def test_without_its_enforcement_scope_is_nothing(
     lax: Mapping[bool, Client], new_defaults: bool, scope: str, role: str
 ) -> None:
-    """Callers of the system's or a domain's scope are judged by their roles, on every route."""
+    """Callers with system or domain scope are checked by their roles, on every route."""
     headers = {"X-Auth-Token": "u:p", "X-Roles": role, **OUTSIDE[scope]}
     admitted = CALLERS[role][1] if role in ("admin", "service") else set()
     if role == "reader" and scope == "domain":
@@ -409,7 +413,7 @@ def test_without_its_enforcement_scope_is_nothing(
 
 @pytest.mark.parametrize("scope", ["system", "domain"])
 def test_the_scope_counts_whatever_the_file_says(tmp_path: Path, scope: str) -> None:
-    """Only `enforce_scope` opens a rule to those of another scope than a project's."""
+    """Only `enforce_scope` opens a rule to other scopes than a project's."""
     write(tmp_path / "policy.yaml", "placement:traits:list: '@'\n")
     client = configured.serve(tmp_path)
     assert as_role(client, "").get("/traits").status == 200

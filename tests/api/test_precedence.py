@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which fault of a request is told first, on the routes of providers and traits.
+"""The order of errors on the routes of providers and traits.
 
-Each table sends one request with every fault at once; each row repairs one of them and names the
-next answer. Those of other routes stand beside the tests of their resources.
+Each table sends a request with every fault at once; each row repairs one of them and names the next
+response. Other routes have theirs in the tests of their resources.
 
 Source: rest-api.md 1.14.
 """
@@ -33,7 +33,7 @@ AGAIN = "Please update the generation and try again."
 
 
 def test_the_layers_are_passed_from_the_outside_in(api: Client) -> None:
-    """Token, version, the gate for bodies, the path, the method, policy."""
+    """Token, version, the checks of the body, the path, the method, policy."""
     broken: dict[str, Any] = {"version": "1.x", "body": b"{}", "headers": NO_TOKEN}
 
     def answer(method: str, path: str) -> int:
@@ -71,7 +71,7 @@ def test_list_providers(api: Client) -> None:
 
 
 def test_make_a_provider(api: Client) -> None:
-    """C P B, then the parent, then what is taken."""
+    """C P B, then the parent, then taken names."""
     name = new_name()
     uuid = provider(api, name=name)
     body = {"name": name, "parent_provider_uuid": NOWHERE}
@@ -109,7 +109,7 @@ def test_read_what_a_provider_has(api: Client, part: str) -> None:
 
 
 def test_rename_a_provider(api: Client) -> None:
-    """C P L B, then what is taken."""
+    """C P L B, then taken names."""
     taken = new_name()
     provider(api, name=taken)
     uuid = provider(api)
@@ -130,7 +130,7 @@ def test_rename_a_provider(api: Client) -> None:
 
 @pytest.mark.parametrize("part", ["", "/inventories/VCPU", "/inventories", "/traits"])
 def test_delete_what_a_provider_has(api: Client, part: str) -> None:
-    """P L; whatever `Accept` says."""
+    """P L; `Accept` is ignored."""
     uuid = provider(api, {"VCPU": 1})
     assert_precedence(
         api,
@@ -161,7 +161,7 @@ def test_delete_all_inventories(api: Client) -> None:
 
 
 def test_add_an_inventory(api: Client) -> None:
-    """C P L B, then capacity, the class, and whether it is there."""
+    """C P L B, then capacity, the class, and whether the inventory exists."""
     uuid = provider(api, {"VCPU": 1})
     path = f"/resource_providers/{uuid}/inventories"
     missing = new_custom_name()
@@ -226,7 +226,7 @@ def test_replace_all_inventories(api: Client) -> None:
 
 
 def test_replace_one_inventory(api: Client) -> None:
-    """C P L B G, then capacity, the class, and whether it is there."""
+    """C P L B G, then capacity, the class, and whether the inventory exists."""
     uuid, missing = provider(api, {"VCPU": 1}), new_custom_name()
     path = f"/resource_providers/{uuid}/inventories"
     body = {"resource_provider_generation": 7, "total": 1, "reserved": 2}
@@ -332,7 +332,7 @@ def test_list_traits(api: Client) -> None:
 
 @pytest.mark.parametrize(("method", "success"), [("GET", 204), ("DELETE", 204)])
 def test_ask_for_or_delete_a_trait(api: Client, method: str, success: int) -> None:
-    """V P, then whether it exists; whatever `Accept` says."""
+    """V P, then whether it exists; `Accept` is ignored."""
     assert_precedence(
         api,
         Ask(method, f"/traits/{new_custom_name()}", version="1.5", headers=FORBIDDEN),

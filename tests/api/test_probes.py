@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Health: `/healthcheck`, `/livez` and `/readyz`, as load balancers and orchestrators ask them."""
+"""Health checks for load balancers and orchestrators: `/healthcheck`, `/livez` and `/readyz`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from berth.api import readiness
-from berth.api.operations import OPERATIONS
-from berth.api.readiness import NotReady, Readiness
 from berth.config import ConfigurationError
+from berth.edge import readiness
+from berth.edge.probes import PROBES
+from berth.edge.readiness import NotReady, Readiness
 from berth.index import Index
 from berth.index.snapshot import Snapshot
 from berth.store.engine.database import Database
@@ -23,7 +23,7 @@ from tests.e2e.serving import wait_until
 
 pytestmark = pytest.mark.in_process
 
-PROBES = [path for path, rule in OPERATIONS.items() if rule is None]
+OPEN_PROBES = [path for path, rule in PROBES.items() if rule is None]
 
 #: Somebody without a token.
 NOBODY: dict[str, str] = {}
@@ -31,22 +31,22 @@ NOBODY: dict[str, str] = {}
 
 @pytest.fixture
 def nobody(client: Client) -> Client:
-    """A caller without a token, of a service whose database is there."""
+    """A caller without a token, of a service with a working database."""
     return client.acting_as(NOBODY)
 
 
-@pytest.mark.parametrize("path", PROBES)
+@pytest.mark.parametrize("path", OPEN_PROBES)
 def test_a_probe_needs_no_token(nobody: Client, path: str) -> None:
-    """Whoever watches over a service has none; and asks by GET, or by HEAD for the status alone."""
+    """By GET, or by HEAD for the status only."""
     assert nobody.get(path, version=None).status == 200
     head = nobody.request("HEAD", path, version=None)
     assert head.status in (200, 204)
     assert head.body == b""
 
 
-@pytest.mark.parametrize("path", OPERATIONS)
+@pytest.mark.parametrize("path", PROBES)
 def test_a_probe_is_only_ever_asked(nobody: Client, path: str) -> None:
-    """Any other method is 405, with the methods that there are."""
+    """Any other method is 405 with the allowed ones."""
     refused = nobody.post(path, json={})
     assert refused.status == 405
     assert refused.headers["allow"] == "GET, HEAD"
@@ -54,7 +54,7 @@ def test_a_probe_is_only_ever_asked(nobody: Client, path: str) -> None:
 
 
 def test_the_health_check_speaks_as_oslo_middleware_does(nobody: Client) -> None:
-    """Plain text, unless JSON is asked for by its name."""
+    """Plain text, unless `Accept` asks for JSON."""
     for headers in ({}, {"Accept": "*/*"}):
         plain = nobody.get("/healthcheck", headers=headers)
         assert plain.headers["content-type"] == "text/plain; charset=UTF-8"
@@ -63,7 +63,7 @@ def test_the_health_check_speaks_as_oslo_middleware_does(nobody: Client) -> None
 
 
 def test_liveness_and_readiness_say_that_all_is_well(nobody: Client) -> None:
-    """In one word, which nobody is to keep."""
+    """In one word, which caches must not store."""
     for path in ("/livez", "/readyz"):
         answer = nobody.get(path)
         assert answer.json == {"status": "ok"}
@@ -71,13 +71,13 @@ def test_liveness_and_readiness_say_that_all_is_well(nobody: Client) -> None:
 
 
 def test_a_file_takes_a_service_out_of_the_balance(tmp_path: Path) -> None:
-    """As with any OpenStack service: `disable_by_file`."""
+    """With `disable_by_file`, as in any OpenStack service."""
     marker = tmp_path / "maintenance"
     service = configured.serve(
         tmp_path, f"[healthcheck]\nbackends = disable_by_file\ndisable_by_file_path = {marker}\n"
     ).acting_as(NOBODY)
-    there = service.get("/healthcheck")
-    assert (there.status, there.text) == (200, "OK")
+    response = service.get("/healthcheck")
+    assert (response.status, response.text) == (200, "OK")
     marker.touch()
     refused = service.get("/healthcheck")
     assert (refused.status, refused.text) == (503, "DISABLED BY FILE")
@@ -86,7 +86,7 @@ def test_a_file_takes_a_service_out_of_the_balance(tmp_path: Path) -> None:
 
 
 def test_the_health_check_can_be_kept_from_others(tmp_path: Path) -> None:
-    """Those who are not among `allowed_source_ranges` are asked for a token, as on any path."""
+    """Clients outside `allowed_source_ranges` need a token, as on any path."""
     settings = "[healthcheck]\nallowed_source_ranges = 192.0.2.0/24\n"
     service = configured.serve(tmp_path, settings).acting_as(NOBODY)
     assert service.get("/healthcheck").status == 401
@@ -95,7 +95,10 @@ def test_the_health_check_can_be_kept_from_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ("backends = disable_by_fil", "[healthcheck]backends names disable_by_fil, and there are "),
+        (
+            "backends = disable_by_fil",
+            "[healthcheck]backends: there is no disable_by_fil; ",
+        ),
         ("backends = disable_by_file,enable_by_files", "[healthcheck]backends: "),
         ("allowed_source_ranges = 192.0.2.0/99", "[healthcheck]allowed_source_ranges: '192.0.2.0"),
     ],
@@ -104,16 +107,16 @@ def test_a_health_check_that_cannot_be_is_told_of_at_start(
     tmp_path: Path, settings: str, said: str
 ) -> None:
     """In one line, before anything is served."""
-    with pytest.raises(ConfigurationError) as told:
+    with pytest.raises(ConfigurationError) as raised:
         configured.serve(tmp_path, f"[healthcheck]\n{settings}\n")
-    assert str(told.value).startswith(said)
-    assert "\n" not in str(told.value)
+    assert str(raised.value).startswith(said)
+    assert "\n" not in str(raised.value)
 
 
 def test_a_service_without_its_schema_is_alive_and_not_ready(
     nobody: Client, database: Database
 ) -> None:
-    """As after `berth db release`: the original's tables are there, and berth's are not."""
+    """As after `berth db release`: only the tables of OpenStack Placement exist."""
     schema.release(database, force=True)
     assert nobody.get("/livez").status == 200
     unready = nobody.get("/readyz")
@@ -127,7 +130,7 @@ def test_a_service_without_its_schema_is_alive_and_not_ready(
 def test_a_service_without_its_database_is_alive_and_not_ready(
     nobody: Client, database: Database, tmp_path: Path
 ) -> None:
-    """What is told gives neither the database's name nor where it is."""
+    """The response has neither the database's name nor its address."""
     database.dispose()
     (tmp_path / "berth.db").write_bytes(b"This was a database. " * 500)
     assert nobody.get("/livez").status == 200
@@ -140,7 +143,7 @@ def test_a_service_without_its_database_is_alive_and_not_ready(
 def test_a_service_is_ready_again_as_soon_as_its_database_is(
     nobody: Client, database: Database, tmp_path: Path
 ) -> None:
-    """Which file it is, is looked at once a second."""
+    """The file is checked once a second."""
     assert nobody.get("/readyz").status == 200
     elsewhere = (tmp_path / "berth.db").rename(tmp_path / "away.db")
     database.dispose()
@@ -151,7 +154,7 @@ def test_a_service_is_ready_again_as_soon_as_its_database_is(
 
 
 class SilentIndex(Index):
-    """An index whose database does not answer until it is let."""
+    """An index whose database does not answer until the test lets it."""
 
     def __init__(self, db: Database) -> None:
         super().__init__(db)
@@ -159,14 +162,14 @@ class SilentIndex(Index):
         self.may_answer = threading.Event()
 
     def snapshot(self) -> Snapshot:
-        """Wait, then answer."""
+        """Wait, then return the snapshot."""
         self.asked += 1
         assert self.may_answer.wait(60)
         return super().snapshot()
 
 
 def test_a_silent_database_is_asked_once_and_not_waited_for(database: Database) -> None:
-    """However many ask; and what it says in the end is what they are told then."""
+    """For any number of probes, which all get its result when it answers."""
     index = SilentIndex(database)
     readiness = Readiness(database, index, answer_s_max=0.01)
     for _ in range(3):
@@ -182,7 +185,7 @@ def test_a_silent_database_is_asked_once_and_not_waited_for(database: Database) 
 def test_a_probe_for_which_there_is_no_thread_holds_up_no_other(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They would wait for a look that nobody has begun."""
+    """Otherwise they would wait for a check that was never started."""
     readiness = Readiness(database, Index(database))
 
     def refuse(thread: threading.Thread) -> None:
@@ -197,21 +200,21 @@ def test_a_probe_for_which_there_is_no_thread_holds_up_no_other(
 def test_an_unexpected_fault_is_logged_and_told_as_one(
     database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A probe always has an answer."""
+    """A probe always gets a response."""
 
     def fail(db: Database) -> bool:
         raise RuntimeError("that was not expected")
 
     monkeypatch.setattr(readiness, "is_current", fail)
-    with pytest.raises(NotReady, match="the log says which"):
+    with pytest.raises(NotReady, match="see the log"):
         Readiness(database, Index(database)).snapshot()
     assert "that was not expected" in caplog.text
 
 
 def test_probes_do_not_fill_the_log(nobody: Client, caplog: pytest.LogCaptureFixture) -> None:
-    """Good answers are logged at DEBUG; whatever else they get at INFO, as any request."""
+    """Successful ones are logged at DEBUG; others at INFO, like any request."""
     caplog.set_level(logging.DEBUG, "placement.requestlog")
-    for path in PROBES:
+    for path in OPEN_PROBES:
         nobody.get(path)
         nobody.post(path)
     ends = [
@@ -219,4 +222,4 @@ def test_probes_do_not_fill_the_log(nobody: Client, caplog: pytest.LogCaptureFix
         for record in caplog.records
         if record.message.endswith("microversion: -") and isinstance(record.args, tuple)
     ]
-    assert ends == [("DEBUG", "200"), ("INFO", "405")] * len(PROBES)
+    assert ends == [("DEBUG", "200"), ("INFO", "405")] * len(OPEN_PROBES)

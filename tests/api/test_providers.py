@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource providers: making, showing, renaming, moving and deleting them.
+"""Resource providers: creating, showing, renaming, moving and deleting them.
 
-Listing them is in `test_provider_filters.py`.
+Lists are in `test_provider_filters.py`.
 
 Source: rest-api.md 4.
 """
@@ -51,26 +51,26 @@ def represented(uuid: str, name: str, version: str) -> dict[str, Any]:
 
 def shown(api: Client, uuid: str) -> dict[str, Any]:
     """A provider as the newest version shows it."""
-    found = done(api.get(f"/resource_providers/{uuid}"), 200).json
-    assert isinstance(found, dict)
-    return found
+    body = done(api.get(f"/resource_providers/{uuid}"), 200).json
+    assert isinstance(body, dict)
+    return body
 
 
 def place(api: Client, uuid: str) -> tuple[str | None, str]:
     """The parent and the root of a provider."""
-    found = shown(api, uuid)
-    return found["parent_provider_uuid"], found["root_provider_uuid"]
+    body = shown(api, uuid)
+    return body["parent_provider_uuid"], body["root_provider_uuid"]
 
 
 def move(api: Client, uuid: str, parent: str | None, version: str = "1.39") -> Response:
-    """PUT a provider below another parent, under the name that it has."""
+    """PUT a provider below another parent, with its current name."""
     body = {"name": shown(api, uuid)["name"], "parent_provider_uuid": parent}
     return api.put(f"/resource_providers/{uuid}", json=body, version=version)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_provider_is_shown_as_its_version_wants(api: Client, version: str) -> None:
-    """Alone, in a list, after a PUT, and from 1.20 on after the POST: always the same."""
+    """By GET, in a list, after a PUT, and from 1.20 on after the POST: always the same."""
     uuid, name = new_uuid(), new_name()
     created = api.post("/resource_providers", json={"uuid": uuid, "name": name}, version=version)
     expected = represented(uuid, name, version)
@@ -87,7 +87,7 @@ def test_a_provider_is_shown_as_its_version_wants(api: Client, version: str) -> 
 
 
 def test_a_uuid_is_given_to_a_provider_that_brings_none(api: Client) -> None:
-    """A new one each time."""
+    """A different one each time."""
     first = done(api.post("/resource_providers", json={"name": new_name()}), 200).json["uuid"]
     second = done(api.post("/resource_providers", json={"name": new_name()}), 200).json["uuid"]
     assert first != second
@@ -96,7 +96,7 @@ def test_a_uuid_is_given_to_a_provider_that_brings_none(api: Client) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_only_known_fields_are_taken(api: Client, version: str) -> None:
-    """An unknown one is 400, and so is a parent before 1.14."""
+    """An unknown field is 400, and so is a parent before 1.14."""
     uuid = provider(api)
     extra = "Additional properties are not allowed ('{}' was unexpected)"
     for field in ("generation", "root_provider_uuid", "links", "Name"):
@@ -136,7 +136,7 @@ def test_a_new_provider_needs_a_name_and_good_uuids(api: Client, body: Any, said
 
 
 def test_a_provider_can_be_renamed_to_nothing(api: Client) -> None:
-    """PUT takes the empty name that POST refuses."""
+    """PUT accepts the empty name that POST refuses."""
     uuid = provider(api)
     answer = api.put(f"/resource_providers/{uuid}", json={"name": ""})
     if answer.status == 409:
@@ -146,7 +146,7 @@ def test_a_provider_can_be_renamed_to_nothing(api: Client) -> None:
 
 
 def test_a_rename_needs_a_name(api: Client) -> None:
-    """The parent alone will not do."""
+    """The parent alone is not enough."""
     uuid = provider(api)
     answer = api.put(f"/resource_providers/{uuid}", json={"parent_provider_uuid": None})
     assert_refused(answer, 400, "'name' is a required property")
@@ -154,7 +154,7 @@ def test_a_rename_needs_a_name(api: Client) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_names_and_uuids_are_unique(api: Client, version: str) -> None:
-    """A taken one is a conflict, for POST and for PUT; a provider may keep its own name."""
+    """A taken one is a conflict for POST and PUT; a provider may keep its own name."""
     name, other = new_name(), new_name()
     uuid = provider(api, name=name)
     provider(api, name=other)
@@ -177,7 +177,7 @@ def test_an_unknown_provider_is_404(api: Client) -> None:
 
 @pytest.mark.parametrize("version", versions("1.14"))
 def test_a_child_hangs_below_its_parent(api: Client, version: str) -> None:
-    """It has its parent's root, to any depth."""
+    """At any depth it has its parent's root."""
     root = provider(api)
     parent = root
     for _ in range(3):
@@ -189,7 +189,7 @@ def test_a_child_hangs_below_its_parent(api: Client, version: str) -> None:
 
 
 def test_a_new_provider_may_say_that_it_has_no_parent(api: Client) -> None:
-    """null is the same as nothing."""
+    """null is the same as no field."""
     body = {"name": new_name(), "parent_provider_uuid": None}
     assert (
         done(api.post("/resource_providers", json=body), 200).json["parent_provider_uuid"] is None
@@ -198,7 +198,7 @@ def test_a_new_provider_may_say_that_it_has_no_parent(api: Client) -> None:
 
 @pytest.mark.parametrize("version", versions("1.14"))
 def test_a_new_provider_needs_a_parent_that_exists(api: Client, version: str) -> None:
-    """Not an unknown one, and not itself."""
+    """Neither an unknown provider nor itself."""
     uuid, name = new_uuid(), new_name()
     body = {"name": name, "uuid": uuid, "parent_provider_uuid": NOWHERE}
     answer = api.post("/resource_providers", json=body, version=version)
@@ -213,7 +213,7 @@ def test_a_new_provider_needs_a_parent_that_exists(api: Client, version: str) ->
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_rename_keeps_the_parent(api: Client, version: str) -> None:
-    """A parent that is not given stays."""
+    """If none is given."""
     root = provider(api)
     child = provider(api, parent=root)
     path = f"/resource_providers/{child}"
@@ -223,7 +223,7 @@ def test_a_rename_keeps_the_parent(api: Client, version: str) -> None:
 
 @pytest.mark.parametrize("version", versions("1.14"))
 def test_a_root_may_be_given_a_parent(api: Client, version: str) -> None:
-    """Its whole subtree takes the new root."""
+    """All of its descendants get the new root."""
     target = provider(api)
     root = provider(api)
     child = provider(api, parent=root)
@@ -236,7 +236,7 @@ def test_a_root_may_be_given_a_parent(api: Client, version: str) -> None:
 
 @pytest.mark.parametrize("version", versions("1.14"))
 def test_what_stays_may_be_said(api: Client, version: str) -> None:
-    """The present parent, or null for a root."""
+    """The current parent, or null for a root."""
     root = provider(api)
     child = provider(api, parent=root)
     assert move(api, child, root, version).status == 200
@@ -246,7 +246,7 @@ def test_what_stays_may_be_said(api: Client, version: str) -> None:
 
 @pytest.mark.parametrize("version", versions("1.14"))
 def test_a_child_may_move_from_1_37(api: Client, version: str) -> None:
-    """To another parent, in its tree or in another; its subtree goes with it."""
+    """To another parent in its tree or in another; its descendants move too."""
     first, second = provider(api), provider(api)
     uncle = provider(api, parent=first)
     child = provider(api, parent=first)
@@ -265,7 +265,7 @@ def test_a_child_may_move_from_1_37(api: Client, version: str) -> None:
 
 @pytest.mark.parametrize("version", versions("1.14"))
 def test_a_child_may_become_a_root_from_1_37(api: Client, version: str) -> None:
-    """null takes it from its parent, and its subtree with it."""
+    """With null; its descendants get it as their root."""
     root = provider(api)
     child = provider(api, parent=root)
     grandchild = provider(api, parent=child)
@@ -282,7 +282,7 @@ def test_a_child_may_become_a_root_from_1_37(api: Client, version: str) -> None:
 
 @pytest.mark.parametrize("version", versions("1.14"))
 def test_a_tree_has_no_loops(api: Client, version: str) -> None:
-    """Nobody hangs below itself, or below a descendant."""
+    """A provider cannot be below itself or a descendant."""
     root = provider(api)
     child = provider(api, parent=root)
     grandchild = provider(api, parent=child)
@@ -298,7 +298,7 @@ def test_a_tree_has_no_loops(api: Client, version: str) -> None:
 
 @pytest.mark.parametrize("version", versions("1.14"))
 def test_a_parent_to_move_to_must_exist(api: Client, version: str) -> None:
-    """An unknown one is 400, for a root and for a child."""
+    """An unknown one is 400, for roots and children."""
     root = provider(api)
     child = provider(api, parent=root)
     said = "parent provider UUID does not exist"
@@ -308,7 +308,7 @@ def test_a_parent_to_move_to_must_exist(api: Client, version: str) -> None:
 
 
 def test_a_move_takes_along_what_a_provider_has(api: Client) -> None:
-    """Inventories, traits, aggregates and allocations are untouched."""
+    """Inventories, traits, aggregates and allocations stay."""
     aggregate = new_uuid()
     uuid = provider(api, {"VCPU": 4}, aggregates=[aggregate], traits=["HW_CPU_X86_AVX2"])
     consumer(api, {uuid: {"VCPU": 1}})
@@ -329,7 +329,7 @@ def test_a_provider_can_be_deleted(api: Client, version: str) -> None:
 
 
 def test_a_deleted_provider_takes_its_associations_along(api: Client) -> None:
-    """One of the same uuid and name starts with nothing."""
+    """A new provider with the same uuid and name has none of them."""
     name, aggregate = new_name(), new_uuid()
     body = {"name": name, "uuid": new_uuid()}
     path = f"/resource_providers/{body['uuid']}"
@@ -344,7 +344,7 @@ def test_a_deleted_provider_takes_its_associations_along(api: Client) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_provider_with_children_stays(api: Client, version: str) -> None:
-    """Children are looked at before allocations."""
+    """Children are checked before allocations."""
     root = provider(api, {"VCPU": 1})
     consumer(api, {root: {"VCPU": 1}})
     child = provider(api, parent=root)
@@ -361,7 +361,7 @@ def test_a_provider_with_children_stays(api: Client, version: str) -> None:
 
 
 def test_a_provider_can_go_when_its_last_claim_is_gone(api: Client) -> None:
-    """In use, then not."""
+    """In use before, and not after."""
     uuid = provider(api, {"VCPU": 1})
     holder = consumer(api, {uuid: {"VCPU": 1}})
     assert api.delete(f"/resource_providers/{uuid}").status == 409

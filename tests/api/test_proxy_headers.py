@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Behind a proxy: what it says about the request, and whether it is believed.
+"""Behind a proxy: its headers, and whether berth trusts them.
 
-Source: operations.md 3.2 (`[oslo_middleware]`), rest-api.md 1.1. The original was seen to ignore
-the option (release 16.0.0 under uWSGI); berth does what its operator says.
+Source: operations.md 3.2 (`[oslo_middleware]`), rest-api.md 1.1. OpenStack Placement ignores the
+option (release 16.0.0 under uWSGI); berth follows it.
 """
 
 import pytest
@@ -35,13 +35,13 @@ FORWARDED = [
 
 @pytest.fixture(scope="module")
 def behind(tmp_path_factory: pytest.TempPathFactory) -> Client:
-    """A service that believes its proxy."""
+    """A service that trusts its proxy."""
     settings = "[oslo_middleware]\nenable_proxy_headers_parsing = True\n"
     return configured.serve(tmp_path_factory.mktemp("behind"), settings)
 
 
 def location(client: Client, headers: dict[str, str]) -> str:
-    """The place of a new class as the service names it."""
+    """The `Location` of a new class."""
     name = new_custom_name()
     answer = client.put(f"/resource_classes/{name}", headers={"Host": "localhost"} | headers)
     assert answer.status == 201
@@ -54,12 +54,12 @@ def location(client: Client, headers: dict[str, str]) -> str:
 def test_a_proxy_is_believed_when_the_operator_says_so(
     behind: Client, headers: dict[str, str], base: str
 ) -> None:
-    """Scheme, host and prefix show in Location."""
+    """Location has their scheme, host and prefix."""
     assert location(behind, headers) == base
 
 
 def test_a_prefix_shows_in_links(behind: Client) -> None:
-    """As a mount prefix does."""
+    """Like a mount prefix."""
     answer = behind.get("/resource_classes/VCPU", headers={"X-Forwarded-Prefix": "/placement"})
     (link,) = answer.json["links"]
     assert link["href"] == "/placement/resource_classes/VCPU"

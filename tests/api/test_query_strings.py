@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How query strings are read, on the routes of providers and traits.
+"""How query strings are parsed, on the routes of providers and traits.
 
 Source: rest-api.md 1.6.
 """
@@ -22,7 +22,7 @@ def test_an_unknown_parameter_is_400(api: Client, path: str, name: str) -> None:
 
 
 def test_values_are_percent_decoded_as_utf_8(api: Client) -> None:
-    """A plus is a blank, and bytes beyond ASCII are UTF-8."""
+    """A plus is a blank, and other bytes are UTF-8."""
     unique = new_name("höst a")
     uuid = provider(api, name=unique)
     tail = unique.removeprefix("höst a")
@@ -44,19 +44,19 @@ def test_values_are_percent_decoded_as_utf_8(api: Client) -> None:
     ],
 )
 def test_bytes_that_are_not_utf_8_are_400(api: Client, query: str) -> None:
-    """Nothing can be meant by them."""
+    """They cannot be decoded."""
     assert_refused(api.get(query), 400)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_last_of_repeated_parameters_wins(api: Client, version: str) -> None:
-    """Only the last value is used, and only it is judged."""
+    """Only the last value is used and checked."""
     name = new_name()
     uuid = provider(api, name=name)
-    found = api.get(f"/resource_providers?name=other&name={name}", version=version)
-    assert uuids_of(found) == {uuid}
-    found = api.get(f"/resource_providers?uuid=nonsense&uuid={uuid}", version=version)
-    assert uuids_of(found) == {uuid}
+    response = api.get(f"/resource_providers?name=other&name={name}", version=version)
+    assert uuids_of(response) == {uuid}
+    response = api.get(f"/resource_providers?uuid=nonsense&uuid={uuid}", version=version)
+    assert uuids_of(response) == {uuid}
     answer = api.get(f"/resource_providers?uuid={uuid}&uuid=nonsense", version=version)
     assert_refused(answer, 400, version=version)
 
@@ -69,10 +69,10 @@ def test_the_last_value_wins_for_the_other_parameters_too(api: Client) -> None:
     assert uuids_of(api.get(f"/resource_providers?{tree}")) == {uuid}
     resources = f"uuid={uuid}&resources=nonsense&resources=VCPU:4"
     assert uuids_of(api.get(f"/resource_providers?{resources}")) == {uuid}
-    found = api.get(f"/traits?name=nonsense&name=in:{trait}")
-    assert found.json["traits"] == [trait]
-    found = api.get(f"/traits?name=in:{trait}&associated=perhaps&associated=false")
-    assert found.json["traits"] == [trait]
+    response = api.get(f"/traits?name=nonsense&name=in:{trait}")
+    assert response.json["traits"] == [trait]
+    response = api.get(f"/traits?name=in:{trait}&associated=perhaps&associated=false")
+    assert response.json["traits"] == [trait]
 
 
 @pytest.mark.parametrize("name", ["uuid", "in_tree"])
@@ -90,14 +90,14 @@ def test_a_uuid_to_filter_by_must_be_dashed(api: Client, name: str, shape: str) 
 @pytest.mark.deliberately_different("berth takes a uuid in any letter case for the same uuid")
 @pytest.mark.parametrize("name", ["uuid", "in_tree"])
 def test_a_uuid_to_filter_by_has_no_letter_case(api: Client, name: str) -> None:
-    """The upper-case form finds the provider."""
+    """In upper case it finds the provider."""
     uuid = provider(api)
     assert uuids_of(api.get(f"/resource_providers?{name}={uuid.upper()}")) == {uuid}
 
 
 @pytest.mark.parametrize("name", ["uuid", "in_tree"])
 def test_an_upper_case_uuid_is_well_formed(api: Client, name: str) -> None:
-    """Whether or not it finds something, it is not refused."""
+    """It is accepted, whether it matches or not."""
     assert uuids_of(api.get(f"/resource_providers?{name}={new_uuid().upper()}")) == set()
 
 
@@ -108,15 +108,15 @@ def test_an_empty_query_is_no_query(api: Client) -> None:
 
 
 def test_every_member_of_and_every_required_counts(api: Client) -> None:
-    """The two parameters that may be repeated: all values are ANDed."""
+    """These two parameters may be repeated: all values must match."""
     a, b = new_uuid(), new_uuid()
     red, blue = custom_trait(api), custom_trait(api)
     both = provider(api, aggregates=[a, b], traits=[red, blue])
-    one = provider(api, aggregates=[a])
-    put_traits(api, one, [red])
-    found = api.get(f"/resource_providers?member_of={a}&member_of={b}")
-    assert uuids_of(found) == {both}
-    found = api.get(f"/resource_providers?required={red}&required={blue}")
-    assert uuids_of(found) == {both}
-    found = api.get(f"/resource_providers?required={red}")
-    assert uuids_of(found) == {both, one}
+    first = provider(api, aggregates=[a])
+    put_traits(api, first, [red])
+    response = api.get(f"/resource_providers?member_of={a}&member_of={b}")
+    assert uuids_of(response) == {both}
+    response = api.get(f"/resource_providers?required={red}&required={blue}")
+    assert uuids_of(response) == {both}
+    response = api.get(f"/resource_providers?required={red}")
+    assert uuids_of(response) == {both, first}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One line in the log for every request.
+"""The request log: one line per request.
 
 Source: operations.md section 4.
 """
@@ -21,7 +21,7 @@ LOGGER = "placement.requestlog"
 
 
 def lines(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
-    """What the request log said at this level."""
+    """The messages of the request log at this level."""
     return [
         record.getMessage()
         for record in caplog.records
@@ -86,7 +86,7 @@ def test_every_request_is_one_line(
     token: str | None,
     line: str,
 ) -> None:
-    """Who, what, how it ended; refused requests included."""
+    """Client, request and result; also for refused requests."""
     with caplog.at_level(logging.INFO, LOGGER):
         answer = api.request(method, path, version=version, headers={"X-Auth-Token": token})
     expected = line.replace("<len>", answer.headers.get("content-length") or "-")
@@ -104,7 +104,7 @@ def test_the_mount_prefix_is_part_of_the_line(
 
 
 def test_the_start_is_logged_for_debugging(api: Client, caplog: pytest.LogCaptureFixture) -> None:
-    """Before anything is judged."""
+    """Before any check."""
     with caplog.at_level(logging.DEBUG, LOGGER):
         api.get("/resource_classes/VCPU?a=b")
     (line,) = lines(caplog, logging.DEBUG)
@@ -115,7 +115,7 @@ def test_the_start_is_logged_for_debugging(api: Client, caplog: pytest.LogCaptur
 def test_a_request_cannot_forge_a_line(
     api: Client, caplog: pytest.LogCaptureFixture, path: str
 ) -> None:
-    """What it sends stays on its own line."""
+    """Its text stays within its own line."""
     with caplog.at_level(logging.INFO, LOGGER):
         api.get(path)
     (line,) = lines(caplog, logging.INFO)

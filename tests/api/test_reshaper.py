@@ -25,7 +25,7 @@ Inventories = Mapping[str, Mapping[str, Any]]
 
 
 def inventories(api: Client, wanted: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The `inventories` of a body: for each provider its generation now and its new set."""
+    """The `inventories` of a body: for each provider its current generation and its new set."""
     return {
         uuid: {
             "resource_provider_generation": generation(api, uuid),
@@ -57,7 +57,7 @@ class Host:
         self.holder = consumer(api, {self.root: {"VCPU": 4, "MEMORY_MB": 16}})
 
     def vcpu_moved(self, api: Client, version: str = "1.39") -> dict[str, Any]:
-        """The body that moves VCPU, and what is held of it, from the root to its child."""
+        """The body that moves VCPU and its allocations from the root to the child."""
         claims = {self.root: {"MEMORY_MB": 16}, self.numa: {"VCPU": 4}}
         return {
             "inventories": inventories(api, {self.root: {"MEMORY_MB": 64}, self.numa: {"VCPU": 8}}),
@@ -65,7 +65,7 @@ class Host:
         }
 
     def state(self, api: Client) -> object:
-        """All that a reshape could change."""
+        """Everything that a reshape could change."""
         return (
             generation(api, self.root),
             generation(api, self.numa),
@@ -77,7 +77,7 @@ class Host:
 
 @pytest.mark.parametrize("version", versions("1.30"))
 def test_a_class_moves_with_what_is_held_of_it(api: Client, version: str) -> None:
-    """204; both providers count +3, the consumer +1."""
+    """204; both providers are incremented by 3, the consumer by 1."""
     host = Host(api)
     before = generation(api, host.root), generation(api, host.numa)
 
@@ -129,7 +129,7 @@ def test_mappings_and_type_follow_the_microversion(api: Client, version: str) ->
 
 
 def test_only_the_inventories_may_be_reshaped(api: Client) -> None:
-    """`allocations` is required but may be empty; a non-empty new set counts +2."""
+    """`allocations` is required but may be empty; a non-empty set increments by 2."""
     host = provider(api, {"VCPU": 4})
     before = generation(api, host)
     body = {"inventories": inventories(api, {host: {"VCPU": 8, "DISK_GB": 1}}), "allocations": {}}
@@ -139,7 +139,7 @@ def test_only_the_inventories_may_be_reshaped(api: Client) -> None:
 
 
 def test_all_inventories_of_a_provider_may_go(api: Client) -> None:
-    """`{}` deletes all and counts +1."""
+    """`{}` deletes them and increments by 1."""
     host = provider(api, {"VCPU": 4})
     before = generation(api, host)
     body = {"inventories": inventories(api, {host: {}}), "allocations": {}}
@@ -149,7 +149,7 @@ def test_all_inventories_of_a_provider_may_go(api: Client) -> None:
 
 
 def test_an_emptied_provider_that_takes_part_counts_twice(api: Client) -> None:
-    """It is involved when its holder is emptied; it is not, when the holder only leaves it."""
+    """It is incremented if its consumer is emptied, but not if the consumer only moves off it."""
     left, host = provider(api, {"VCPU": 4}), provider(api)
     holder = consumer(api, {left: {"VCPU": 2}})
     before = generation(api, left)
@@ -174,7 +174,7 @@ def test_an_emptied_provider_that_takes_part_counts_twice(api: Client) -> None:
 
 
 def test_a_provider_outside_inventories_may_take_part(api: Client) -> None:
-    """Its inventories stay, and it counts +1."""
+    """Its inventories stay, and it is incremented by 1."""
     host, pool = Host(api), provider(api, {"DISK_GB": 10})
     before = generation(api, pool)
     body = host.vcpu_moved(api)
@@ -186,7 +186,7 @@ def test_a_provider_outside_inventories_may_take_part(api: Client) -> None:
 
 
 def test_consumers_may_be_made_moved_and_removed(api: Client) -> None:
-    """Project, user and type change as by PUT."""
+    """Project, user and type change as with PUT."""
     host, new = Host(api), new_uuid()
     body = host.vcpu_moved(api)
     body["allocations"] = {
@@ -201,7 +201,7 @@ def test_consumers_may_be_made_moved_and_removed(api: Client) -> None:
 
 
 def test_reserved_may_exceed_total_here(api: Client) -> None:
-    """No capacity rule for the inventories themselves."""
+    """There is no rule for the capacity of the inventories themselves."""
     host = provider(api)
     record = {"total": 4, "reserved": 10}
     body = {"inventories": inventories(api, {host: {"VCPU": record}}), "allocations": {}}
@@ -210,7 +210,7 @@ def test_reserved_may_exceed_total_here(api: Client) -> None:
 
 
 def test_an_inventory_may_shrink_below_its_use(api: Client) -> None:
-    """As long as the allocations are left alone."""
+    """If the allocations do not change."""
     host = Host(api)
     body = {
         "inventories": inventories(api, {host.root: {"VCPU": 2, "MEMORY_MB": 64}}),
@@ -234,7 +234,7 @@ def test_allocations_are_held_to_the_new_inventories(api: Client) -> None:
 
 
 def test_a_class_that_somebody_else_holds_does_not_go(api: Client) -> None:
-    """409 `inventory.inuse`; the bystander's allocations stay and count."""
+    """409 `inventory.inuse`; the other consumer's allocations stay and count."""
     host = Host(api)
     consumer(api, {host.root: {"VCPU": 1}})
     before = host.state(api)
@@ -244,7 +244,7 @@ def test_a_class_that_somebody_else_holds_does_not_go(api: Client) -> None:
 
 
 def test_a_class_that_goes_may_not_be_claimed_any_more(api: Client) -> None:
-    """It still exists while the allocations are written, and then is in use."""
+    """It still exists while the allocations are written, and is then in use."""
     host = Host(api)
     before = host.state(api)
     body = host.vcpu_moved(api)
@@ -289,7 +289,7 @@ BROKEN: list[tuple[tuple[str, ...], Any]] = [
 def test_a_body_that_breaks_the_schema_is_refused(
     api: Client, keys: tuple[str, ...], value: object
 ) -> None:
-    """400, and nothing changed."""
+    """400, and nothing changes."""
     host = Host(api)
     before = host.state(api)
     body: Any = host.vcpu_moved(api)
@@ -308,7 +308,7 @@ def test_a_body_that_breaks_the_schema_is_refused(
 
 @pytest.mark.parametrize("key", ["inventories", "allocations"])
 def test_both_parts_are_required(api: Client, key: str) -> None:
-    """Even when one of them is empty."""
+    """Even if one of them is empty."""
     body = Host(api).vcpu_moved(api)
     del body[key]
     answer = api.post("/reshaper", json=body)
@@ -328,7 +328,7 @@ def test_both_parts_are_required(api: Client, key: str) -> None:
 def test_a_badly_formed_record_under_a_bad_name_is_refused(
     api: Client, name: str, record: object
 ) -> None:
-    """Names outside the pattern are no names."""
+    """Keys outside the pattern are invalid."""
     host = Host(api)
     before = host.state(api)
     body = host.vcpu_moved(api)
@@ -338,7 +338,7 @@ def test_a_badly_formed_record_under_a_bad_name_is_refused(
 
 
 def test_faults_are_found_in_order(api: Client) -> None:
-    """The table of section 12, each row a fault that the ones above have hidden."""
+    """The table of section 12: each row repairs the fault before it."""
     host = Host(api)
     bystander = consumer(api, {host.root: {"MEMORY_MB": 1}})
     foreign = custom_class(api)
@@ -446,7 +446,7 @@ def test_faults_are_found_in_order(api: Client) -> None:
 
 
 def test_each_conflict_has_its_code(api: Client) -> None:
-    """Codes are what clients act on."""
+    """Clients act on the codes."""
     host = Host(api)
 
     body = host.vcpu_moved(api)
@@ -474,7 +474,7 @@ def test_each_conflict_has_its_code(api: Client) -> None:
 
 @pytest.mark.deliberately_different("a failed reshape leaves no consumer behind (12, D)")
 def test_a_reshape_on_an_unknown_provider_leaves_no_consumer_behind(api: Client) -> None:
-    """The next attempt is that of a new consumer."""
+    """The next attempt creates it."""
     host, new = Host(api), new_uuid()
     body = host.vcpu_moved(api)
     body["allocations"][new] = claim_body("1.39", {NOWHERE: {"VCPU": 1}})

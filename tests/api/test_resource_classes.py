@@ -36,13 +36,13 @@ BAD_NAMES = [
 
 
 def represented(name: str) -> dict[str, object]:
-    """A class as the API shows it."""
+    """The representation of a class."""
     return {"name": name, "links": [{"rel": "self", "href": f"/resource_classes/{name}"}]}
 
 
 @pytest.mark.parametrize("version", versions("1.2"))
 def test_a_class_is_shown_with_a_link_to_itself(api: Client, version: str) -> None:
-    """The representation is the same at every microversion."""
+    """The same at every microversion."""
     answer = api.get("/resource_classes/VCPU", version=version)
     assert answer.status == 200
     assert answer.json == represented("VCPU")
@@ -66,7 +66,7 @@ def test_there_are_no_classes_before_1_2(api: Client, version: str, method: str,
 
 
 def test_the_standard_classes_come_first_in_the_order_of_their_ids(api: Client) -> None:
-    """The order is the library's; custom classes follow."""
+    """In the library's order; custom classes follow."""
     custom = custom_class(api)
     answer = api.get("/resource_classes")
     names = [entry["name"] for entry in answer.json["resource_classes"]]
@@ -77,13 +77,13 @@ def test_the_standard_classes_come_first_in_the_order_of_their_ids(api: Client) 
 
 
 def test_a_query_on_the_list_is_ignored(api: Client) -> None:
-    """The route declares no parameter (1.3)."""
+    """The route has no parameters (1.3)."""
     assert api.get("/resource_classes?foo=1").status == 200
 
 
 @pytest.mark.parametrize("version", versions("1.2"))
 def test_post_creates_a_class_and_answers_with_its_place_only(api: Client, version: str) -> None:
-    """201, Location, no body, also after 1.7."""
+    """201 with a Location and without a body, also after 1.7."""
     name = new_custom_name()
     answer = api.post("/resource_classes", json={"name": name}, version=version)
     assert answer.status == 201
@@ -96,7 +96,7 @@ def test_post_creates_a_class_and_answers_with_its_place_only(api: Client, versi
 
 
 def test_post_of_a_class_that_exists_is_a_conflict(api: Client) -> None:
-    """409, with no code of its own."""
+    """409 without a code of its own."""
     name = custom_class(api)
     answer = api.post("/resource_classes", json={"name": name})
     assert_refused(answer, 409, "Conflicting resource class already exists")
@@ -124,7 +124,7 @@ def test_post_of_a_class_that_exists_is_a_conflict(api: Client) -> None:
 def test_post_refuses_a_body_that_names_no_custom_class(
     api: Client, body: object, says: str
 ) -> None:
-    """The message tells which rule of the schema was broken."""
+    """The message says which rule of the schema it violates."""
     answer = api.post("/resource_classes", json=body)
     assert_refused(answer, 400, "JSON does not validate", says)
 
@@ -137,7 +137,7 @@ def test_a_name_that_ends_in_a_newline_is_no_name(api: Client) -> None:
 
 
 def test_the_longest_name_has_255_characters(api: Client) -> None:
-    """One more is refused, see above."""
+    """Longer ones are refused, see above."""
     name = new_custom_name().ljust(255, "Z")
     assert api.post("/resource_classes", json={"name": name}).status == 201
     assert api.get(f"/resource_classes/{name}").status == 200
@@ -153,7 +153,7 @@ def test_an_unknown_class_is_not_found(api: Client, method: str, name: str) -> N
 
 @pytest.mark.parametrize("version", versions("1.2", "1.6"))
 def test_put_renames_a_class_before_1_7(api: Client, version: str) -> None:
-    """The answer is the class under its new name; the old one is gone."""
+    """The response is the class with its new name; the old name is unknown."""
     old, new = custom_class(api), new_custom_name()
     answer = api.put(f"/resource_classes/{old}", json={"name": new}, version=version)
     assert answer.status == 200
@@ -163,7 +163,7 @@ def test_put_renames_a_class_before_1_7(api: Client, version: str) -> None:
 
 
 def test_renaming_a_class_keeps_the_inventories_of_it(api: Client) -> None:
-    """Only the name changes."""
+    """Only their class's name changes."""
     old, new = custom_class(api), new_custom_name()
     host = provider(api, {old: 5})
     api.put(f"/resource_classes/{old}", json={"name": new}, version="1.6")
@@ -172,7 +172,7 @@ def test_renaming_a_class_keeps_the_inventories_of_it(api: Client) -> None:
 
 
 def test_renaming_a_class_to_its_own_name_is_fine(api: Client) -> None:
-    """Nothing is in the way of it."""
+    """It changes nothing."""
     name = custom_class(api)
     answer = api.put(f"/resource_classes/{name}", json={"name": name}, version="1.2")
     assert (answer.status, answer.json) == (200, represented(name))
@@ -186,13 +186,13 @@ def test_renaming_a_class_to_the_name_of_another_is_a_conflict(api: Client) -> N
 
 
 def test_a_standard_class_cannot_be_renamed(api: Client) -> None:
-    """400, with the class named."""
+    """400, and the message names the class."""
     answer = api.put("/resource_classes/VCPU", json={"name": new_custom_name()}, version="1.6")
     assert_refused(answer, 400, "Cannot update standard resource class VCPU", version="1.6")
 
 
 def test_a_class_cannot_be_renamed_to_a_standard_one(api: Client) -> None:
-    """The schema asks for a custom name."""
+    """The schema requires a custom name."""
     name = custom_class(api)
     answer = api.put(f"/resource_classes/{name}", json={"name": "VCPU"}, version="1.6")
     assert_refused(answer, 400, "JSON does not validate", version="1.6")
@@ -200,7 +200,7 @@ def test_a_class_cannot_be_renamed_to_a_standard_one(api: Client) -> None:
 
 @pytest.mark.parametrize("version", versions("1.7"))
 def test_put_creates_or_confirms_a_class_from_1_7(api: Client, version: str) -> None:
-    """201 the first time, 204 the second; the place is given, and no body, both times."""
+    """201 the first time, then 204; both with a Location and without a body."""
     name = new_custom_name()
     for status in (201, 204):
         answer = api.put(f"/resource_classes/{name}", version=version)
@@ -212,7 +212,7 @@ def test_put_creates_or_confirms_a_class_from_1_7(api: Client, version: str) -> 
 
 
 def test_put_ignores_a_body_of_any_type_from_1_7(api: Client) -> None:
-    """The route takes none (1.5)."""
+    """The route takes no body (1.5)."""
     answer = api.put(
         f"/resource_classes/{new_custom_name()}",
         body=b"\xffnot json",
@@ -223,12 +223,12 @@ def test_put_ignores_a_body_of_any_type_from_1_7(api: Client) -> None:
 
 @pytest.mark.parametrize("name", [*BAD_NAMES, "CUSTOM_%22", "CUSTOM_%5C"])
 def test_put_refuses_a_name_that_is_not_custom_from_1_7(api: Client, name: str) -> None:
-    """Existing standard classes too."""
+    """Also for standard classes that exist."""
     assert_refused(api.put(f"/resource_classes/{name}"), 400)
 
 
 def test_a_class_is_deleted(api: Client) -> None:
-    """204, and then it is not there."""
+    """204, and then it does not exist."""
     name = custom_class(api)
     answer = api.delete(f"/resource_classes/{name}")
     assert (answer.status, answer.body) == (204, b"")
@@ -244,7 +244,7 @@ def test_a_standard_class_cannot_be_deleted(api: Client) -> None:
 
 
 def test_a_class_in_use_cannot_be_deleted(api: Client) -> None:
-    """Any provider's inventory holds it; used or not."""
+    """If any provider has inventory of it, used or not."""
     name = custom_class(api)
     host = provider(api, {name: 1})
     answer = api.delete(f"/resource_classes/{name}")

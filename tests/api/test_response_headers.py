@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The headers of answers.
+"""The headers of responses.
 
 Source: rest-api.md 1.7.
 """
@@ -26,7 +26,7 @@ REQUEST_ID = re.compile(r"req-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f
 
 
 def answers(api: Client) -> list[Response]:
-    """One answer of each kind: successes with and without a body, and refusals by each layer."""
+    """A response of each kind: successes with and without a body, and errors of each layer."""
     uuid = provider(api, {"VCPU": 1})
     name = new_custom_name()
     return [
@@ -50,7 +50,7 @@ def answers(api: Client) -> list[Response]:
 
 
 def test_every_answer_has_a_request_id_of_its_own(api: Client) -> None:
-    """`req-` and a random uuid, on successes and on the refusals of every layer."""
+    """`req-` and a random uuid, on successes and on errors of every layer."""
     ids = [answer.headers["x-openstack-request-id"] for answer in answers(api)]
     assert all(REQUEST_ID.fullmatch(request_id) for request_id in ids), ids
     assert len(set(ids)) == len(ids)
@@ -58,20 +58,20 @@ def test_every_answer_has_a_request_id_of_its_own(api: Client) -> None:
 
 @pytest.mark.parametrize("sent", ["req-9c1f6f0e-3c55-4d43-9d6a-3f1de6a5b6c0", "req-1", "anything"])
 def test_the_request_id_is_made_here(api: Client, sent: str) -> None:
-    """One that comes with the request is only logged."""
+    """One that the client sends is only logged."""
     answer = api.get("/", headers={"X-Openstack-Request-Id": sent})
     assert answer.headers["x-openstack-request-id"] != sent
 
 
 def test_every_answer_tells_its_length(api: Client) -> None:
-    """`Content-Length` is always there, 0 without a body."""
+    """`Content-Length` is always present, 0 without a body."""
     for answer in answers(api):
         assert answer.headers["Content-Length"] == str(len(answer.body))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_version_is_repeated_on_refusals_too(api: Client, version: str) -> None:
-    """Once it was agreed, every answer names it."""
+    """Once it is negotiated, every response has it."""
     for answer in (
         api.get("/resource_providers?name=nobody-has-this", version=version),
         api.get(f"/resource_providers/{NOWHERE}", version=version),
@@ -86,7 +86,8 @@ def test_the_version_is_repeated_on_refusals_too(api: Client, version: str) -> N
 
 
 def test_answers_vary_by_version(api: Client) -> None:
-    """Caches must not give one version's answer to another: on answers of handlers, and 405."""
+    """Caches must not return one version's response for another: for responses of handlers and
+    405."""
     uuid = provider(api)
     for answer in (
         api.get("/"),
@@ -100,7 +101,7 @@ def test_answers_vary_by_version(api: Client) -> None:
 
 
 def test_json_has_no_charset(api: Client) -> None:
-    """The type of a body is `application/json`, of successes and refusals."""
+    """The type is `application/json` on successes and errors."""
     for path in ("/", "/resource_classes", f"/resource_providers/{NOWHERE}", "/no/such/path"):
         assert api.get(path).headers["Content-Type"] == "application/json"
 
@@ -127,7 +128,7 @@ def test_an_answer_without_a_body_has_no_type(api: Client) -> None:
 
 
 def test_a_location_is_an_absolute_url(api: Client) -> None:
-    """Built from the scheme, the `Host` that the client used, and the mount prefix."""
+    """With the scheme, the request's `Host`, and the mount prefix."""
     host = {"Host": "placement.example:8778"}
     body = {"name": new_name(), "uuid": new_uuid()}
     begin = "http://placement.example:8778"
@@ -147,7 +148,7 @@ def test_a_location_is_an_absolute_url(api: Client) -> None:
 
 
 def test_only_creations_have_a_location(api: Client) -> None:
-    """Not the updates, and not the reads."""
+    """Neither updates nor reads have one."""
     uuid = provider(api, {"VCPU": 1})
     seen = {"resource_provider_generation": generation(api, uuid)}
     for answer in (
@@ -161,7 +162,7 @@ def test_only_creations_have_a_location(api: Client) -> None:
 
 
 def test_text_beyond_ascii_comes_back_as_it_went(api: Client) -> None:
-    """Any valid encoding of JSON, whatever the name.
+    """In any valid encoding of JSON, whatever the name.
 
     Source: rest-api.md 14.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which paths and methods exist, and since when.
+"""The paths and methods of the API, and their first microversions.
 
 Source: rest-api.md 1.3.
 """
@@ -32,7 +32,7 @@ LATER = [(route, method) for route, method in OPERATIONS if route.since_for(meth
 @pytest.mark.parametrize("method", STRANGE_METHODS)
 @pytest.mark.parametrize("route", ROUTES, ids=ROUTE_IDS)
 def test_a_method_that_a_route_has_not_is_405(api: Client, route: Route, method: str) -> None:
-    """`Allow` names the methods that it has, in the order of the specification."""
+    """`Allow` lists the methods of the route in the order of the specification."""
     answer = api.request(method, route.path())
     assert_refused(answer, 405, f"The method {method} is not allowed for this resource.")
     assert answer.headers["Allow"] == ", ".join(route.methods)
@@ -44,7 +44,7 @@ def test_a_method_that_a_route_has_not_is_405(api: Client, route: Route, method:
 def test_405_depends_neither_on_the_version_nor_on_policy(
     api: Client, route: Route, method: str
 ) -> None:
-    """The method is judged before the version of the route and before the roles."""
+    """The method is checked before the microversion of the route and before the roles."""
     answer = api.request(method, route.path(), version="1.0", headers=NOBODY)
     assert_refused(answer, 405, version="1.0")
     assert answer.headers["Allow"] == ", ".join(route.methods)
@@ -52,29 +52,27 @@ def test_405_depends_neither_on_the_version_nor_on_policy(
 
 @pytest.mark.parametrize("route", ROUTES, ids=ROUTE_IDS)
 def test_head_is_405_without_a_body(api: Client, route: Route) -> None:
-    """HEAD is no route's method, and its refusal is empty."""
+    """No route has HEAD, and its response has no body."""
     answer = api.request("HEAD", route.path())
     assert (answer.status, answer.body) == (405, b"")
     assert answer.headers["Content-Length"] == "0"
     assert answer.headers["Allow"] == ", ".join(route.methods)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     ("route", "method"), LATER, ids=[f"{method} {route.template}" for route, method in LATER]
 )
-def test_a_route_begins_with_its_version(
-    api: Client, route: Route, method: str, version: str
-) -> None:
-    """Below the version that introduced it a route is 404, to everybody; from then on it exists."""
-    answer = api.request(method, route.path(), version=version, headers=NOBODY, json={})
-    if at_least(version, route.since_for(method)):
-        assert_refused(answer, 403, version=version)
-    elif (route.template, method) == (INVENTORIES, "DELETE"):
-        assert_refused(answer, 405, version=version)
-        assert "Allow" not in answer.headers
-    else:
-        assert_refused(answer, 404, version=version)
+def test_a_route_begins_with_its_version(api: Client, route: Route, method: str) -> None:
+    """Below its first microversion a route is 404 for every caller."""
+    for version in VERSIONS:
+        answer = api.request(method, route.path(), version=version, headers=NOBODY, json={})
+        if at_least(version, route.since_for(method)):
+            assert_refused(answer, 403, version=version)
+        elif (route.template, method) == (INVENTORIES, "DELETE"):
+            assert_refused(answer, 405, version=version)
+            assert "Allow" not in answer.headers
+        else:
+            assert_refused(answer, 404, version=version)
 
 
 @pytest.mark.parametrize(
@@ -100,23 +98,24 @@ def test_a_route_begins_with_its_version(
 )
 @pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
 def test_a_path_that_is_not_a_route_is_404(api: Client, path: str, method: str) -> None:
-    """Paths are compared exactly: no redirects, no trailing or doubled slash, no other case."""
+    """Paths are compared exactly: no redirects, no trailing or double slash, no other letter
+    case."""
     assert_refused(api.request(method, path), 404, "The resource could not be found")
 
 
 def test_an_escaped_slash_ends_a_path_segment(api: Client) -> None:
-    """Paths are compared after percent-decoding, so `%2F` makes two segments."""
+    """Paths are decoded before they are compared, so `%2F` separates two segments."""
     assert_refused(api.get("/traits/CUSTOM%2FA"), 404, "The resource could not be found")
 
 
 def test_an_escaped_letter_is_that_letter(api: Client) -> None:
-    """Paths are compared after percent-decoding."""
+    """Paths are decoded before they are compared."""
     uuid = provider(api)
     assert api.get(f"/resource%5Fproviders/{uuid}").json["uuid"] == uuid
 
 
 def test_a_suffix_belongs_to_the_parameter(api: Client) -> None:
-    """There is no format suffix: `.json` is part of the name that is not found."""
+    """There are no format suffixes: `.json` is part of an unknown name."""
     uuid = provider(api)
     assert_refused(
         api.get(f"/resource_providers/{uuid}.json"),
@@ -127,7 +126,7 @@ def test_a_suffix_belongs_to_the_parameter(api: Client) -> None:
 
 @pytest.mark.parametrize("text", ["x", "1", "%20", "a%3Fb", "%C3%A9", "'%22--", "%3Cb%3E"])
 def test_routing_does_not_judge_a_parameter(api: Client, text: str) -> None:
-    """Any segment reaches the handler, which answers for it."""
+    """Every value reaches the handler, which responds."""
     assert api.get(f"/resource_providers/{text}").status == 404
     assert api.get(f"/traits/{text}").status == 404
     assert api.get(f"/resource_classes/{text}").status == 404
@@ -150,7 +149,7 @@ def test_routing_does_not_judge_a_parameter(api: Client, text: str) -> None:
     ],
 )
 def test_a_route_without_parameters_ignores_the_query(api: Client, path: str) -> None:
-    """Only routes that declare parameters judge them."""
+    """Only routes with parameters check them."""
     assert api.get(path.format(uuid=provider(api))).status == 200
 
 
@@ -166,7 +165,7 @@ def test_a_route_without_parameters_ignores_the_query(api: Client, path: str) ->
     ids=lambda headers: "".join(headers),
 )
 def test_headers_that_have_no_effect(api: Client, headers: dict[str, str]) -> None:
-    """No override of the method, no conditions, no ranges."""
+    """Neither method overrides, nor conditions, nor ranges."""
     uuid = provider(api)
     answer = api.get(f"/resource_providers/{uuid}", headers=headers)
     assert (answer.status, answer.json["uuid"]) == (200, uuid)
@@ -175,7 +174,7 @@ def test_headers_that_have_no_effect(api: Client, headers: dict[str, str]) -> No
 
 @pytest.mark.parametrize("version", versions("1.0"))
 def test_the_document_of_versions(api: Client, version: str) -> None:
-    """`GET /` tells the range that the service speaks, whatever version is asked for.
+    """`GET /` returns the supported range, whatever the request's microversion.
 
     Source: rest-api.md 3.
     """
@@ -196,6 +195,6 @@ def test_the_document_of_versions(api: Client, version: str) -> None:
 
 @pytest.mark.parametrize("accept", ["text/plain", "application/xml", "*/*;q=0", "garbage"])
 def test_the_document_of_versions_needs_no_token_and_no_accept(api: Client, accept: str) -> None:
-    """`GET /` is for everyone."""
+    """`GET /` is open to every client."""
     headers = {"X-Auth-Token": None, "X-Roles": None, "Accept": accept}
     assert api.get("/", headers=headers).json["versions"][0]["id"] == "v1.0"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many searches for candidates at once, and those who read one thing meanwhile."""
+"""Many searches for candidates at a time, and simple reads beside them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from berth.api import allocation_candidates
-from berth.candidates import find_candidates
+from berth.candidates import LongAnswer, find_candidates
 from tests.api import configured
 from tests.client import Client
 from tests.e2e.serving import PATIENCE, wait_until
@@ -26,15 +26,15 @@ HOST = "00000000-0000-0000-0000-000000000001"
 
 
 class Searches:
-    """Stands for `find_candidates`: each search goes on until it is told to end."""
+    """Replaces `find_candidates`: each search runs until the test ends it."""
 
     def __init__(self) -> None:
         self.running = self.begun = self.most = 0
         self._lock = threading.Lock()
         self._may_end = threading.Semaphore(0)
 
-    def find(self, *arguments: Any, **options: Any) -> bytes:
-        """A search, which then finds what there is."""
+    def find(self, *arguments: Any, **options: Any) -> bytes | LongAnswer:
+        """Wait until the search may end, then run it."""
         with self._lock:
             self.running += 1
             self.begun += 1
@@ -45,17 +45,17 @@ class Searches:
         return find_candidates(*arguments, **options)
 
     def has_begun(self, count: int) -> bool:
-        """Whether so many searches have begun."""
+        """Whether this many searches have begun."""
         return self.begun == count
 
     def end(self, count: int) -> None:
-        """Let some of them end."""
+        """Let this many of them end."""
         self._may_end.release(count)
 
 
 @pytest.fixture
 def searches(monkeypatch: pytest.MonkeyPatch) -> Iterator[Searches]:
-    """Searches that end when they are told to."""
+    """Searches that end when the test says so."""
     staged = Searches()
     monkeypatch.setattr(allocation_candidates, "find_candidates", staged.find)
     yield staged
@@ -75,16 +75,16 @@ def service_with_a_host(folder: Path, settings: str = "") -> Client:
 
 @contextmanager
 def at_once(client: Client) -> Iterator[list[int]]:
-    """Sixteen searches are asked for; the statuses of their answers once they are there."""
+    """Send sixteen searches; returns their statuses."""
     statuses: list[int] = []
     with ThreadPoolExecutor(SEARCHES) as pool:
         asked = [pool.submit(client.get, QUERY) for _ in range(SEARCHES)]
         yield statuses
-        statuses += [one.result().status for one in asked]
+        statuses += [future.result().status for future in asked]
 
 
 def test_reads_of_one_thing_do_not_wait_behind_searches(tmp_path: Path, searches: Searches) -> None:
-    """Two of sixteen search, the others wait for them, and whoever reads is answered meanwhile."""
+    """Two of sixteen searches run, and the others wait; a simple read is answered meanwhile."""
     client = service_with_a_host(tmp_path)
     with at_once(client) as statuses:
         wait_until(lambda: searches.begun == 2, "two searches to run")
@@ -101,7 +101,7 @@ def test_reads_of_one_thing_do_not_wait_behind_searches(tmp_path: Path, searches
 
 
 def test_the_operator_says_how_many_search_at_a_time(tmp_path: Path, searches: Searches) -> None:
-    """`searches_running_max`; those who wait too long are told to come back, and counted."""
+    """`searches_running_max`; a search that waits too long gets 503, and is counted."""
     client = service_with_a_host(
         tmp_path, "[berth]\nsearches_running_max = 1\nwait_seconds_max = 0.01\n"
     )
@@ -122,7 +122,7 @@ def test_the_operator_says_how_many_search_at_a_time(tmp_path: Path, searches: S
 def test_a_search_that_fails_gives_its_place_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However often."""
+    """Any number of times."""
     client = service_with_a_host(tmp_path)
 
     def fails(*_: Any, **__: Any) -> bytes:

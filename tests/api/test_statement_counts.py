@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work, not seconds: no request issues a number of SQL statements that grows with the fleet.
+"""No request sends a number of SQL statements that grows with the fleet.
 
-Source: style.md "Tests"; the issue's "a query per kind of request is counted".
+Performance is tested by counts, one kind of request at a time.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ class Counter:
 
 @pytest.fixture
 def counter() -> Iterator[Counter]:
-    """Installed for one test."""
+    """A counter for one test."""
     counter = Counter()
     event.listen(Engine, "before_cursor_execute", counter)
     yield counter
@@ -41,7 +41,7 @@ def counter() -> Iterator[Counter]:
 
 
 class Fleet:
-    """A server with so many hosts, all in one aggregate and held by somebody, and one world."""
+    """A server with this many hosts, all in one aggregate and with allocations, and one world."""
 
     def __init__(self, folder: Path, hosts: int) -> None:
         self.api = configured.serve(folder)
@@ -64,12 +64,12 @@ def fleets(tmp_path_factory: pytest.TempPathFactory) -> tuple[Fleet, Fleet]:
 
 
 def reading(path: str) -> Callable[[Fleet], Response]:
-    """GET a path, in which the names of the world's things are filled in."""
+    """GET a path with the names of the world's objects filled in."""
     return lambda fleet: fleet.api.get(path.format(**vars_of(fleet.world)))
 
 
 def vars_of(world: World) -> dict[str, str]:
-    """The things of a world by name."""
+    """The objects of a world by name."""
     return {
         "host": world.host,
         "holder": world.holder,
@@ -154,7 +154,7 @@ def test_writing_costs_the_same_in_a_large_fleet(
 def test_deleting_costs_the_same_in_a_large_fleet(
     fleets: tuple[Fleet, Fleet], counter: Counter, path: str
 ) -> None:
-    """Of a new thing beside the fleet."""
+    """A new object beside the fleet is deleted."""
     counts = []
     for fleet in fleets:
         world = small_world(fleet.api)
@@ -176,7 +176,7 @@ def test_deleting_costs_the_same_in_a_large_fleet(
 def test_a_claim_costs_the_same_on_a_crowded_host(
     fleets: tuple[Fleet, Fleet], counter: Counter
 ) -> None:
-    """Two hundred consumers on one host do not make the next one dearer."""
+    """Two hundred consumers on the host do not make the next claim more expensive."""
     api = fleets[0].api
     counts = []
     for crowd in (SMALL, LARGE):

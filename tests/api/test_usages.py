@@ -18,7 +18,7 @@ from tests.client import Client
 
 @pytest.mark.parametrize("version", versions("1.0"))
 def test_a_provider_shows_what_is_used_of_every_class_it_has(api: Client, version: str) -> None:
-    """Zero included; the form never changed."""
+    """Including 0; at every microversion."""
     host = provider(api, {"VCPU": 8, "MEMORY_MB": 512})
     consumer(api, {host: {"VCPU": 3}})
     consumer(api, {host: {"VCPU": 2}})
@@ -31,14 +31,14 @@ def test_a_provider_shows_what_is_used_of_every_class_it_has(api: Client, versio
 
 
 def test_a_provider_without_inventory_has_no_usages(api: Client) -> None:
-    """Classes without inventory are never listed."""
+    """Classes without inventory are not listed."""
     host = provider(api)
     answer = api.get(f"/resource_providers/{host}/usages")
     assert answer.json == {"resource_provider_generation": 0, "usages": {}}
 
 
 def test_the_usages_of_a_provider_take_no_parameter(api: Client) -> None:
-    """What is in the query is ignored (1.3)."""
+    """The query is ignored (1.3)."""
     assert api.get(f"/resource_providers/{provider(api)}/usages?foo=1&foo=%FF").status == 200
 
 
@@ -91,7 +91,7 @@ class Tenants:
 def test_a_project_is_shown_the_sums_over_its_consumers_before_1_38(
     api: Client, version: str
 ) -> None:
-    """Only what is used; a user narrows it down."""
+    """Only classes with allocations; the user is an additional filter."""
     tenants = Tenants(api)
     path = f"/usages?project_id={tenants.project}"
     assert api.get(path, version=version).json == {"usages": {"VCPU": 7, "MEMORY_MB": 30}}
@@ -128,7 +128,7 @@ UNTYPED = {"VCPU": 4, "consumer_count": 1}
 def test_a_project_is_shown_sums_by_type_of_consumer_from_1_38(
     api: Client, version: str, narrowed: str, usages: object
 ) -> None:
-    """Consumers without a type stand under `unknown`; `all` is over everything."""
+    """Consumers without a type count as `unknown`; `all` is the total."""
     tenants = Tenants(api)
     narrowed = narrowed.replace("ONE", tenants.one).replace("TWO", tenants.two)
     answer = api.get(f"/usages?project_id={tenants.project}{narrowed}", version=version)
@@ -137,7 +137,7 @@ def test_a_project_is_shown_sums_by_type_of_consumer_from_1_38(
 
 
 def test_a_consumer_of_several_classes_is_counted_once(api: Client) -> None:
-    """`consumer_count` is about consumers, not rows."""
+    """`consumer_count` counts consumers, not rows."""
     project = new_uuid()
     one, two = provider(api, {"VCPU": 2, "MEMORY_MB": 2}), provider(api, {"DISK_GB": 2})
     consumer(api, {one: {"VCPU": 1, "MEMORY_MB": 1}, two: {"DISK_GB": 1}}, project=project)
@@ -164,7 +164,7 @@ def test_project_and_user_are_opaque(api: Client, project: str) -> None:
 
 
 def test_projects_are_compared_exactly(api: Client) -> None:
-    """Another letter case is another project (14)."""
+    """Letter case distinguishes them (14)."""
     project = "project-" + new_uuid()
     consumer(api, {provider(api, {"VCPU": 9}): {"VCPU": 2}}, project=project)
     answer = api.get(f"/usages?project_id={project.upper()}", version="1.9")
@@ -172,7 +172,7 @@ def test_projects_are_compared_exactly(api: Client) -> None:
 
 
 def test_of_a_repeated_parameter_the_last_counts(api: Client) -> None:
-    """And only the last is validated (1.6)."""
+    """Only the last one is checked (1.6)."""
     tenants = Tenants(api)
     query = f"project_id=&project_id={tenants.project}&user_id=&user_id={tenants.one}"
     answer = api.get(f"/usages?{query}", version="1.9")
@@ -203,7 +203,7 @@ def test_of_a_repeated_parameter_the_last_counts(api: Client) -> None:
 def test_a_query_that_is_not_in_the_schema_is_refused(
     api: Client, version: str, query: str
 ) -> None:
-    """`project_id` is required; other names are unknown; `consumer_type` came with 1.38."""
+    """`project_id` is required; unknown parameters are refused; `consumer_type` came with 1.38."""
     answer = api.get(f"/usages?{query}", version=version)
     assert_refused(answer, 400, "Invalid query string parameters", version=version)
 
@@ -211,7 +211,7 @@ def test_a_query_that_is_not_in_the_schema_is_refused(
 @pytest.mark.deliberately_different("undecodable bytes are a 400, not a 500 (1.6, D)")
 @pytest.mark.parametrize("query", ["project_id=%FF", "%FF=1&project_id=p", "project_id=%C3%28"])
 def test_undecodable_bytes_are_refused(api: Client, query: str) -> None:
-    """A query is UTF-8."""
+    """A query must be UTF-8."""
     assert_refused(api.get(f"/usages?{query}"), 400)
 
 
@@ -234,7 +234,7 @@ def test_usages_are_as_of_now(api: Client, version: str, cached: bool, of: str) 
 
 
 def test_faults_of_project_usages_are_found_in_order(api: Client) -> None:
-    """V A P B: the role is looked at before the missing project."""
+    """V A P B: the role is checked before the missing project."""
     assert_precedence(
         api,
         Ask("GET", "/usages?foo=1", version="1.8", headers=FORBIDDEN | {"Accept": "text/plain"}),
@@ -249,7 +249,7 @@ def test_faults_of_project_usages_are_found_in_order(api: Client) -> None:
 
 
 def test_a_class_used_by_nobody_any_more_is_not_listed(api: Client) -> None:
-    """Only classes with allocations appear."""
+    """Only classes with allocations are listed."""
     project, name = new_uuid(), custom_class(api)
     host = provider(api, {name: 2})
     holder = consumer(api, {host: {name: 1}}, project=project)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The spellings of a uuid that are taken, and which spelling is kept.
+"""The accepted spellings of a uuid, and the one that is stored.
 
-berth takes each uuid in any spelling that the route accepts for the same uuid, and keeps the
-lower-case dashed one; of an aggregate, the one that made it.
+berth accepts every spelling of a uuid that the route accepts, and stores the lower-case form with
+dashes; for an aggregate, the spelling that created it.
 
 Source: rest-api.md 1.9.
 """
@@ -38,7 +38,7 @@ NORMALISED = pytest.mark.deliberately_different(
 
 
 def spell(uuid: str, how: str) -> str:
-    """Write a uuid in another way, good or bad."""
+    """Spell a uuid in another way, valid or not."""
     undashed = uuid.replace("-", "")
     return {
         "dashed": uuid,
@@ -58,16 +58,16 @@ def spell(uuid: str, how: str) -> str:
     }.get(how, how)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("how", ["dashed", *LAX])
-def test_a_new_provider_may_spell_its_uuid_freely(api: Client, how: str, version: str) -> None:
-    """It is kept lower-case and dashed."""
-    uuid = new_uuid()
-    body = {"name": new_name(), "uuid": spell(uuid, how)}
-    created = api.post("/resource_providers", json=body, version=version)
-    assert created.status == (200 if at_least(version, "1.20") else 201)
-    assert created.headers["Location"].endswith(f"/resource_providers/{uuid}")
-    assert api.get(f"/resource_providers/{uuid}", version=version).json["uuid"] == uuid
+def test_a_new_provider_may_spell_its_uuid_freely(api: Client, how: str) -> None:
+    """It is stored in lower case with dashes."""
+    for version in VERSIONS:
+        uuid = new_uuid()
+        body = {"name": new_name(), "uuid": spell(uuid, how)}
+        created = api.post("/resource_providers", json=body, version=version)
+        assert created.status == (200 if at_least(version, "1.20") else 201)
+        assert created.headers["Location"].endswith(f"/resource_providers/{uuid}")
+        assert api.get(f"/resource_providers/{uuid}", version=version).json["uuid"] == uuid
 
 
 @pytest.mark.parametrize("how", WRONG)
@@ -87,7 +87,7 @@ def test_what_is_no_uuid_is_refused_in_bodies(api: Client, how: str) -> None:
 @NORMALISED
 @pytest.mark.parametrize("how", LAX)
 def test_a_parent_may_be_spelled_freely(api: Client, how: str) -> None:
-    """The parent is found whatever its spelling."""
+    """Any spelling finds the parent."""
     parent = provider(api)
     body = {"name": new_name(), "parent_provider_uuid": spell(parent, how)}
     child = done(api.post("/resource_providers", json=body), 200).json
@@ -96,14 +96,14 @@ def test_a_parent_may_be_spelled_freely(api: Client, how: str) -> None:
 
 @NORMALISED
 def test_a_path_finds_a_provider_in_any_letter_case(api: Client) -> None:
-    """The upper-case form in a path names the same provider."""
+    """In a path, the upper-case form finds the provider."""
     uuid = provider(api)
     assert api.get(f"/resource_providers/{uuid.upper()}").json["uuid"] == uuid
 
 
 @pytest.mark.parametrize("text", ["x", "-", "0", "%7B%7D", "a" * 300])
 def test_a_path_may_hold_anything(api: Client, text: str) -> None:
-    """What is no uuid names no provider: 404, never 400."""
+    """Anything else is an unknown provider: 404, never 400."""
     for tail in ("", "/inventories", "/usages", "/aggregates", "/traits", "/allocations"):
         answer = api.get(f"/resource_providers/{text}{tail}")
         assert_refused(answer, 404, "No resource provider with uuid")
@@ -111,7 +111,7 @@ def test_a_path_may_hold_anything(api: Client, text: str) -> None:
 
 @pytest.mark.parametrize("how", ["dashed", *LAX])
 def test_a_consumer_in_the_path_may_be_spelled_freely(api: Client, how: str) -> None:
-    """PUT /allocations keeps the lower-case dashed form."""
+    """PUT /allocations stores the lower-case form with dashes."""
     rp, uuid = provider(api, {"VCPU": 1}), new_uuid()
     body = claim_body("1.39", {rp: {"VCPU": 1}})
     assert api.put(f"/allocations/{spell(uuid, how)}", json=body).status == 204
@@ -120,13 +120,13 @@ def test_a_consumer_in_the_path_may_be_spelled_freely(api: Client, how: str) -> 
 
 @pytest.mark.parametrize("text", ["x", "%20", "a" * 32 + "g", "a" * 37])
 def test_a_consumer_to_write_to_must_be_a_uuid(api: Client, text: str) -> None:
-    """PUT judges it, before the body."""
+    """PUT checks it before the body."""
     assert_refused(api.put(f"/allocations/{text}", json={}), 400, "Malformed consumer_uuid")
 
 
 @pytest.mark.parametrize("text", ["x", "%20", "a" * 37])
 def test_a_consumer_to_read_or_delete_may_be_anything(api: Client, text: str) -> None:
-    """GET finds nothing to show, DELETE nothing to delete."""
+    """GET returns no allocations, and DELETE 404."""
     assert api.get(f"/allocations/{text}").json == {"allocations": {}}
     assert_refused(api.delete(f"/allocations/{text}"), 404, "No allocations for consumer")
 
@@ -134,7 +134,7 @@ def test_a_consumer_to_read_or_delete_may_be_anything(api: Client, text: str) ->
 @NORMALISED
 @pytest.mark.parametrize("how", ["upper", "undashed"])
 def test_a_consumer_is_found_in_every_spelling_that_wrote_it(api: Client, how: str) -> None:
-    """GET and DELETE take the spellings that PUT takes."""
+    """GET and DELETE accept the spellings that PUT accepts."""
     rp = provider(api, {"VCPU": 1})
     uuid = consumer(api, {rp: {"VCPU": 1}})
     assert held(api, spell(uuid, how)) == {rp: {"VCPU": 1}}
@@ -143,7 +143,7 @@ def test_a_consumer_is_found_in_every_spelling_that_wrote_it(api: Client, how: s
 
 @pytest.mark.parametrize("how", ["undashed", "braced", "urn", "x", "short", "not hex", ""])
 def test_keys_of_bodies_have_36_characters(api: Client, how: str) -> None:
-    """Consumers and providers that are keys of an object are taken less freely."""
+    """Uuids of consumers and providers that are keys of an object must have 36 characters."""
     rp = provider(api, {"VCPU": 1})
     good = claim_body("1.39", {rp: {"VCPU": 1}})
     bad = claim_body("1.39", {spell(rp, how): {"VCPU": 1}})
@@ -159,7 +159,7 @@ def test_keys_of_bodies_have_36_characters(api: Client, how: str) -> None:
 @pytest.mark.parametrize("version", versions("1.0", "1.11"))
 @NORMALISED
 def test_a_provider_in_the_list_form_may_be_spelled_freely(api: Client, version: str) -> None:
-    """Below 1.12 a provider is a value, not a key."""
+    """Below 1.12 a provider's uuid is a value, not a key."""
     rp = provider(api, {"VCPU": 1})
     body = claim_body(version, {spell(rp, "undashed"): {"VCPU": 1}})
     answer = api.put(f"/allocations/{new_uuid()}", json=body, version=version)
@@ -168,7 +168,7 @@ def test_a_provider_in_the_list_form_may_be_spelled_freely(api: Client, version:
 
 @pytest.mark.parametrize("how", ["dashed", *LAX])
 def test_aggregates_may_be_spelled_freely(api: Client, how: str) -> None:
-    """The answer to the PUT repeats them as they were sent."""
+    """The response to PUT repeats them as they were sent."""
     uuid, sent = provider(api), spell(new_uuid(), how)
     body = {"aggregates": [sent], "resource_provider_generation": 0}
     answer = api.put(f"/resource_providers/{uuid}/aggregates", json=body)
@@ -184,7 +184,7 @@ def test_an_aggregate_is_shown_as_it_was_sent(api: Client, how: str) -> None:
 
 
 @NORMALISED
-@pytest.mark.parametrize("how", [one for one in LAX if one not in KEPT])
+@pytest.mark.parametrize("how", [spelling for spelling in LAX if spelling not in KEPT])
 def test_an_aggregate_in_a_rare_spelling_is_shown_in_the_usual_one(api: Client, how: str) -> None:
     """Not every spelling fits into the column."""
     aggregate = new_uuid()
@@ -195,19 +195,19 @@ def test_an_aggregate_in_a_rare_spelling_is_shown_in_the_usual_one(api: Client, 
 @NORMALISED
 @pytest.mark.parametrize("how", ["dashed", *LAX])
 def test_an_aggregate_is_one_in_every_spelling(api: Client, how: str) -> None:
-    """Whichever made it, any that `member_of` takes finds it, in both places."""
+    """Every spelling that `member_of` accepts finds it, on both routes."""
     aggregate = new_uuid()
     uuid = provider(api, {"VCPU": 1}, aggregates=[spell(aggregate, how)])
     for another in ("dashed", *LAX):
         query = f"member_of={spell(aggregate, another)}"
         assert uuids_of(api.get(f"/resource_providers?{query}")) == {uuid}
-        found = api.get(f"/allocation_candidates?resources=VCPU:1&{query}").json
-        assert list(found["provider_summaries"]) == [uuid]
+        body = api.get(f"/allocation_candidates?resources=VCPU:1&{query}").json
+        assert list(body["provider_summaries"]) == [uuid]
 
 
 @NORMALISED
 def test_an_aggregate_keeps_the_spelling_that_made_it(api: Client) -> None:
-    """Whatever others write later; the answer to their PUT repeats what they sent."""
+    """Later spellings of others do not change it; the response to their PUT repeats theirs."""
     aggregate = new_uuid()
     one, another = provider(api, aggregates=[spell(aggregate, "undashed")]), provider(api)
     body = {"aggregates": [aggregate], "resource_provider_generation": 0}
@@ -220,14 +220,14 @@ def test_an_aggregate_keeps_the_spelling_that_made_it(api: Client) -> None:
 
 @pytest.mark.parametrize("how", ["dashed", *LAX])
 def test_member_of_takes_every_spelling(api: Client, how: str) -> None:
-    """Whether or not the original would match it, it is well formed."""
+    """They are accepted, whether OpenStack Placement would match them or not."""
     query = f"/resource_providers?member_of={spell(new_uuid(), how)}"
     assert uuids_of(api.get(query)) == set()
 
 
 @pytest.mark.parametrize("how", ["x", "short", "not hex", "%20{uuid}", "{uuid}%20"])
 def test_member_of_refuses_what_is_no_uuid(api: Client, how: str) -> None:
-    """No blanks either."""
+    """Blanks are refused too."""
     value = how.format(uuid=new_uuid()) if "{" in how else spell(new_uuid(), how)
     said = "Expected 'member_of' parameter to contain valid UUID(s)."
     assert_refused(api.get(f"/resource_providers?member_of={value}"), 400, said)
@@ -235,7 +235,7 @@ def test_member_of_refuses_what_is_no_uuid(api: Client, how: str) -> None:
 
 @NORMALISED
 def test_two_spellings_in_one_list_are_one_aggregate(api: Client) -> None:
-    """They differ as they were sent, so the list is taken, and are stored once."""
+    """The list is accepted because the texts differ, and the aggregate is stored once."""
     uuid, aggregate = provider(api), new_uuid()
     put_aggregates(api, uuid, [aggregate, aggregate.upper()])
     assert api.get(f"/resource_providers/{uuid}/aggregates").json["aggregates"] == [aggregate]

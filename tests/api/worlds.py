@@ -108,9 +108,9 @@ def custom_class(api: Client) -> str:
 
 def generation(api: Client, uuid: str) -> int:
     """A provider's generation."""
-    found = done(api.get(f"/resource_providers/{uuid}"), 200).json["generation"]
-    assert isinstance(found, int)
-    return found
+    current = done(api.get(f"/resource_providers/{uuid}"), 200).json["generation"]
+    assert isinstance(current, int)
+    return current
 
 
 def done(response: Response, status: int) -> Response:
@@ -121,4 +121,4 @@ def done(response: Response, status: int) -> Response:
 
 def uuids_of(response: Response) -> set[str]:
     """The uuids in a list of providers."""
-    return {found["uuid"] for found in done(response, 200).json["resource_providers"]}
+    return {provider["uuid"] for provider in done(response, 200).json["resource_providers"]}

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from bench.node_loss import Story, told
+from bench.node_loss import Story, samples_of
 
 
 def test_only_a_write_that_was_sent_after_the_kill_shows_that_writes_go_on() -> None:
@@ -15,10 +15,10 @@ def test_only_a_write_that_was_sent_after_the_kill_shows_that_writes_go_on() -> 
     assert story.recovered_at is None
     story.take(204, "c", sent_at=2.5, now=7.0, is_lost=False)
     story.take(204, "d", sent_at=7.0, now=7.1, is_lost=False)
-    samples = told(story)
+    samples = samples_of(story)
     assert samples["from the kill to the first write"].values == [5.0]
     assert samples["longest time without a write"].values == [4.0]
-    assert story.held == ["a", "b", "c", "d"]
+    assert story.acknowledged == ["a", "b", "c", "d"]
 
 
 def test_what_the_lost_node_answers_is_told_apart() -> None:
@@ -30,13 +30,13 @@ def test_what_the_lost_node_answers_is_told_apart() -> None:
     story.take(204, "b", sent_at=2.1, now=2.2, is_lost=True)
     story.take(503, "c", sent_at=2.3, now=2.4, is_lost=True)
     story.take(0, "d", sent_at=2.3, now=2.4, is_lost=False)
-    samples = told(story)
+    samples = samples_of(story)
     assert samples["from the kill to the first write"].values == []
     of_lost = samples["writes through the lost node, from the kill on"]
     assert (of_lost.values, dict(of_lost.failures)) == ([1], {503: 1})
     others = samples["writes through the other nodes"]
     assert (others.values, dict(others.failures)) == ([2], {0: 1})
-    assert "c" not in story.held
+    assert "c" not in story.acknowledged
 
 
 def test_a_story_ends_a_while_after_writes_go_on() -> None:

@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 
 from bench.growth import exponent, growths
 from bench.results import (
+    FLOOR,
     ORIGINAL,
     Result,
     new_run,
+    of_floor,
     quantile,
     read_run,
     summarise,
+    times_cheaper,
     times_faster,
     write_run,
 )
@@ -59,6 +62,29 @@ def test_other_units_stay_as_they_are() -> None:
     assert (found.median, found.unit, found.rate) == (100.0, "MiB", None)
 
 
+def test_processor_time_is_shared_out_to_all_operations() -> None:
+    """Failed ones have taken some too; where one round did not measure it, it is not known."""
+    rounds = [
+        Sample([0.003, 0.001], processor=0.5, failures=Counter({500: 1})),
+        Sample([0.002], processor=0.3),
+    ]
+    assert summarise(BERTH_RESULT, "", rounds).processor_ms == pytest.approx(200.0)
+    assert summarise(BERTH_RESULT, "", [*rounds, Sample([0.002])]).processor_ms is None
+
+
+def test_processor_times_are_compared_with_the_originals_and_the_floors() -> None:
+    """More of the original's is better, less above the floor is."""
+    ours = msgspec.structs.replace(BERTH_RESULT, processor_ms=0.2)
+    theirs = msgspec.structs.replace(ORIGINAL_RESULT, processor_ms=12.0)
+    floor = msgspec.structs.replace(ours, server=FLOOR, median=1.0, processor_ms=0.1)
+    results = [ours, theirs, floor]
+    assert times_cheaper(results, ours.key) == pytest.approx(60)
+    assert of_floor(results, ours, "median") == 2.0
+    assert of_floor(results, theirs, "processor_ms") == pytest.approx(120)
+    assert of_floor([ours, theirs], ours, "median") is None
+    assert times_cheaper([ours, floor], ours.key) is None
+
+
 def test_the_factor_is_that_of_the_medians() -> None:
     """And at least that of the time after which the original was given up."""
     key = BERTH_RESULT.key
@@ -79,6 +105,23 @@ def test_a_target_is_met_or_not_or_was_not_measured() -> None:
     slower = msgspec.structs.replace(BERTH_RESULT, median=3.0)
     assert met(slower, ORIGINAL_RESULT) is False
     assert met(BERTH_RESULT) is None
+
+
+@pytest.mark.parametrize(("median", "is_met"), [(2.0, True), (2.1, False)])
+def test_a_read_of_one_provider_is_held_to_twice_the_floor(median: float, is_met: bool) -> None:
+    """By its median and by its processor time; many clients at once are not in it."""
+    ours = msgspec.structs.replace(
+        BERTH_RESULT, scenario="reads", case="traits of a provider", median=median, processor_ms=0.1
+    )
+    many = msgspec.structs.replace(ours, case="traits of a provider, 16 clients", median=90.0)
+    floors = [msgspec.structs.replace(one, server=FLOOR, median=1.0) for one in (ours, many)]
+    met = {
+        one.case: one.is_met for one in verdicts([ours, many, *floors], []) if "floor" in one.target
+    }
+    assert met == {
+        "reads, 1,000: traits of a provider, median": is_met,
+        "reads, 1,000: traits of a provider, CPU time": True,
+    }
 
 
 @settings(deadline=None)

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server on which nothing else stands."""
+"""A server with an empty database of its own."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from berth.config import load
 from berth.deploy import load_application
+from berth.store.engine.database import Database
+from tests.candidates.engine import copy_of
 from tests.client import Client
 
 if TYPE_CHECKING:
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def server_app(tmp_path_factory: pytest.TempPathFactory) -> WSGIApplication:
-    """The whole application, on an empty database of its own, believing what clients say."""
+    """The whole application on an empty database, without authentication."""
     directory = tmp_path_factory.mktemp("server")
     configuration = directory / "placement.conf"
     configuration.write_text(
@@ -32,3 +36,11 @@ def server(request: pytest.FixtureRequest) -> Client:
     """A client of an empty server: in this process, or the one at `--berth-url`."""
     url = request.config.getoption("--berth-url")
     return Client.at(url) if url else Client.of(request.getfixturevalue("server_app"))
+
+
+@pytest.fixture(scope="module")
+def scratch(prepared: Path) -> Iterator[Database]:
+    """A database for one world after another, see `tests.candidates.engine.only`: statements are
+    compiled once."""
+    with copy_of(prepared) as db:
+        yield db

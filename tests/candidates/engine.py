@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asking the search itself about drawn worlds, without the wire in between."""
+"""Runs the search on drawn worlds directly, without HTTP."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from berth.candidates import find_candidates
 from berth.candidates.request import (
     CandidatesRequest,
     GroupPolicy,
+    HostConditions,
     RequestGroup,
     ResponseForm,
     SearchSettings,
 )
 from berth.index import Index, Snapshot
+from berth.index.memory import Memory
 from berth.store.engine.database import Database
 from berth.store.engine.opening import DatabaseOptions, open_database
 from tests.answers import Answer, read_answer
+from tests.fresh import wipe
 from tests.queries import Group, Query
 from tests.world_in_store import build_in_store
 from tests.worlds import World, aggregate_uuid, provider_uuid
@@ -33,7 +36,7 @@ PLAIN = SearchSettings()
 
 @contextmanager
 def copy_of(prepared: Path) -> Iterator[Database]:
-    """A database of its own, as a copy of a prepared SQLite file; it is gone afterwards."""
+    """Copy a prepared SQLite file and open the copy; it is deleted afterwards."""
     with TemporaryDirectory() as directory:
         path = shutil.copy(prepared, Path(directory) / "berth.sqlite")
         db = open_database(f"sqlite:///{path}", options=DatabaseOptions(synchronous=False))
@@ -44,11 +47,23 @@ def copy_of(prepared: Path) -> Iterator[Database]:
 
 
 @contextmanager
-def snapshot_of(fleet: World, prepared: Path) -> Iterator[Snapshot]:
-    """A snapshot of a database that holds this world only."""
+def snapshot_of(
+    fleet: World, prepared: Path, *, memory: Memory | None = None
+) -> Iterator[Snapshot]:
+    """A snapshot of a database that contains only this world."""
     with copy_of(prepared) as db:
         build_in_store(fleet, db)
-        yield Index(db).snapshot()
+        yield Index(db, memory=memory).snapshot()
+
+
+@contextmanager
+def only(fleet: World, db: Database) -> Iterator[Index]:
+    """An index of a database that contains only this world; afterwards it contains nothing."""
+    build_in_store(fleet, db)
+    try:
+        yield Index(db)
+    finally:
+        wipe(db)
 
 
 def ask(
@@ -60,7 +75,8 @@ def ask(
     settings: SearchSettings = PLAIN,
     seed: int = 0,
 ) -> Answer:
-    """What the search finds, held to the format of microversion 1.`minor`."""
+    """The candidates that the search finds, checked against the format of microversion
+    1.`minor`."""
     return read_answer(
         json.loads(ask_raw(snapshot, query, minor, settings=settings, seed=seed)), fleet, minor
     )
@@ -86,12 +102,12 @@ def ask_with(
     settings: SearchSettings = PLAIN,
     seed: int = 0,
 ) -> bytes:
-    """The same for a request as an object, which the search knows again when it comes again."""
-    return find_candidates(snapshot, request, settings=settings, form=form, rng=Random(seed))
+    """As `ask_raw`, for a request that is already decoded."""
+    return bytes(find_candidates(snapshot, request, settings=settings, form=form, rng=Random(seed)))
 
 
 def form_at(minor: int) -> ResponseForm:
-    """The form of answers at microversion 1.`minor` (spec/allocation-candidates.md 7)."""
+    """The form of responses at microversion 1.`minor` (spec/allocation-candidates.md 7)."""
     return ResponseForm(
         allocations_as_list=minor < 12,
         traits=minor >= 17,
@@ -102,13 +118,15 @@ def form_at(minor: int) -> ResponseForm:
 
 
 def request_of(query: Query) -> CandidatesRequest:
-    """The query as the search takes it, with uuids for names."""
+    """The decoded query, with UUIDs in place of names."""
     return CandidatesRequest(
         groups=tuple(_request_group(group) for group in query.groups),
         group_policy=cast("GroupPolicy | None", query.group_policy),
         limit=query.limit,
-        root_required=query.root_required,
-        root_forbidden=query.root_forbidden,
+        host=HostConditions(
+            required=tuple(frozenset((name,)) for name in query.root_required),
+            forbidden=query.root_forbidden,
+        ),
         same_subtree=query.same_subtree,
     )
 
@@ -116,10 +134,10 @@ def request_of(query: Query) -> CandidatesRequest:
 def _request_group(group: Group) -> RequestGroup:
     return RequestGroup(
         suffix=group.suffix,
-        resources=group.resources,
+        resources=tuple(group.resources.items()),
         required=group.required,
         forbidden=group.forbidden,
         member_of=tuple(frozenset(map(aggregate_uuid, names)) for names in group.member_of),
         not_member_of=frozenset(map(aggregate_uuid, group.not_member_of)),
-        in_tree=None if group.in_tree is None else provider_uuid(group.in_tree),
+        in_tree=None if group.in_tree is None else frozenset((provider_uuid(group.in_tree),)),
     )

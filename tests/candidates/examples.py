@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recorded examples as test cases: what is asked of which world, and what must come back."""
+"""The recorded examples as test cases: a world, a query, and the expected response."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.worlds import World, example_world, load_examples
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One recorded query with the answer that is due.
+    """A recorded query with its expected response.
 
-    `query` has placeholders; `candidates` is None for an error. With `count`, any so many of the
-    candidates are due, otherwise exactly these. `summaries` maps provider to class to
+    `query` has placeholders. `candidates` is None for an error. With `count`, any that many of the
+    candidates are expected, otherwise exactly these. `summaries` maps provider to class to
     (capacity, used), None where the record has none.
     """
 
@@ -37,17 +37,18 @@ class Example:
 
     @property
     def is_defect(self) -> bool:
-        """Say whether the original answers something else, wrongly."""
+        """Whether OpenStack Placement gives a different, wrong answer."""
         return self.id.startswith("DEF.")
 
     @property
     def world(self) -> World:
-        """The world that the query is asked of."""
+        """The world that the query is sent to."""
         return example_world(self.world_key)
 
 
 def recorded_examples() -> list[Example]:
-    """All examples, those over random worlds, and the right answers to the original's defects."""
+    """All examples: those over random worlds, and the correct answers where Placement has a
+    defect."""
     recorded = load_examples()
     return [
         *(_read(item, item["expected"]) for item in recorded["examples"]),
@@ -57,30 +58,30 @@ def recorded_examples() -> list[Example]:
 
 
 def ask(client: Client, example: Example) -> Response:
-    """Send the query of an example, at its microversion."""
+    """Send the query of an example at its microversion."""
     query = example.world.resolve(example.query)
     return client.get(f"/allocation_candidates?{query}", version=f"1.{example.minor}")
 
 
 def assert_recorded(example: Example, response: Response) -> None:
-    """Compare an answer with the record."""
+    """Compare a response with the record."""
     assert response.status == example.status, response.text
     if example.candidates is None:
         assert response.code == example.code
         assert example.detail is not None
         assert example.detail in response.detail
         return
-    found = read_answer(response.json, example.world, example.minor)
+    answer = read_answer(response.json, example.world, example.minor)
     if example.count is None:
-        assert found.candidates == example.candidates
+        assert answer.candidates == example.candidates
     else:
-        assert len(found.candidates) == example.count
-        assert Counter(found.candidates) <= Counter(example.candidates)
+        assert len(answer.candidates) == example.count
+        assert Counter(answer.candidates) <= Counter(example.candidates)
     query = parse_query(example.query, example.minor)
-    used = providers_of(found.candidates)
-    assert found.summaries == summaries(example.world, query, used, example.minor)
+    used = providers_of(answer.candidates)
+    assert answer.summaries == summaries(example.world, query, used, example.minor)
     if example.summaries is not None:
-        assert {n: s.resources for n, s in found.summaries.items()} == example.summaries
+        assert {n: s.resources for n, s in answer.summaries.items()} == example.summaries
 
 
 def _read(item: Mapping[str, Any], due: Mapping[str, Any]) -> Example:
@@ -96,7 +97,10 @@ def _read(item: Mapping[str, Any], due: Mapping[str, Any]) -> Example:
         detail=due.get("detail_has"),
         candidates=None
         if candidates is None
-        else sorted(candidate_text(one["allocations"], one.get("mappings")) for one in candidates),
+        else sorted(
+            candidate_text(candidate["allocations"], candidate.get("mappings"))
+            for candidate in candidates
+        ),
         count=due.get("count"),
         summaries=None
         if summaries is None

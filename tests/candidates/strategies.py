@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random worlds, and random queries that are well-formed for a microversion.
 
-Worlds are small, so that brute force stays quick, and odd, so that rules meet: trees to depth 3 in
-several copies of one shape (same structure, classes and traits, other numbers and aggregates),
-sharing providers at any place and with any traits, racks of like hosts with like pools, over-use,
-units, a max_unit below what is free, ratios that do not divide. Everything is drawn
-from few names, so that what is asked has a fair chance of being there.
+Worlds are small, so that brute force stays fast, and odd, so that rules interact: trees with up to
+three levels in several copies of one shape (same structure, classes and traits, different numbers
+and aggregates), sharing providers at any place and with any traits, racks of similar hosts with
+similar pools, overcommitted inventories, units, a max_unit below the free amount, ratios that do
+not divide. There are few names, so that queries often name something that exists.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DEPTH_MAX: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query and the minor version of the API that it is asked at."""
+    """A query and the minor version at which it is sent."""
 
     query: Query
     minor: int
@@ -48,7 +48,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One place in a tree's shape; `parent` is the place of its parent in the list, or None."""
+    """A node of a shape; `parent` is the index of its parent in the list, or None."""
 
     parent: int | None
     classes: frozenset[str]
@@ -56,7 +56,7 @@ class Node:
 
 
 def few(names: Sequence[str], *, max_size: int = 2) -> st.SearchStrategy[frozenset[str]]:
-    """Small sets of names, as often empty as not."""
+    """Small sets of names, empty half of the time."""
     return st.just(frozenset[str]()) | st.frozensets(
         st.sampled_from(names), min_size=1, max_size=max_size
     )
@@ -85,8 +85,8 @@ def worlds(draw: st.DrawFn) -> World:
 
 @st.composite
 def racks(draw: st.DrawFn) -> list[WorldProvider]:
-    """Two or three racks, each a host and a pool in an aggregate of its own: hosts and pools look
-    alike, but for the traits of some pool."""
+    """Two or three racks, each a host and a pool in an aggregate of its own; the racks differ only
+    in the traits of some pools."""
     of_hosts = draw(st.frozensets(st.sampled_from(CLASSES), min_size=1, max_size=2))
     of_pools = draw(st.frozensets(st.sampled_from(CLASSES), min_size=1, max_size=2))
     of_all = draw(few(TRAITS, max_size=1))
@@ -110,7 +110,7 @@ def racks(draw: st.DrawFn) -> list[WorldProvider]:
 
 @st.composite
 def shapes(draw: st.DrawFn) -> list[Node]:
-    """Shapes of trees: one to four nodes, the root first, three levels at most."""
+    """Shapes of trees: one to four nodes on at most three levels, the root first."""
     nodes: list[Node] = []
     depths: list[int] = []
     for _ in range(draw(st.integers(1, NODES_MAX))):
@@ -142,7 +142,8 @@ def trees(draw: st.DrawFn, shape: Sequence[Node], first: int) -> list[WorldProvi
 
 @st.composite
 def stocks(draw: st.DrawFn) -> Stock:
-    """Inventories that mostly have room, sometimes with units, a ratio, or more used than fits."""
+    """Inventories that mostly have free capacity; sometimes with units, a ratio, or
+    overcommitted."""
     total = draw(st.sampled_from((1, 2, 3, 4, 6, 8, 8, 100)))
     plain = Stock(total, used=draw(st.sampled_from((0, 0, 0, 1, 2, 5))))
     if draw(seldom()):
@@ -161,7 +162,7 @@ def stocks(draw: st.DrawFn) -> Stock:
 
 @st.composite
 def questions(draw: st.DrawFn, fleet: World) -> Question:
-    """Queries that may be asked of a world, at a microversion that has all they use."""
+    """Queries for a world, at a microversion that has every parameter they use."""
     minor = draw(st.sampled_from(MINORS))
     suffixes = NAMED_SUFFIXES if minor >= 33 else NUMBERED_SUFFIXES
     suffixed_max = 3 if minor >= 25 else 0
@@ -189,7 +190,7 @@ def questions(draw: st.DrawFn, fleet: World) -> Question:
 def groups(
     draw: st.DrawFn, fleet: World, minor: int, suffix: str, picky: st.SearchStrategy[bool]
 ) -> Group:
-    """Request groups with resources; `picky` says how often each kind of condition is put."""
+    """Request groups with resources; `picky` is the probability of each kind of condition."""
     of_pools = sorted(
         frozenset[str]().union(*(p.traits for p in fleet.providers if SHARING_TRAIT in p.traits))
     )
@@ -227,14 +228,14 @@ def sets_of(names: Sequence[str], max_size: int) -> st.SearchStrategy[frozenset[
 
 
 def without_resources(group: Group) -> Group:
-    """The group as one that only says which provider it wants; it must say something."""
+    """The group without its resources; it must keep at least one condition."""
     bare = replace(group, resources={})
     says_nothing = bare == Group(group.suffix)
     return replace(bare, required=(frozenset({TRAITS[0]}),)) if says_nothing else bare
 
 
 def policies(minor: int, suffixed: int) -> st.SearchStrategy[str | None]:
-    """Group policies: there must be one with several suffixed groups, there is none below 1.25."""
+    """Group policies: required with several suffixed groups, not available below 1.25."""
     if minor < 25:
         return st.none()
     given = ("none", "isolate")
@@ -243,7 +244,7 @@ def policies(minor: int, suffixed: int) -> st.SearchStrategy[str | None]:
 
 @st.composite
 def subtrees(draw: st.DrawFn, chosen: Sequence[Group]) -> tuple[frozenset[str], ...]:
-    """Values for same_subtree, which name at least all groups without resources."""
+    """Values for same_subtree; they name at least all groups without resources."""
     suffixes = [group.suffix for group in chosen if group.suffix]
     some = st.frozensets(st.sampled_from(suffixes), min_size=1)
     values = draw(st.lists(some, max_size=2)) if draw(st.booleans()) else []
@@ -254,7 +255,7 @@ def subtrees(draw: st.DrawFn, chosen: Sequence[Group]) -> tuple[frozenset[str], 
 
 @st.composite
 def changes(draw: st.DrawFn, fleet: World) -> World:
-    """The same providers with other inventories of the same classes, or with more or less used."""
+    """The same providers, but other inventories of the same classes, or another usage."""
     changed = list(fleet.providers)
     for place in draw(st.sets(st.integers(0, len(changed) - 1), min_size=1, max_size=3)):
         provider = changed[place]
@@ -273,7 +274,7 @@ def changes(draw: st.DrawFn, fleet: World) -> World:
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[list[World], list[Question]]:
-    """A world at several moments, and questions that are asked at each of them."""
+    """A world at several points in time, and questions to ask at each of them."""
     fleet = draw(worlds())
     asked = [draw(questions(fleet)) for _ in range(6)]
     moments = [fleet]

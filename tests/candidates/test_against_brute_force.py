@@ -15,7 +15,7 @@ from random import Random
 import pytest
 from hypothesis import given, note, seed, settings
 
-from berth.candidates import candidate_texts, find_candidates, ways
+from berth.candidates import assignments, candidate_texts, find_candidates
 from berth.index import Index
 from berth.model.errors import UnknownResourceClass
 from berth.store.engine.database import Database
@@ -30,9 +30,9 @@ from tests.candidates.engine import (
     request_of,
     snapshot_of,
 )
-from tests.candidates.seeds import SEED, repeat_with, worlds_to_draw
 from tests.candidates.strategies import Question, histories, worlds_with_questions
 from tests.client import Client
+from tests.effort import SEED, repeat_with, scaled
 from tests.queries import parse_query, query_text
 from tests.world_in_store import add_provider, build_in_store, change_provider, define_names
 from tests.world_over_http import built_over_http
@@ -45,12 +45,15 @@ WAYS_TO_WRITE = ((1000, 1), (0, 1), (0, 1000))
 
 
 @seed(SEED)
-@settings(max_examples=worlds_to_draw(120), deadline=None, print_blob=True)
+@settings(max_examples=scaled(50), deadline=None, print_blob=True)
 @given(worlds_with_questions())
 def test_the_search_finds_what_brute_force_finds(prepared: Path, asked: Asked) -> None:
-    """No candidate lost, none invented, none twice; and every number of the summaries. However few
-    or many there are: each answer is written in every way, and found in both: by trying all
-    combinations, and by walking."""
+    """The search returns the same candidates as brute force, each once, and the same numbers in the
+    summaries.
+
+    Each query is enumerated in both ways, by trying all combinations and by walking, and each
+    response is rendered in every form.
+    """
     fleet, questions = asked
     tell(fleet)
     with snapshot_of(fleet, prepared) as snapshot:
@@ -63,15 +66,15 @@ def test_the_search_finds_what_brute_force_finds(prepared: Path, asked: Asked) -
                     patched.setattr(candidate_texts, "LARGE_BATCH_MIN", large_min)
                     assert ask(snapshot, fleet, question.query, question.minor) == due
             with pytest.MonkeyPatch.context() as patched:
-                patched.setattr(ways, "WAYS_MAX", 0)
+                patched.setattr(assignments, "ASSIGNMENTS_MAX", 0)
                 assert ask(snapshot, fleet, question.query, question.minor) == due
 
 
 @seed(SEED)
-@settings(max_examples=worlds_to_draw(40), deadline=None, print_blob=True)
+@settings(max_examples=scaled(20), deadline=None, print_blob=True)
 @given(worlds_with_questions())
 def test_an_index_that_saw_the_world_grow_answers_the_same(prepared: Path, asked: Asked) -> None:
-    """A snapshot that came about change by change is as good as one that was loaded."""
+    """An index that applied a world's changes one by one answers as one that loaded the result."""
     fleet, questions = asked
     tell(fleet)
     with copy_of(prepared) as db:
@@ -89,14 +92,14 @@ def test_an_index_that_saw_the_world_grow_answers_the_same(prepared: Path, asked
 
 
 @seed(SEED)
-@settings(max_examples=worlds_to_draw(60), deadline=None, print_blob=True)
+@settings(max_examples=scaled(25), deadline=None, print_blob=True)
 @given(worlds_with_questions())
 def test_the_walk_alone_finds_what_brute_force_finds(prepared: Path, asked: Asked) -> None:
-    """The small worlds have few combinations, which are all tried; here none are."""
+    """Small worlds have few combinations, which the search normally tries; here it always walks."""
     fleet, questions = asked
     tell(fleet)
     with snapshot_of(fleet, prepared) as snapshot, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ways, "WAYS_MAX", 1)
+        patched.setattr(assignments, "ASSIGNMENTS_MAX", 1)
         for question in questions:
             note(f"1.{question.minor} {query_text(question.query)}")
             due = answer(fleet, question.query, question.minor)
@@ -104,12 +107,13 @@ def test_the_walk_alone_finds_what_brute_force_finds(prepared: Path, asked: Aske
 
 
 @seed(SEED)
-@settings(max_examples=worlds_to_draw(40), deadline=None, print_blob=True)
+@settings(max_examples=scaled(20), deadline=None, print_blob=True)
 @given(histories())
 def test_an_index_that_lives_through_changes_answers_what_is_so_now(
     prepared: Path, history: tuple[list[World], list[Question]]
 ) -> None:
-    """Inventories and claims change after the index has them; the same is asked after each."""
+    """After each change of inventories and claims, the same query gives the answer for the new
+    state."""
     moments, questions = history
     requests = [request_of(question.query) for question in questions]
     with copy_of(prepared) as db:
@@ -122,21 +126,21 @@ def test_an_index_that_lives_through_changes_answers_what_is_so_now(
             for question, request in zip(questions, requests, strict=True):
                 note(f"1.{question.minor} {query_text(question.query)}")
                 due = answer(fleet, question.query, question.minor)
-                found = find_candidates(
+                candidates = find_candidates(
                     index.snapshot(),
                     request,
                     settings=PLAIN,
                     form=form_at(question.minor),
                     rng=Random(0),
                 )
-                assert read_answer(json.loads(found), fleet, question.minor) == due
+                assert read_answer(json.loads(bytes(candidates)), fleet, question.minor) == due
 
 
 @seed(SEED)
-@settings(max_examples=worlds_to_draw(15), deadline=None, print_blob=True)
+@settings(max_examples=scaled(8), deadline=None, print_blob=True)
 @given(worlds_with_questions())
 def test_the_wire_answers_what_brute_force_finds(server: Client, asked: Asked) -> None:
-    """The same through the API: the query as text, the answer as JSON."""
+    """The same over HTTP: the query as text, the response as JSON."""
     fleet, questions = asked
     tell(fleet)
     with built_over_http(fleet, server):
@@ -147,15 +151,16 @@ def test_the_wire_answers_what_brute_force_finds(server: Client, asked: Asked) -
                 f"/allocation_candidates?{fleet.resolve(text)}", version=f"1.{question.minor}"
             )
             assert response.status == 200, response.text
-            found = read_answer(response.json, fleet, question.minor)
-            assert found == answer(fleet, question.query, question.minor)
+            result = read_answer(response.json, fleet, question.minor)
+            assert result == answer(fleet, question.query, question.minor)
 
 
 @pytest.mark.parametrize("tree", ["host", "other", "unknown"])
 def test_the_tree_of_a_group_without_resources_must_exist_and_no_more(
     prepared: Path, tree: str
 ) -> None:
-    """`in_tree` of such a group does not filter, but a tree of nothing empties the answer (5.2)."""
+    """`in_tree` of a group without resources filters nothing, but an unknown tree empties the
+    answer (5.2)."""
     fleet = world("""
         host    VCPU=4
           numa  HW_NUMA_ROOT
@@ -167,18 +172,19 @@ def test_the_tree_of_a_group_without_resources_must_exist_and_no_more(
     )
     due = [] if tree == "unknown" else ["host:VCPU=1 <=host _N=numa>"]
     with snapshot_of(fleet, prepared) as snapshot:
-        found = ask(snapshot, fleet, query, 39)
-    assert found.candidates == due
-    assert found == answer(fleet, query, 39)
+        candidates = ask(snapshot, fleet, query, 39)
+    assert candidates.candidates == due
+    assert candidates == answer(fleet, query, 39)
 
 
 def tell(fleet: World) -> None:
-    """Put into the report of a failure what is needed to see it again."""
+    """Add to the report of a failure what is needed to reproduce it."""
     note(f"{fleet}\n{repeat_with()}")
 
 
 def test_an_unknown_class_is_refused_although_there_is_no_host_yet(database: Database) -> None:
-    """Without `root_required` no root has to pass before the names are looked up."""
+    """Without `root_required`, names are checked before any root is tested: an unknown class is
+    refused even if there is no host."""
     query = parse_query("resources=CUSTOM_NO:1", 39)
     with pytest.raises(UnknownResourceClass):
         ask_raw(Index(database).snapshot(), query, 39)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The twin is trusted because it answers everything that was recorded from the original."""
+"""The twin is correct: it gives every answer that was recorded from OpenStack Placement."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ REFUSED_BY_NAME = [
 
 @pytest.mark.parametrize("example", ANSWERED, ids=lambda example: example.id)
 def test_the_twin_answers_what_was_recorded(example: Example) -> None:
-    """The same candidates, repetitions counted, and the same capacities and usages."""
-    found = answer(example.world, parse_query(example.query, example.minor), example.minor)
-    assert found.candidates == example.candidates
+    """The same candidates with their repetitions, and the same capacities and usages."""
+    result = answer(example.world, parse_query(example.query, example.minor), example.minor)
+    assert result.candidates == example.candidates
     if example.summaries is not None:
-        assert {n: s.resources for n, s in found.summaries.items()} == example.summaries
+        assert {n: s.resources for n, s in result.summaries.items()} == example.summaries
 
 
 @pytest.mark.parametrize("example", REFUSED_BY_NAME, ids=lambda example: example.id)
 def test_the_twin_refuses_unknown_names_in_the_recorded_order(example: Example) -> None:
-    """An unknown class or trait is an error only where nothing before it settled the matter."""
+    """An unknown class or trait is an error only if no earlier condition decides the answer."""
     with pytest.raises(UnknownName):
         answer(example.world, parse_query(example.query, example.minor), example.minor)
 
 
 @pytest.mark.parametrize("example", ANSWERED, ids=lambda example: example.id)
 def test_a_query_survives_being_written_and_read_again(example: Example) -> None:
-    """`query_text` is how the random queries reach the wire, so it must lose nothing."""
+    """`query_text` turns random queries into text for HTTP, so decoding it must give the same
+    query."""
     query = parse_query(example.query, example.minor)
     again = parse_query(query_text(query), example.minor)
     assert answer(example.world, again, example.minor) == answer(
@@ -46,7 +47,8 @@ def test_a_query_survives_being_written_and_read_again(example: Example) -> None
 
 
 def test_a_drawing_survives_being_read_and_drawn_again() -> None:
-    """Failing random worlds are printed as drawings; a drawing must be the world."""
+    """Failing random worlds are printed as drawings, so parsing a drawing must give the same
+    world."""
     fleet = world("""
         cn1       MEMORY_MB=1024  @A
           numa0   VCPU=4(used:3)
@@ -66,7 +68,7 @@ def test_a_drawing_survives_being_read_and_drawn_again() -> None:
 
 
 def test_a_sharing_pool_completes_the_trees_of_its_aggregate() -> None:
-    """A tree without disk is served by a pool with which its root shares an aggregate."""
+    """A pool serves the disk of a tree without one if its aggregate contains the root."""
     fleet = world("""
         cn1       MEMORY_MB=1024  @A
           numa0   VCPU=4(used:3)

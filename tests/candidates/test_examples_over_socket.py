@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One recorded example of each world through a socket, with the standard library's server."""
+"""One recorded example of each world over a socket, with the server of the standard library."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ FIRST_OF_EACH_WORLD = {
 
 @pytest.fixture(scope="module")
 def remote(server_app: WSGIApplication) -> Iterator[Client]:
-    """A client of the application behind a free port of the loopback interface."""
+    """A client of the application on a free port of the loopback interface."""
 
     class Quiet(WSGIRequestHandler):
         timeout = PATIENCE  # one that connects and is silent would hold all others up
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing: the test says what went wrong."""
+            """Log nothing: the test reports failures."""
 
     with make_server("127.0.0.1", 0, server_app, handler_class=Quiet) as http_server:
         thread = Thread(target=http_server.serve_forever)
@@ -46,6 +46,6 @@ def remote(server_app: WSGIApplication) -> Iterator[Client]:
 @pytest.mark.in_process
 @pytest.mark.parametrize("example", FIRST_OF_EACH_WORLD, ids=lambda example: example.id)
 def test_the_recorded_answer_comes_through_a_socket(remote: Client, example: Example) -> None:
-    """A server in front of the application changes nothing."""
+    """A server in front of the application does not change the response."""
     with built_over_http(example.world, remote):
         assert_recorded(example, ask(remote, example))

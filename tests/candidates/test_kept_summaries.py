@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The texts of provider summaries that are kept for the next answer: they save work, and never more
-of them are kept than there is room for."""
+"""The cached texts of provider summaries: they save work, and their size is limited."""
 
 from __future__ import annotations
 
@@ -10,6 +9,7 @@ import pytest
 
 from berth.index import summary_text
 from berth.index.block import Block
+from berth.index.memory import Memory
 from berth.index.snapshot import Snapshot
 from berth.index.summary_text import Rows, Template
 from tests.candidates.engine import ask_raw, snapshot_of
@@ -22,14 +22,14 @@ EVERY_HOST = parse_query("resources=VCPU:1", 39)
 
 
 def kept_bytes(snapshot: Snapshot) -> int:
-    """How long all texts are that are kept."""
+    """The total length of the cached texts."""
     return sum(
         len(text) for _, block in snapshot.occupied() for text in block.summaries.tolist() if text
     )
 
 
 def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many texts were made, each time that some were."""
+    """The number of texts that were rendered, per call."""
     made: list[int] = []
     fill = summary_text.filled
 
@@ -42,7 +42,7 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_a_text_is_made_once(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second answer is put together from what the first one left."""
+    """The second response reuses the texts of the first."""
     made = counting(monkeypatch)
     with snapshot_of(HOSTS, prepared) as snapshot:
         answers = [ask_raw(snapshot, EVERY_HOST, 39) for _ in range(2)]
@@ -51,19 +51,17 @@ def test_a_text_is_made_once(prepared: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("texts_max", [0, 1, 25, 60])
-def test_no_more_texts_are_kept_than_there_is_room_for(
-    prepared: Path, monkeypatch: pytest.MonkeyPatch, texts_max: int
-) -> None:
-    """Whatever was asked before, and the answers are the same."""
+def test_no_more_texts_are_kept_than_there_is_room_for(prepared: Path, texts_max: int) -> None:
+    """The cache stays within its limit, and the answers stay the same, whatever was queried
+    before."""
     with snapshot_of(HOSTS, prepared) as snapshot:
         everything = ask_raw(snapshot, EVERY_HOST, 39)
         each = kept_bytes(snapshot) // HOSTS_COUNT + summary_text.OBJECT_BYTES
-        monkeypatch.setattr(summary_text, "KEPT_BYTES_MAX", texts_max * each)
-        for _, block in snapshot.occupied():
-            block.summaries.fill(None)
+    bytes_max = texts_max * each
+    with snapshot_of(HOSTS, prepared, memory=Memory(bytes_max)) as snapshot:
         for host in HOSTS.providers:
-            one = parse_query(f"resources=VCPU:1&in_tree=<{host.name}>", 39)
-            ask_raw(snapshot, one, 39)
-            assert kept_bytes(snapshot) <= texts_max * each
+            request = parse_query(f"resources=VCPU:1&in_tree=<{host.name}>", 39)
+            ask_raw(snapshot, request, 39)
+            assert kept_bytes(snapshot) <= bytes_max
         assert ask_raw(snapshot, EVERY_HOST, 39) == everything
-        assert kept_bytes(snapshot) <= texts_max * each
+        assert kept_bytes(snapshot) <= bytes_max

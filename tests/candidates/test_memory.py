@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker remembers between requests ends with what it depends on.
+"""Everything that a worker caches between requests is dropped when its inputs change.
 
-Each test asks the same text before and after a change. An engine may give the id of something that
-was deleted to the next that is made: SQLite does, and these tests rely on it.
+Each test sends the same query before and after a change. The tests rely on SQLite, which gives the
+id of a deleted row to the next new one.
 """
 
 from __future__ import annotations
@@ -14,9 +14,15 @@ from typing import Any
 import pytest
 from oslo_config import cfg
 
+from berth.api import allocation_candidates
+from berth.candidates.plan import PLAN_BYTES
+from berth.candidates.request import CandidatesRequest
+from berth.candidates.resolve import resolve
 from berth.config import options
 from berth.direct import PlacementDirect
 from berth.index import Index
+from berth.index.memory import Memory
+from berth.model.errors import UnknownTraits
 from berth.model.ids import AggregateUUID, ProviderUUID
 from berth.model.sentinels import UNSET
 from berth.store.aggregates import replace_aggregates
@@ -35,44 +41,44 @@ ASKED_BETWEEN = pytest.mark.parametrize("asked_between", [False, True])
 
 
 class Api:
-    """The requests that these tests send, all of which must succeed; and one question."""
+    """The requests of these tests, all of which must succeed, and one query."""
 
     def __init__(self, client: Client, question: str) -> None:
         self.client = client
         self.question = question
 
     def ask(self) -> Any:
-        """The answer to the question, which is the same text each time."""
+        """The response to the query, which is the same text each time."""
         answer = self.client.get(f"/allocation_candidates?{self.question}")
         assert answer.status == 200, answer.text
         return answer.json
 
     def summary(self, uuid: str = HOST) -> Any:
-        """How the answer describes one provider."""
+        """The summary of one provider in the response."""
         return self.ask()["provider_summaries"][uuid]
 
     def status(self) -> int:
-        """The status of the answer, whatever it is."""
+        """The status of the response."""
         return self.client.get(f"/allocation_candidates?{self.question}").status
 
     def hosts(self) -> set[str]:
-        """The names of the roots that the answer describes, of those made by `host`."""
+        """The names of the roots in the response, for those created with `host`."""
         named = {provider_uuid(name): name for name in ("host", "other")}
         return {named[uuid] for uuid in self.ask()["provider_summaries"]}
 
     def send(self, method: str, path: str, **body: Any) -> None:
-        """Write something."""
+        """Send a write."""
         answer = self.client.request(method, path, json=body or NOTHING)
         assert answer.status in (200, 201, 204), answer.text
 
-    def put(self, what: str, value: Any, *, uuid: str = HOST) -> None:
+    def put(self, part: str, value: Any, *, uuid: str = HOST) -> None:
         """Replace the traits, inventories or aggregates of a provider."""
         generation = self.client.get(f"/resource_providers/{uuid}").json["generation"]
-        changed = {what: value, "resource_provider_generation": generation}
-        self.send("PUT", f"/resource_providers/{uuid}/{what}", **changed)
+        changed = {part: value, "resource_provider_generation": generation}
+        self.send("PUT", f"/resource_providers/{uuid}/{part}", **changed)
 
     def host(self, name: str, **inventories: int) -> None:
-        """Make a provider that has so much of some classes."""
+        """Create a provider with this much of some classes."""
         self.send("POST", "/resource_providers", name=name, uuid=provider_uuid(name))
         totals = {each: {"total": total} for each, total in inventories.items()}
         self.put("inventories", totals, uuid=provider_uuid(name))
@@ -83,7 +89,7 @@ Asking = Callable[[str], Api]
 
 @pytest.fixture
 def asking(client: Client) -> Asking:
-    """What asks the test's application a question; there is one host, of 8 VCPU."""
+    """An `Api` for the test's application, with one host of 8 VCPU."""
 
     def about(question: str) -> Api:
         api = Api(client, question)
@@ -97,7 +103,7 @@ def asking(client: Client) -> Asking:
 def test_a_trait_that_comes_in_place_of_another_has_its_own_name(
     asking: Asking, asked_between: bool
 ) -> None:
-    """Its id was the other's, and its host looks as before."""
+    """A trait is deleted, and a new one gets its id: the summary has the new name."""
     api = asking("resources=VCPU:1")
     api.send("PUT", "/traits/CUSTOM_OLD")
     api.put("traits", ["CUSTOM_OLD"])
@@ -118,7 +124,7 @@ def test_a_trait_that_comes_in_place_of_another_has_its_own_name(
 def test_a_class_that_comes_in_place_of_another_has_its_own_name(
     asking: Asking, asked_between: bool
 ) -> None:
-    """Its id was the other's, and its host looks as before."""
+    """A class is deleted, and a new one gets its id: the summary has the new name."""
     api = asking("resources=VCPU:1")
     api.send("PUT", "/resource_classes/CUSTOM_OLD")
     api.put("inventories", {"VCPU": {"total": 8}, "CUSTOM_OLD": {"total": 4}})
@@ -136,8 +142,7 @@ def test_a_class_that_comes_in_place_of_another_has_its_own_name(
 
 
 def test_a_renamed_class_has_its_new_name_everywhere(asking: Asking, database: Database) -> None:
-    """In the summaries, in what is allocated, and in what can be asked for; the trees are not
-    loaded again for it."""
+    """In summaries, in allocations and in queries; the index does not reload the trees for it."""
     api = asking("resources=VCPU:1")
     api.send("PUT", "/resource_classes/CUSTOM_OLD")
     api.put("inventories", {"VCPU": {"total": 8}, "CUSTOM_OLD": {"total": 4}})
@@ -152,26 +157,27 @@ def test_a_renamed_class_has_its_new_name_everywhere(asking: Asking, database: D
 
 
 @pytest.mark.parametrize(
-    ("what", "question"),
+    ("path", "question"),
     [
         ("traits", "resources=VCPU:1&required=CUSTOM_IT"),
         ("traits", "resources=VCPU:1&root_required=!CUSTOM_IT"),
         ("resource_classes", "resources=CUSTOM_IT:1"),
     ],
 )
-def test_a_name_that_is_gone_is_unknown(asking: Asking, what: str, question: str) -> None:
-    """Even to those who asked for it while it was there, and until it is made again."""
+def test_a_name_that_is_gone_is_unknown(asking: Asking, path: str, question: str) -> None:
+    """Also for a query that named it while it existed, until it is created again."""
     api = asking(question)
-    api.send("PUT", f"/{what}/CUSTOM_IT")
+    api.send("PUT", f"/{path}/CUSTOM_IT")
     assert api.status() == 200
-    api.send("DELETE", f"/{what}/CUSTOM_IT")
+    api.send("DELETE", f"/{path}/CUSTOM_IT")
     assert api.status() == 400
-    api.send("PUT", f"/{what}/CUSTOM_IT")
+    api.send("PUT", f"/{path}/CUSTOM_IT")
     assert api.status() == 200
 
 
 def test_a_trait_made_again_is_another(asking: Asking) -> None:
-    """Whoever has what took its id meanwhile is not meant."""
+    """A trait is deleted and created again; a provider with the trait that got its old id in
+    between does not match."""
     api = asking("resources=VCPU:1&required=CUSTOM_IT")
     api.host("other", VCPU=8)
     api.send("PUT", "/traits/CUSTOM_IT")
@@ -187,7 +193,8 @@ def test_a_trait_made_again_is_another(asking: Asking) -> None:
 
 
 def test_a_class_made_again_is_another(asking: Asking) -> None:
-    """Whoever has what took its id meanwhile is not meant."""
+    """A class is deleted and created again; a provider with the class that got its old id in
+    between does not match."""
     api = asking("resources=CUSTOM_IT:1")
     api.send("PUT", "/resource_classes/CUSTOM_IT")
     api.host("other", CUSTOM_IT=8)
@@ -203,8 +210,8 @@ def test_a_class_made_again_is_another(asking: Asking) -> None:
 
 @pytest.mark.parametrize("sign", ["", "!"])
 def test_who_joins_an_aggregate_is_found_in_it(asking: Asking, sign: str) -> None:
-    """By those too who asked when nobody was in it, or others were; in a set of aggregates too that
-    nobody was in before."""
+    """Also for queries that were sent when the aggregate was empty or had other members, and for
+    queries with sets of aggregates."""
     api = asking(f"resources=VCPU:1&member_of={sign}{aggregate_uuid('A')}")
     api.host("other", VCPU=8)
     both = {"host", "other"}
@@ -221,7 +228,7 @@ def test_who_joins_an_aggregate_is_found_in_it(asking: Asking, sign: str) -> Non
 
 
 def test_a_pool_that_comes_into_an_aggregate_serves_its_trees(asking: Asking) -> None:
-    """As the pool that was there before did, and beside it; asked for between all steps."""
+    """The new pool serves the trees beside the old one; the query is sent after each step."""
     api = asking("resources=VCPU:1,DISK_GB:1")
     api.put("aggregates", [aggregate_uuid("A")])
 
@@ -250,7 +257,7 @@ def test_a_pool_that_comes_into_an_aggregate_serves_its_trees(asking: Asking) ->
 
 
 def test_readers_of_two_moments_do_not_mislead_each_other(database: Database) -> None:
-    """A request that a reader of the past has asked first finds what is there now."""
+    """A query that a reader of an older snapshot cached first still gives the current state."""
     build_in_store(world("host VCPU=8"), database)
     index = Index(database)
     before = index.snapshot()
@@ -258,12 +265,13 @@ def test_readers_of_two_moments_do_not_mislead_each_other(database: Database) ->
     replace_aggregates(database, ProviderUUID(HOST), in_it, UNSET)
     now = index.snapshot()
     request = request_of(parse_query("resources=VCPU:1&member_of=<agg:A>", 39))
-    found = [HOST.encode() in ask_with(each, request, form_at(39)) for each in (before, now) * 2]
-    assert found == [False, True] * 2
+    answers = [HOST.encode() in ask_with(each, request, form_at(39)) for each in (before, now) * 2]
+    assert answers == [False, True] * 2
 
 
 def test_a_tree_that_was_named_is_found_where_it_stands_now(asking: Asking) -> None:
-    """When a host goes, another takes its row."""
+    """`in_tree` names a host; after another host has taken its row, the query finds the right
+    one."""
     api = asking(f"resources=VCPU:1&in_tree={provider_uuid('other')}")
     api.host("other", VCPU=8)
     assert api.hosts() == {"other"}
@@ -274,7 +282,7 @@ def test_a_tree_that_was_named_is_found_where_it_stands_now(asking: Asking) -> N
 
 
 def test_one_request_has_an_answer_of_its_own_in_each_form(prepared: Path) -> None:
-    """What was found out for one microversion is not taken for what another asks."""
+    """Results that were cached for one microversion are not reused for another."""
     query = parse_query("resources=VCPU:1,DISK_GB:1", 39)
     minors = (10, 12, 17, 27, 29, 34, 29, 12)
     tree = world("""
@@ -290,8 +298,58 @@ def test_one_request_has_an_answer_of_its_own_in_each_form(prepared: Path) -> No
     assert len(set(first)) == len(set(minors))
 
 
+def test_equal_requests_share_a_plan(prepared: Path) -> None:
+    """Requests are compared by value. The order of classes is part of it, since the answer follows
+    it."""
+    texts = (
+        "resources=VCPU:1,DISK_GB:1",
+        "resources=VCPU:1,DISK_GB:1",
+        "resources=DISK_GB:1,VCPU:1",
+    )
+    with snapshot_of(world("host VCPU=4 DISK_GB=4"), prepared) as snapshot:
+        first, again, other = (
+            resolve(snapshot, request_of(parse_query(text, 39)), one_per_tree=False)
+            for text in texts
+        )
+    assert first is again
+    assert other is not first
+    assert first.demands[0].amounts == other.demands[1].amounts
+
+
+def test_a_question_with_an_unknown_name_is_kept_once(prepared: Path) -> None:
+    """A query with an unknown name is cached once and counts towards the limit of the memory; else
+    such queries would take unlimited memory."""
+    query = "resources=VCPU:1&resources_A=VCPU:1&required_A=CUSTOM_NOBODYS"
+    request, memory = request_of(parse_query(query, 39)), Memory()
+    with snapshot_of(world("host VCPU=4"), prepared, memory=memory) as snapshot:
+        sizes = []
+        for _ in range(3):
+            with pytest.raises(UnknownTraits):
+                ask_with(snapshot, request, form_at(39))
+            sizes.append(memory._size)
+    assert sizes == [sizes[0]] * 3
+    assert sizes[0] > PLAN_BYTES
+
+
+def test_a_query_string_is_decoded_once(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it is short and the microversion is the same."""
+    decoded: list[int] = []
+    decode = allocation_candidates.decode
+
+    def counting(query_string: str, microversion: int) -> CandidatesRequest:
+        decoded.append(microversion)
+        return decode(query_string, microversion)
+
+    monkeypatch.setattr(allocation_candidates, "decode", counting)
+    api = asking("resources=VCPU:1")
+    for version in ("1.39", "1.39", "1.38", "1.39"):
+        answer = api.client.get(f"/allocation_candidates?{api.question}", version=version)
+        assert answer.status == 200
+    assert decoded == [39, 38]
+
+
 def test_a_summary_follows_its_inventory(asking: Asking) -> None:
-    """What there is of a class, and what is used of it, are those of now."""
+    """The capacity and usage in a summary are always current."""
     api = asking("resources=VCPU:1")
 
     def shown() -> tuple[int, int]:
@@ -310,7 +368,7 @@ def test_a_summary_follows_its_inventory(asking: Asking) -> None:
 
 
 def test_a_summary_follows_its_tree(asking: Asking) -> None:
-    """A tree that gets a child, and loses it, is described with it and without."""
+    """A tree that gains and loses a child is described with it and without it."""
     api, child = asking("resources=VCPU:1"), provider_uuid("child")
     below = {"name": "child", "uuid": child, "parent_provider_uuid": HOST}
     assert api.ask()["provider_summaries"].keys() == {HOST}
@@ -321,7 +379,7 @@ def test_a_summary_follows_its_tree(asking: Asking) -> None:
 
 
 def test_two_databases_of_one_process_share_no_names(tmp_path: Path) -> None:
-    """The same ids are called otherwise in each."""
+    """The same ids have different names in two databases."""
     question = "/allocation_candidates?resources=VCPU:1"
     with (
         PlacementDirect(conf_at(tmp_path / "one.db"), latest_microversion=True) as one,
@@ -344,7 +402,7 @@ def test_two_databases_of_one_process_share_no_names(tmp_path: Path) -> None:
 
 
 def conf_at(path: Path) -> cfg.ConfigOpts:
-    """The configuration of a database file."""
+    """The configuration for a database file."""
     conf = cfg.ConfigOpts()
     options.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])

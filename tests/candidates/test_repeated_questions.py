@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same requests again and again, while one world takes the place of another: an index that has
-lived answers as brute force does, whatever it remembers of the worlds before."""
+"""The same requests again and again, while one world replaces another: an index that has lived
+through them all answers as brute force does, whatever it has cached.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ from berth.store.traits import create_trait, delete_trait
 from tests.answers import read_answer
 from tests.brute_force import answer
 from tests.candidates.engine import ask_with, copy_of, form_at, request_of
-from tests.candidates.seeds import SEED, repeat_with, worlds_to_draw
 from tests.candidates.strategies import Question, questions, worlds
+from tests.effort import SEED, repeat_with, scaled
 from tests.queries import query_text
 from tests.world_in_store import add_provider
 from tests.worlds import World, consumer_uuid, provider_uuid
@@ -32,7 +33,7 @@ OTHERS = ("CUSTOM_OTHER", "CUSTOM_OTHER_TOO")
 
 @st.composite
 def worlds_in_turn(draw: st.DrawFn) -> tuple[list[World], list[Question]]:
-    """Some worlds, and questions about each, all of which may be asked in each."""
+    """Some worlds, and questions that may be asked in each of them."""
     several = draw(st.lists(worlds(), min_size=2, max_size=3))
     asked = [draw(questions(fleet)) for fleet in several for _ in range(4)]
     # To have been there once is not to be there: a tree that is gone is unknown.
@@ -40,13 +41,13 @@ def worlds_in_turn(draw: st.DrawFn) -> tuple[list[World], list[Question]]:
 
 
 @seed(SEED)
-@settings(max_examples=worlds_to_draw(12), deadline=None, print_blob=True)
+@settings(max_examples=scaled(6), deadline=None, print_blob=True)
 @given(worlds_in_turn(), st.data())
 def test_what_was_asked_of_another_world_misleads_nobody(
     prepared: Path, drawn: tuple[list[World], list[Question]], data: st.DataObject
 ) -> None:
-    """Providers, traits and classes go and come back in another order, so that ids are given to
-    other names; each step is read, or several at once."""
+    """Providers, traits and classes are deleted and created in another order, so that other names
+    get their ids; queries are sent after each step, or after several."""
     several, asked = drawn
     requests = [request_of(each.query) for each in asked]
     with copy_of(prepared) as db:
@@ -61,9 +62,9 @@ def test_what_was_asked_of_another_world_misleads_nobody(
                     index.snapshot()
             for question, request in zip(asked, requests, strict=True):
                 note(f"1.{question.minor} {query_text(question.query)}")
-                found = ask_with(index.snapshot(), request, form_at(question.minor))
+                body = ask_with(index.snapshot(), request, form_at(question.minor))
                 due = answer(fleet, question.query, question.minor)
-                assert read_answer(json.loads(found), fleet, question.minor) == due
+                assert read_answer(json.loads(body), fleet, question.minor) == due
             assert index.check() == []
             take_down(fleet, db)
             if data.draw(st.booleans()):
@@ -71,7 +72,7 @@ def test_what_was_asked_of_another_world_misleads_nobody(
 
 
 def make(kind: str, names: list[str], db: Database) -> None:
-    """Make traits or classes, in this order."""
+    """Create traits or classes, in this order."""
     for name in names:
         if kind == "trait":
             create_trait(db, name)
@@ -80,7 +81,7 @@ def make(kind: str, names: list[str], db: Database) -> None:
 
 
 def take_down(fleet: World, db: Database) -> None:
-    """Delete everything of a world, with all names."""
+    """Delete everything of a world, including all names."""
     for provider in reversed(fleet.providers):
         if provider.used:
             delete_allocations(db, ConsumerUUID(consumer_uuid(provider.name)))

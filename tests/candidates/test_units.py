@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The units of an inventory: as an update sets them, after a claim, and for several groups."""
+"""The units of an inventory: after an update, after a claim, and for several groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.candidates import ways
+from berth.candidates import assignments
 from berth.index import Index
 from berth.store.engine.database import Database
 from berth.store.index_feed import Portions
@@ -28,14 +28,14 @@ HOSTS = world("""
 
 @pytest.fixture
 def database(prepared: Path) -> Iterator[Database]:
-    """A database that holds the two hosts."""
+    """A database with the two hosts."""
     with copy_of(prepared) as db:
         build_in_store(HOSTS, db)
         yield db
 
 
 def changed(**fields: int) -> World:
-    """The two hosts with other fields of the second one's inventory."""
+    """The two hosts, with other fields in the second one's inventory."""
     plain, other = HOSTS.providers
     return World((plain, replace(other, stocks={"VCPU": Stock(8, **fields)})))
 
@@ -58,15 +58,15 @@ UNITS = pytest.mark.parametrize(
 def test_units_that_come_with_an_update_count_at_once(
     database: Database, fields: dict[str, int], amount: int, offered: list[str]
 ) -> None:
-    """An index that has the inventory already takes over its units with its amounts."""
+    """An update changes the units of an inventory that is already in the index."""
     index = Index(database)
     index.snapshot()
     fleet = changed(**fields)
     restock(fleet.by_name["change"], database)
     query = parse_query(f"resources=VCPU:{amount}", 33)
-    found = ask(index.snapshot(), fleet, query, 33)
-    assert found.candidates == [f"{name}:VCPU={amount}" for name in offered]
-    assert found == answer(fleet, query, 33)
+    candidates = ask(index.snapshot(), fleet, query, 33)
+    assert candidates.candidates == [f"{name}:VCPU={amount}" for name in offered]
+    assert candidates == answer(fleet, query, 33)
 
 
 @UNITS
@@ -74,7 +74,8 @@ def test_units_that_come_with_an_update_count_at_once(
 def test_units_of_a_host_count_that_stands_behind_another(
     prepared: Path, comes_later: bool, fields: dict[str, int], amount: int, offered: list[str]
 ) -> None:
-    """Whether it was loaded in another part than the first, or came to it later."""
+    """The units of the second host are applied, whether it was in another part of the load or was
+    added later."""
     fleet = changed(**fields)
     plain, other = fleet.providers
     with copy_of(prepared) as db:
@@ -91,7 +92,7 @@ def test_units_of_a_host_count_that_stands_behind_another(
 
 
 def test_max_unit_counts_after_a_claim(database: Database) -> None:
-    """A claim is taken over without the inventory: the most that one may take is as it was."""
+    """A claim is applied to the index without the inventory; max_unit stays."""
     fleet = changed(max_unit=4)
     restock(fleet.by_name["change"], database)
     index = Index(database)
@@ -99,27 +100,28 @@ def test_max_unit_counts_after_a_claim(database: Database) -> None:
     fleet = changed(max_unit=4, used=1)
     hold(fleet.by_name["change"], database)
     query = parse_query("resources=VCPU:5", 33)
-    found = ask(index.snapshot(), fleet, query, 33)
-    assert found.candidates == ["plain:VCPU=5"]
-    assert found == answer(fleet, query, 33)
+    candidates = ask(index.snapshot(), fleet, query, 33)
+    assert candidates.candidates == ["plain:VCPU=5"]
+    assert candidates == answer(fleet, query, 33)
     assert index.counts.usages == 1
 
 
-@pytest.mark.parametrize("ways_max", [1, 64])
+@pytest.mark.parametrize("assignments_max", [1, 64])
 @pytest.mark.parametrize("hosts", [1, 3])
 def test_several_groups_on_one_provider_take_its_max_unit_together(
-    prepared: Path, monkeypatch: pytest.MonkeyPatch, ways_max: int, hosts: int
+    prepared: Path, monkeypatch: pytest.MonkeyPatch, assignments_max: int, hosts: int
 ) -> None:
-    """Two groups of three fit apart, not together: six is above the most that a claim may take.
+    """Two groups of three fit separately, but not on one provider: together they exceed its
+    max_unit.
 
-    So in one host as in several that are searched together, tried out and walked.
+    For a single host and for several searched together, in both enumerators.
     """
-    monkeypatch.setattr(ways, "WAYS_MAX", ways_max)
+    monkeypatch.setattr(assignments, "ASSIGNMENTS_MAX", assignments_max)
     fleet = world(
         "\n".join(f"h{n}\n  h{n}a  VCPU=8(max:4)\n  h{n}b  VCPU=8(max:4)" for n in range(hosts))
     )
     query = parse_query("resources1=VCPU:3&resources2=VCPU:3&group_policy=none", 33)
     with snapshot_of(fleet, prepared) as snapshot:
-        found = ask(snapshot, fleet, query, 33)
-    assert set(found.candidates) == {f"h{n}a:VCPU=3 h{n}b:VCPU=3" for n in range(hosts)}
-    assert found == answer(fleet, query, 33)
+        candidates = ask(snapshot, fleet, query, 33)
+    assert set(candidates.candidates) == {f"h{n}a:VCPU=3 h{n}b:VCPU=3" for n in range(hosts)}
+    assert candidates == answer(fleet, query, 33)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The walk through the slots: it loses no candidate by looking ahead, and it does not explode.
+"""The walk through the demands: pruning loses no candidate, and the work does not explode.
 
-Work is counted in choices tried (`Path.take`), not in seconds. Each of the requests below has so
-many arrangements that a walk which tried them would not end.
+Work is counted in choices (`Path.take`), not in seconds. Each of these requests has so many
+assignments that a walk that tried them all would not end.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import pytest
 from hypothesis import given, note, seed, settings
 from hypothesis import strategies as st
 
+from berth.candidates import assignments
 from berth.candidates import path as path_module
-from berth.candidates import ways
 from berth.candidates.path import distinct_choices_exist
 from berth.candidates.request import SearchSettings
 from tests.brute_force import answer
 from tests.candidates.engine import ask, snapshot_of
-from tests.candidates.seeds import SEED, repeat_with, worlds_to_draw
+from tests.effort import SEED, repeat_with, scaled
 from tests.queries import Query, parse_query, query_text
 from tests.worlds import World, world
 
@@ -38,7 +38,7 @@ WAYS = (
 
 @contextmanager
 def choices_tried() -> Iterator[list[int]]:
-    """The choices that walks try meanwhile."""
+    """The number of choices that walks make in the block."""
     tried: list[int] = []
     take = path_module.Path.take
 
@@ -53,12 +53,12 @@ def choices_tried() -> Iterator[list[int]]:
 
 
 def devices(count: int, what: str, *, first: int = 0) -> str:
-    """Children of a host, alike."""
+    """Identical children of a host."""
     return "\n".join(f"  device{number}  {what}" for number in range(first, first + count))
 
 
 def groups(count: int, what: str, *, prefix: str, more: str = "") -> str:
-    """Suffixed groups, alike; `more` has a place for the suffix."""
+    """Identical suffixed groups; `more` has a placeholder for the suffix."""
     return "&".join(
         f"resources_{prefix}{number}={what}" + more.format(f"_{prefix}{number}")
         for number in range(count)
@@ -155,19 +155,19 @@ EXPLOSIVE = {
 @pytest.mark.parametrize("chosen", WAYS, ids=str)
 @pytest.mark.parametrize("story", EXPLOSIVE)
 def test_a_walk_does_not_explode(prepared: Path, story: str, chosen: SearchSettings) -> None:
-    """Whether there is anything to find or not, a limit bounds the work."""
+    """A limit bounds the work, whether there is a candidate or not."""
     drawing, text, due = EXPLOSIVE[story]
     fleet = world(drawing)
     query = parse_query(f"{text}&limit=20", 39)
     with snapshot_of(fleet, prepared) as snapshot, choices_tried() as tried:
-        found = ask(snapshot, fleet, query, 39, settings=chosen)
-    assert len(set(found.candidates)) == due
+        candidates = ask(snapshot, fleet, query, 39, settings=chosen)
+    assert len(set(candidates.candidates)) == due
     assert len(tried) < 60_000
 
 
 @st.composite
 def tight_questions(draw: st.DrawFn) -> tuple[World, Query]:
-    """Few devices and many groups, so that what is left over decides; alike hosts beside."""
+    """Few devices and many groups, so that the rest decides, beside identical hosts."""
     lines = ["spare  CUSTOM_X"]
     count = draw(st.integers(1, 4))
     kinds = [
@@ -188,8 +188,8 @@ def tight_questions(draw: st.DrawFn) -> tuple[World, Query]:
     asked = []
     numbers = range(1, draw(st.integers(2, 4)) + 1)
     for number in numbers:
-        what = draw(st.sampled_from(("VGPU:1", "VGPU:1", "VGPU:2", "VCPU:1", "VCPU:2,VGPU:1")))
-        asked.append(f"resources_{number}={what}")
+        resources = draw(st.sampled_from(("VGPU:1", "VGPU:1", "VGPU:2", "VCPU:1", "VCPU:2,VGPU:1")))
+        asked.append(f"resources_{number}={resources}")
         if draw(st.integers(0, 3)) == 0:
             asked.append(f"required_{number}={draw(st.sampled_from(('CUSTOM_X', '!CUSTOM_X')))}")
     if draw(st.booleans()):
@@ -204,7 +204,7 @@ def tight_questions(draw: st.DrawFn) -> tuple[World, Query]:
 
 
 @seed(SEED)
-@settings(max_examples=worlds_to_draw(80), deadline=None, print_blob=True)
+@settings(max_examples=scaled(40), deadline=None, print_blob=True)
 @given(tight_questions(), st.sampled_from(WAYS), st.integers(0, 9), st.booleans())
 def test_looking_ahead_loses_no_candidate(
     prepared: Path,
@@ -213,25 +213,25 @@ def test_looking_ahead_loses_no_candidate(
     dice: int,
     walked: bool,
 ) -> None:
-    """However little is left, and in whatever order candidates are wanted: all, each once; whether
-    slots have few combinations, which are all tried, or are walked through."""
+    """However little capacity is left, and in any order: every candidate is found once, in both
+    enumerators."""
     fleet, query = asked
     note(f"{fleet}\n{query_text(query)}\n{chosen} rng={dice} {walked=}; {repeat_with()}")
     full = Counter(answer(fleet, query, 39).candidates)
     with snapshot_of(fleet, prepared) as snapshot, pytest.MonkeyPatch.context() as patched:
         if walked:
-            patched.setattr(ways, "WAYS_MAX", 0)
-        found = Counter(ask(snapshot, fleet, query, 39, settings=chosen, seed=dice).candidates)
-    assert found <= full
+            patched.setattr(assignments, "ASSIGNMENTS_MAX", 0)
+        candidates = Counter(ask(snapshot, fleet, query, 39, settings=chosen, seed=dice).candidates)
+    assert candidates <= full
     capped = chosen.candidates_max >= 0
-    assert found.total() == min(full.total(), 50) if capped else found == full
+    assert candidates.total() == min(full.total(), 50) if capped else candidates == full
 
 
 def test_breadth_first_gives_each_tree_all_of_its_candidates(prepared: Path) -> None:
-    """A tree that walks alone fills its slots in another order than among its like.
+    """A tree that is walked alone takes its demands in another order than in a block.
 
     Group A has three devices in the first host and two in the second, which decides whether its
-    slot comes before that of group B.
+    demand comes before that of group B.
     """
     fleet = world("""
         one
@@ -249,14 +249,14 @@ def test_breadth_first_gives_each_tree_all_of_its_candidates(prepared: Path) -> 
     )
     chosen = SearchSettings(strategy="breadth-first")
     with snapshot_of(fleet, prepared) as snapshot:
-        found = ask(snapshot, fleet, query, 39, settings=chosen)
-    assert found == answer(fleet, query, 39)
+        candidates = ask(snapshot, fleet, query, 39, settings=chosen)
+    assert candidates == answer(fleet, query, 39)
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 31), st.integers(0, 3)), max_size=4))
 def test_a_matching_is_found_when_there_is_one(wanted: list[tuple[int, int]]) -> None:
-    """Compared with trying all."""
+    """Compared with trying all matchings."""
     domains = [
         [bit for bit in range(5) if domain >> bit & 1]
         for domain, count in wanted

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of commands share."""
+"""Fixtures of the command tests."""
 
 from __future__ import annotations
 

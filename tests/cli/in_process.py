@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth` commands in this process, where nothing depends on a process of their own."""
+"""Runs `berth` commands in this process, for tests that do not need a separate one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from berth.cli.main import main
 
 
 class InProcess:
-    """Runs `berth` commands, with what they find on the standard input."""
+    """Runs `berth` commands with some standard input."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self._monkeypatch = monkeypatch
@@ -22,7 +22,7 @@ class InProcess:
     def __call__(
         self, *arguments: str, stdin: TextIO | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run one to its end, as `run_berth` does."""
+        """Run a command to its end, as `run_berth` does."""
         self._monkeypatch.setattr("sys.stdin", stdin or io.StringIO())
         self._capsys.readouterr()
         code = 0

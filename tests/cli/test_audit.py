@@ -153,7 +153,7 @@ def test_consumers_of_nova_are_released_and_come_back_without_a_type(office: Off
     placed = office.write("placed", *(f"{consumer_uuid('i3')} {host}" for host in ("cn1", "cn2")))
     lists = ("--living", f"unknown={unknown}", "--placed", placed)
     done = office.audit(*lists, "--fix", "--yes", "--undo-file", "undo")
-    assert f"done: orphaned consumer {consumer_uuid('i2')} still holds VCPU=1 on" in done.stdout
+    assert f"fixed: orphaned consumer {consumer_uuid('i2')} still holds VCPU=1 on" in done.stdout
     assert done.returncode == ExitCode.OK
     assert office.picture() == drawn(without(WORLD, "i2: cn1 VCPU=1, nfs DISK_GB=5\n"))
 
@@ -196,7 +196,7 @@ def test_a_refusal_is_that_of_one_finding(office: Office) -> None:
     done = office.audit(*lists, "--fix", "--yes", "--at-most", 2, "--undo-file", "undo")
     assert done.returncode == ExitCode.INCONSISTENT
     assert f"refused: consumer {consumer_uuid('i3')} has allocations on several" in done.stdout
-    assert f"done: orphaned consumer (INSTANCE) {consumer_uuid('i2')} still" in done.stdout
+    assert f"fixed: orphaned consumer (INSTANCE) {consumer_uuid('i2')} still" in done.stdout
     assert "2 problems found, 1 fixed" in done.stderr
 
     done = office.audit("--undo", "undo")
@@ -228,6 +228,22 @@ def test_who_is_on_neither_host_is_left_alone(office: Office) -> None:
     done = office.audit("--placed", placed, "--fix", "--yes")
     assert "several hosts, cn1, cn2; --placed has it on cn9" in done.stdout
     assert (done.returncode, office.picture()) == (ExitCode.INCONSISTENT, drawn(WORLD))
+
+
+def test_a_list_that_cannot_be_read_is_named_with_the_reason(office: Office) -> None:
+    """One sentence in words, without an error number or a codec."""
+    binary = office.folder / "binary"
+    binary.write_bytes(b"\xff")
+    for path, reason in (
+        (office.folder / "absent", "cannot read {}: no such file or directory"),
+        (office.folder, "cannot read {}: is a directory"),
+        (binary, "{} is not UTF-8 text"),
+    ):
+        done = office.audit("--living", f"INSTANCE={path}")
+        assert (done.returncode, done.stderr) == (
+            ExitCode.USAGE,
+            f"berth: {reason.format(path)}\n",
+        )
 
 
 def test_a_tree_without_a_host_goes_and_comes_back_whole(office: Office) -> None:
@@ -282,7 +298,7 @@ def test_where_nobody_can_answer_it_says_how_to(office: Office) -> None:
     ("options", "said"),
     [
         (("--living", "INSTANCE"), "is not TYPE=FILE"),
-        (("--living", "INSTANCE=nowhere"), "nowhere cannot be read"),
+        (("--living", "INSTANCE=nowhere"), "cannot read nowhere: no such file"),
         (("--living", "INSTANCE=empty"), "empty is empty, which is probably a mistake"),
         (("--living", "INSTANCE=bad"), "`cn1` is not a uuid"),
         (("--living-command", "INSTANCE=echo; exit 3"), "ended with exit code 3"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth serve --bind`: which addresses are understood, and which are safe."""
+"""`berth serve --bind`: valid addresses, and safe ones."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from berth import config
 from berth.cli.address import Address, parse_bind, reserved, split_bind
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
-from berth.cli.granian_environ import for_granian
 from berth.cli.serve import describe, refuse_strangers, warn_of_clear_text
-from berth.cli.slow_clients import SlowClients
 from berth.config import Settings
 from berth.config.options import AuthStrategy
+from berth.edge.server.granian_environ import for_granian
+from berth.edge.server.slow_clients import SlowClients
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def settings(tmp_path: Path) -> Settings:
     ],
 )
 def test_an_address_has_a_host_and_a_port(text: str, expected: tuple[str, int]) -> None:
-    """Either may be left out."""
+    """Host and port are both optional."""
     assert split_bind(text) == expected
 
 
@@ -52,15 +52,15 @@ def test_an_address_has_a_host_and_a_port(text: str, expected: tuple[str, int]) 
     "text", ["a:b", "1:2:3", "h:65536", "h:-1", "h:", "[::1", "[::1]9", "[::1]99", "h:²"]
 )
 def test_anything_else_is_a_mistake(text: str) -> None:
-    """With the form that is expected."""
+    """The message shows the expected form."""
     with pytest.raises(CommandFailed, match="is not HOST:PORT") as caught:
         split_bind(text)
     assert caught.value.code == ExitCode.USAGE
 
 
 def test_an_unknown_host_is_named() -> None:
-    """Names are resolved before anything is started."""
-    with pytest.raises(CommandFailed, match=r"no-such-host\.invalid is not a known host") as caught:
+    """berth resolves names before it starts anything."""
+    with pytest.raises(CommandFailed, match=r"unknown host no-such-host\.invalid") as caught:
         parse_bind("no-such-host.invalid:1")
     assert caught.value.code == ExitCode.ADDRESS
 
@@ -84,7 +84,7 @@ def test_only_loopback_is_served_without_authentication(
     strategy: AuthStrategy,
     accepted: bool,
 ) -> None:
-    """Unless --insecure-noauth is given, which forces every address."""
+    """--insecure-noauth allows every address."""
     address = Address(host, 8778, family)
     settings = replace(settings, auth_strategy=strategy)
     refuse_strangers(address, settings, insecure_noauth=True)
@@ -99,8 +99,8 @@ def test_only_loopback_is_served_without_authentication(
 @pytest.mark.parametrize(
     ("strategy", "host", "scheme", "warned"),
     [
-        ("http_basic", "192.0.2.1", "http", "passwords to http://192.0.2.1:8778 in the clear"),
-        ("token", "192.0.2.1", "http", "tokens to http://192.0.2.1:8778 in the clear"),
+        ("http_basic", "192.0.2.1", "http", "passwords to http://192.0.2.1:8778 unencrypted"),
+        ("token", "192.0.2.1", "http", "tokens to http://192.0.2.1:8778 unencrypted"),
         ("token", "192.0.2.1", "https", None),
         ("http_basic", "127.0.0.1", "http", None),
         ("keystone", "192.0.2.1", "http", None),
@@ -114,7 +114,7 @@ def test_secrets_in_the_clear_are_warned_of(
     scheme: Literal["http", "https"],
     warned: str | None,
 ) -> None:
-    """One line, with the ways out, where other machines connect without TLS."""
+    """A warning in one line with the alternatives, if other machines connect without TLS."""
     settings = replace(settings, auth_strategy=strategy)
     warn_of_clear_text(Address(host, 8778, socket.AF_INET, scheme), settings)
     said = [record.getMessage() for record in caplog.records]
@@ -132,7 +132,7 @@ def test_secrets_in_the_clear_are_warned_of(
 def test_what_is_said_at_start_names_the_file_and_how_to_try(
     settings: Settings, tmp_path: Path, strategy: AuthStrategy, who: str, how: str
 ) -> None:
-    """With the scheme that is served."""
+    """The URL has the scheme that is served."""
     address = Address("127.0.0.1", 8778, socket.AF_INET, "https")
     said = describe(address, replace(settings, auth_strategy=strategy), workers=2)
     assert "serves https://127.0.0.1:8778, 2 workers" in said
@@ -141,7 +141,7 @@ def test_what_is_said_at_start_names_the_file_and_how_to_try(
 
 
 def test_a_reserved_address_is_for_this_process_and_those_that_share_it() -> None:
-    """Another service is refused; workers, which ask to share, are let in."""
+    """A second service cannot bind; workers, which share the port, can."""
     with reserved(parse_bind("127.0.0.1:0")) as held:
         assert held.port != 0
         with pytest.raises(CommandFailed) as caught, reserved(held):
@@ -155,7 +155,7 @@ def test_a_reserved_address_is_for_this_process_and_those_that_share_it() -> Non
 
 
 def test_an_address_that_is_not_this_machines_is_refused() -> None:
-    """192.0.2.0/24 belongs to documentation."""
+    """192.0.2.0/24 is reserved for documentation."""
     with (
         pytest.raises(CommandFailed, match="cannot listen on http://192"),
         reserved(Address("192.0.2.1", 8778, socket.AF_INET)),
@@ -164,7 +164,7 @@ def test_an_address_that_is_not_this_machines_is_refused() -> None:
 
 
 def test_what_is_said_at_start_warns_of_strangers(settings: Settings) -> None:
-    """A forced address without authentication is said in capitals."""
+    """The banner warns in capitals of a public address without authentication."""
     said = describe(Address("0.0.0.0", 8778, socket.AF_INET), settings, workers=1)
     assert "http://0.0.0.0:8778, 1 worker\n" in said
     assert "FROM ANYWHERE" in said

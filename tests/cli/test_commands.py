@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `berth` command: what it prints, and how it ends."""
+"""The `berth` command: its output and exit codes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEAD = "a082b8bb98d0"
 
 
 def configuration(folder: Path, text: str) -> str:
-    """Write a configuration file; its path."""
+    """Write a configuration file, and return its path."""
     path = folder / "any.conf"
     path.write_text(text)
     return str(path)
@@ -53,7 +53,7 @@ def test_it_tells_its_version(tmp_path: Path) -> None:
 
 
 def test_what_stands_for_a_command_says_what_the_command_says() -> None:
-    """The summary in a list of commands is the beginning of the command's own help."""
+    """The summary in the list of commands is the first line of the command's own help."""
     deferred = [one for one in cli.commands.values() if isinstance(one, Deferred)]
     assert deferred
     for one in deferred:
@@ -83,11 +83,11 @@ def test_an_empty_database_is_upgraded_and_stays_so(tmp_path: Path) -> None:
     assert after.stdout.split()[0] == HEAD
     checked = run_berth(tmp_path, "db", "check")
     assert checked.returncode == ExitCode.OK, checked.stderr
-    assert checked.stdout.startswith("nothing wrong in sqlite:///")
+    assert checked.stdout.startswith("no faults found in sqlite:///")
 
 
 def test_a_check_says_what_is_wrong(tmp_path: Path) -> None:
-    """A usage that disagrees with the allocations is found and named."""
+    """A usage that does not match the allocations is reported."""
     database = tmp_path / "berth.db"
     source = on(tmp_path, f"sqlite:///{database}")
     assert run_berth(tmp_path, "db", "upgrade", "--config-file", source).returncode == 0
@@ -104,7 +104,7 @@ def test_a_check_says_what_is_wrong(tmp_path: Path) -> None:
 
 
 def test_an_empty_database_cannot_be_checked(tmp_path: Path) -> None:
-    """`db check` asks for the schema it knows."""
+    """`db check` requires this release's schema."""
     (tmp_path / "berth.db").touch()
     source = on(tmp_path, f"sqlite:///{tmp_path}/berth.db")
     done = run_berth(tmp_path, "db", "check", "--config-file", source)
@@ -124,7 +124,7 @@ def test_who_only_looks_makes_no_database(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [["serve"], ["db", "upgrade"], ["db", "version"]])
 def test_an_unknown_engine_is_refused(tmp_path: Path, command: list[str]) -> None:
-    """One clear line, with no password in it."""
+    """One line, without the password."""
     source = on(tmp_path, "oracle://placement:secret@db/placement")
     done = run_berth(tmp_path, *command, "--config-file", source)
     assert_fails(done, ExitCode.UNSUPPORTED, "does not know the engine oracle")
@@ -132,7 +132,7 @@ def test_an_unknown_engine_is_refused(tmp_path: Path, command: list[str]) -> Non
 
 
 def test_a_configuration_without_a_database_is_refused(tmp_path: Path) -> None:
-    """A file that names no database is not taken for a wish for the embedded one."""
+    """A file without a database is an error; berth does not use the embedded one."""
     source = configuration(tmp_path, "[api]\nauth_strategy = noauth2\n")
     done = run_berth(tmp_path, "db", "version", "--config-file", source)
     assert_fails(done, ExitCode.CONFIGURATION, "[placement_database]connection")
@@ -145,20 +145,20 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    """berth makes no folders but its own."""
+    """berth creates only its own directory."""
     source = on(tmp_path, f"sqlite:///{tmp_path}/no/such/berth.db")
     done = run_berth(tmp_path, "serve", "--config-file", source)
-    assert_fails(done, ExitCode.CONFIGURATION, f"there is no folder {tmp_path}/no/such")
+    assert_fails(done, ExitCode.CONFIGURATION, f"there is no directory {tmp_path}/no/such")
 
 
 def test_a_database_in_memory_is_refused(tmp_path: Path) -> None:
-    """Nobody else could see it."""
+    """A database in memory is private to its process."""
     done = run_berth(tmp_path, "serve", "--config-file", on(tmp_path, "sqlite://"))
     assert_fails(done, ExitCode.UNSUPPORTED, "in memory")
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
-    """Whatever SQLite says of it, in one line."""
+    """SQLite's reason, in one line."""
     (tmp_path / "berth.db").write_text("certainly no database " * 100)
     done = run_berth(
         tmp_path, "serve", "--config-file", on(tmp_path, f"sqlite:///{tmp_path}/berth.db")
@@ -168,11 +168,11 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [["serve"], ["db", "upgrade"], ["db", "version"]])
 def test_a_folder_in_the_place_of_a_database_is_named(tmp_path: Path, command: list[str]) -> None:
-    """What is wrong, where, and what to look at."""
+    """What is wrong, where, and the next step."""
     (tmp_path / "berth.db").mkdir()
     source = on(tmp_path, f"sqlite:///{tmp_path}/berth.db")
     done = run_berth(tmp_path, *command, "--config-file", source)
-    assert_fails(done, ExitCode.DATABASE, f"{tmp_path}/berth.db", "may read and write")
+    assert_fails(done, ExitCode.DATABASE, f"{tmp_path}/berth.db", "you can read and write")
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_folder_in_the_place_of_a_database_is_named(tmp_path: Path, command: l
 def test_a_log_that_cannot_be_written_is_the_configurations_mistake(
     tmp_path: Path, option: str
 ) -> None:
-    """Not one of berth's own."""
+    """It is not reported as a bug in berth."""
     source = configuration(
         tmp_path,
         f"[DEFAULT]\n{option}\n[api]\nauth_strategy = noauth2\n"
@@ -195,7 +195,7 @@ def test_a_log_that_cannot_be_written_is_the_configurations_mistake(
 def test_a_policy_file_that_cannot_be_read_stops_the_service_in_one_line(
     tmp_path: Path, text: str
 ) -> None:
-    """It is read before any worker starts."""
+    """berth reads it before any worker starts."""
     (tmp_path / "policy.yaml").write_text(text)
     source = on(tmp_path, f"sqlite:///{tmp_path}/berth.db")
     done = run_berth(tmp_path, "serve", "--config-file", source)
@@ -203,7 +203,7 @@ def test_a_policy_file_that_cannot_be_read_stops_the_service_in_one_line(
 
 
 def test_a_database_of_another_schema_waits_for_the_upgrade(tmp_path: Path) -> None:
-    """Only an empty database is prepared by itself; a line says what to run first."""
+    """berth prepares only an empty database itself; the message names the command to run."""
     database = tmp_path / "berth.db"
     source = on(tmp_path, f"sqlite:///{database}")
     assert run_berth(tmp_path, "db", "upgrade", "--config-file", source).returncode == 0
@@ -216,14 +216,14 @@ def test_a_database_of_another_schema_waits_for_the_upgrade(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])
 def test_strangers_are_not_let_in_without_authentication(tmp_path: Path, host: str) -> None:
-    """noauth2 and an address that others reach: refused, with the ways out."""
+    """noauth2 on a public address is refused; the message names the alternatives."""
     done = run_berth(tmp_path, "serve", "--bind", f"{host}:0")
     assert_fails(done, ExitCode.UNSAFE, "--insecure-noauth", "127.0.0.1")
 
 
 @pytest.mark.parametrize("name", EXIT_CODES)
 def test_the_errors_with_codes_are_called_so(name: str) -> None:
-    """They are named, not imported; a class that is renamed or moved would lose its code."""
+    """The table has names; a class that is renamed or moved would lose its code."""
     module, _, kind = name.rpartition(".")
     found = getattr(import_module(module), kind)
     assert f"{found.__module__}.{found.__qualname__}" == name
@@ -231,7 +231,7 @@ def test_the_errors_with_codes_are_called_so(name: str) -> None:
 
 
 def test_a_mistake_of_ours_is_said_in_one_line() -> None:
-    """An error that nobody foresaw asks to be reported."""
+    """The message about an unexpected error asks for a report."""
     failure = failure_for(ZeroDivisionError("division by zero"))
     assert failure.code == ExitCode.INTERNAL
     assert "ZeroDivisionError: division by zero" in str(failure)
@@ -252,7 +252,7 @@ def test_a_reader_who_has_seen_enough_ends_it_without_a_word(tmp_path: Path) -> 
 
 
 def test_debug_adds_the_traceback(tmp_path: Path) -> None:
-    """`berth --debug` shows where a failure arose."""
+    """`berth --debug` prints a traceback."""
     done = run_berth(tmp_path, "--debug", "serve", "--config-file", "nowhere.conf")
     assert done.returncode == ExitCode.CONFIGURATION
     assert "Traceback" in done.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of databases that cannot be used: one line, what to do, and no password."""
+"""Messages about unusable databases: one line, the next step, and no password."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMANDS = (("db", "version"), ("db", "upgrade"), ("serve",))
 
 
 def source_for(folder: Path, url: str) -> str:
-    """A configuration file for a database that is not waited for."""
+    """A configuration file without retries."""
     return configuration(
         folder,
         f"[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = {url}\n"
@@ -35,7 +35,7 @@ def source_for(folder: Path, url: str) -> str:
 
 
 def upgraded(folder: Path, url: str) -> str:
-    """The configuration of a database that has been prepared."""
+    """The configuration of a prepared database."""
     source = source_for(folder, url)
     done = run_berth(folder, "db", "upgrade", "--config-file", source)
     assert done.returncode == ExitCode.OK, done.stderr
@@ -48,8 +48,8 @@ def upgraded(folder: Path, url: str) -> str:
     [
         (lambda url: url.set(password="wrong"), "correct the user and the password"),
         (lambda url: url.set(database="nowhere"), "[placement_database]connection"),
-        (lambda url: url.set(port=1), "see whether the server runs"),
-        (lambda url: url.set(host="nowhere.invalid"), "see whether the server runs"),
+        (lambda url: url.set(port=1), "check that the server runs"),
+        (lambda url: url.set(host="nowhere.invalid"), "check that the server runs"),
     ],
     ids=["password", "database", "port", "host"],
 )
@@ -67,7 +67,7 @@ def test_a_server_that_does_not_let_us_in(
 
 @SERVERS
 def test_a_url_that_the_driver_does_not_understand(database_url: str, tmp_path: Path) -> None:
-    """A parameter that does not exist, a port that is no number, an engine that nobody knows."""
+    """An unknown parameter, a port that is not a number, an unknown engine."""
     for url in (
         f"{database_url}?frobnicate=1",
         database_url.replace(f":{make_url(database_url).port}", ":port"),
@@ -80,7 +80,7 @@ def test_a_url_that_the_driver_does_not_understand(database_url: str, tmp_path: 
 
 @SERVERS
 def test_a_driver_that_is_not_installed(database_url: str, tmp_path: Path) -> None:
-    """The line says what to install."""
+    """The message says what to install."""
     hidden = tmp_path / "hidden"
     hidden.mkdir()
     (hidden / "sitecustomize.py").write_text(
@@ -104,13 +104,13 @@ def test_a_driver_that_is_not_installed(database_url: str, tmp_path: Path) -> No
     [
         ("UPDATE alembic_version SET version_num = 'ffffffffffff'", "newer release"),
         ("UPDATE berth_alembic_version SET version_num = '9999'", "newer release"),
-        ("UPDATE berth_alembic_version SET version_num = '0002'", "goes on where that stopped"),
+        ("UPDATE berth_alembic_version SET version_num = '0002'", "continues where that stopped"),
     ],
 )
 def test_a_schema_that_is_not_this_releases(
     database_url: str, tmp_path: Path, statement: str, words: str
 ) -> None:
-    """A newer one, of either history, and one whose upgrade was broken off."""
+    """A newer schema of either history, and one whose upgrade was interrupted."""
     source = upgraded(tmp_path, database_url)
     run(database_url, statement)
     for command in (("serve",), ("db", "check")):
@@ -124,7 +124,7 @@ def test_a_schema_that_is_not_this_releases(
 def test_a_database_that_cannot_be_written(
     database_url: str, tmp_path: Path, request: pytest.FixtureRequest, engine: str
 ) -> None:
-    """It can be looked at; what has to change it says so in one line."""
+    """Read-only commands work; the others report it in one line."""
     source = upgraded(tmp_path, database_url)
     run(database_url, "DELETE FROM traits WHERE name = 'HW_CPU_X86_VMX'")
     name = make_url(database_url).database
@@ -138,7 +138,7 @@ def test_a_database_that_cannot_be_written(
             return
         for command in (("db", "release", "--yes", "--force"), ("serve",)):
             done = run_berth(tmp_path, *command, "--config-file", source)
-            assert_fails(done, ExitCode.DATABASE, "must be able to write")
+            assert_fails(done, ExitCode.DATABASE, "with a user that may write")
         for looking in (("db", "version"), ("db", "check")):
             done = run_berth(tmp_path, *looking, "--config-file", source)
             assert done.returncode == ExitCode.OK, done.stderr
@@ -148,7 +148,7 @@ def test_a_database_that_cannot_be_written(
 
 
 def assert_unwritable_file(path: Path, folder: Path) -> None:
-    """The same of a file in a folder that its reader may not write to."""
+    """The same for a file in a directory that is not writable."""
     place = folder / "unwritable"
     place.mkdir()
     shutil.copy(path, place / "berth.db")
@@ -165,13 +165,13 @@ def assert_unwritable_file(path: Path, folder: Path) -> None:
         done = run_unprivileged(folder, *command, "--config-file", source)
         assert done.returncode == code, done.stderr
         if code is ExitCode.DATABASE:
-            assert_fails(done, code, "may read and write")
+            assert_fails(done, code, "you can read and write")
     place.chmod(0o755)
     assert (place / "berth.db").read_bytes() == before
 
 
 def run_unprivileged(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a `berth` command as somebody whom permissions bind, which they do not for root."""
+    """Run a `berth` command as a user other than root, who needs permissions."""
     bound = ("setpriv", "--bounding-set=-dac_override") if os.geteuid() == 0 else ()
     return subprocess.run(
         [*bound, *BERTH, *arguments],
@@ -187,18 +187,18 @@ def run_unprivileged(home: Path, *arguments: str) -> subprocess.CompletedProcess
 def test_a_file_that_another_program_holds_is_to_be_tried_again(
     tmp_path: Path, in_process: InProcess
 ) -> None:
-    """It is a good file in a good folder, so nothing is said of these."""
+    """The message does not blame the file or its directory."""
     path = tmp_path / "berth.db"
     source = upgraded(tmp_path, f"sqlite:///{path}")
     with closing(sqlite3.connect(path)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("BEGIN EXCLUSIVE")
         done = in_process("db", "upgrade", "--config-file", source)
-    assert_fails(done, ExitCode.DATABASE, "another program holds it; try again")
+    assert_fails(done, ExitCode.DATABASE, "another program has locked it; try again")
 
 
 def test_who_only_looks_leaves_a_file_as_it_is(tmp_path: Path) -> None:
-    """A file in another journal mode, such as the original's, keeps it."""
+    """A file in another journal mode, such as Placement's, keeps it."""
     path = tmp_path / "berth.db"
     source = upgraded(tmp_path, f"sqlite:///{path}")
     run(f"sqlite:///{path}", "PRAGMA journal_mode = DELETE")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth db upgrade`, `check` and `release`, as they are typed."""
+"""`berth db upgrade`, `check` and `release` on the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from berth.cli.exit_codes import ExitCode
+from berth.index import Index
+from berth.model.errors import RevisionForeign
 from tests.cli.test_commands import assert_fails, on
 from tests.e2e.serving import BERTH, PATIENCE, environment, run_berth, wait_until
 from tests.fresh import opened_at
@@ -18,7 +22,7 @@ from tests.store.fleet import consumer
 
 
 def sound(folder: Path) -> tuple[str, str]:
-    """A fleet in a file; its URL and its configuration."""
+    """A fleet in an SQLite file: its URL and its configuration."""
     url = f"sqlite:///{folder}/berth.db"
     source = on(folder, url)
     assert run_berth(folder, "db", "upgrade", "--config-file", source).returncode == 0
@@ -29,14 +33,14 @@ def sound(folder: Path) -> tuple[str, str]:
 
 
 def test_a_repair_does_what_its_dry_run_says(tmp_path: Path) -> None:
-    """Line for line; the dry run changes nothing, and what is left is found again."""
+    """Both print the same lines; the dry run changes nothing, and unrepaired faults remain."""
     url, source = sound(tmp_path)
     damage(url, *CASES.values())
     before = (tmp_path / "berth.db").read_bytes()
     command = ("db", "check", "--repair", "--config-file", source)
     dry = run_berth(tmp_path, *command, "--dry-run")
     assert dry.returncode == ExitCode.INCONSISTENT, dry.stderr
-    assert "nothing has been changed" in dry.stderr
+    assert "was changed" in dry.stderr
     assert (tmp_path / "berth.db").read_bytes() == before
     done = run_berth(tmp_path, *command)
     assert done.returncode == ExitCode.INCONSISTENT, done.stderr
@@ -48,34 +52,34 @@ def test_a_repair_does_what_its_dry_run_says(tmp_path: Path) -> None:
 
 
 def test_a_database_that_can_be_put_right_is_sound_afterwards(tmp_path: Path) -> None:
-    """The exit code says that nothing is left, and after a dry run that nothing was done."""
+    """The exit code is 0 after a complete repair, and 8 after a dry run."""
     url, source = sound(tmp_path)
     damage(url, CASES["sums of usage"], CASES["a wrong root"])
     dry = run_berth(tmp_path, "db", "check", "--repair", "--dry-run", "--config-file", source)
     assert dry.returncode == ExitCode.INCONSISTENT
-    assert "would put right 4 faults" in dry.stdout
+    assert "would repair 4 faults" in dry.stdout
     done = run_berth(tmp_path, "db", "check", "--repair", "--config-file", source)
     assert (done.returncode, done.stderr) == (ExitCode.OK, "")
-    assert "put right 4 faults" in done.stdout
+    assert "repaired 4 faults" in done.stdout
     assert run_berth(tmp_path, "db", "check", "--config-file", source).returncode == ExitCode.OK
 
 
 def test_a_dry_run_needs_something_to_say(tmp_path: Path) -> None:
-    """--dry-run is about --repair."""
+    """--dry-run needs --repair."""
     done = run_berth(tmp_path, "db", "check", "--dry-run")
     assert done.returncode == ExitCode.USAGE
-    assert "give both" in done.stderr
+    assert "needs --repair" in done.stderr
 
 
 def test_a_release_asks_first(tmp_path: Path) -> None:
-    """Without an answer nothing is changed; with --yes berth's tables go."""
+    """Without confirmation nothing changes; --yes removes berth's tables."""
     url, source = sound(tmp_path)
     command = ("db", "release", "--config-file", source)
     asked = run_berth(tmp_path, *command)
     assert asked.returncode == ExitCode.USAGE
     assert "--yes" in asked.stderr
     busy = run_berth(tmp_path, *command, "--yes")
-    assert_fails(busy, ExitCode.IN_USE, "a berth wrote to the database")
+    assert_fails(busy, ExitCode.IN_USE, "berth wrote to the database")
     run(url, "UPDATE berth_writer SET updated_at = '2026-01-01 00:00:00'")
     done = run_berth(tmp_path, *command, "--yes")
     assert done.returncode == ExitCode.OK, done.stderr
@@ -83,11 +87,11 @@ def test_a_release_asks_first(tmp_path: Path) -> None:
     version = run_berth(tmp_path, "db", "version", "--config-file", source)
     assert version.stdout == "a082b8bb98d0\n"
     again = run_berth(tmp_path, *command, "--yes")
-    assert "nothing of berth's" in again.stdout
+    assert "no tables of berth's own in" in again.stdout
 
 
 def test_an_upgrade_says_what_it_has_counted(tmp_path: Path) -> None:
-    """A plain line where there is no terminal."""
+    """Plain lines without a terminal."""
     url, source = sound(tmp_path)
     run(url, "UPDATE berth_alembic_version SET version_num = '0002'", "DELETE FROM berth_usages")
     done = run_berth(tmp_path, "db", "upgrade", "--config-file", source)
@@ -97,7 +101,7 @@ def test_an_upgrade_says_what_it_has_counted(tmp_path: Path) -> None:
 
 
 def test_an_upgrade_that_is_interrupted_says_that_it_goes_on(tmp_path: Path) -> None:
-    """Ctrl-C while it waits for the file's lock: one line, and the code for it."""
+    """Ctrl-C while it waits for the file's lock: one line, and the exit code."""
     url, source = sound(tmp_path)
     run(url, "UPDATE berth_alembic_version SET version_num = '0002'", "DELETE FROM berth_usages")
     with opened_at(url).engine.connect() as holder:
@@ -116,13 +120,13 @@ def test_an_upgrade_that_is_interrupted_says_that_it_goes_on(tmp_path: Path) -> 
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == ExitCode.INTERRUPTED, said
-    assert "the same command goes on from here" in said
+    assert "run the same command again to continue" in said
     done = run_berth(tmp_path, "db", "upgrade", "--config-file", source)
     assert done.returncode == ExitCode.OK, done.stderr
 
 
 def heed_ctrl_c() -> None:
-    """Take SIGINT as a process does that was started by hand."""
+    """Handle SIGINT as a process in a terminal does."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -133,3 +137,28 @@ def has_open(process: subprocess.Popen[str], path: Path) -> bool:
             if link.readlink() == path:
                 return True
     return False
+
+
+def test_a_new_identity_makes_revisions_foreign(tmp_path: Path) -> None:
+    """The command says so; everything else stays."""
+    url, source = sound(tmp_path)
+    db = opened_at(url)
+    index = Index(db)
+    before = index.snapshot()
+    done = run_berth(tmp_path, "db", "new-identity", "--config-file", source)
+    assert (done.returncode, done.stderr) == (ExitCode.OK, "")
+    assert "has a new identity" in done.stdout
+    after = index.snapshot()
+    with pytest.raises(RevisionForeign):
+        after.clock.since(before.revision)
+    assert after.clock.identity != before.clock.identity
+    db.dispose()
+    assert run_berth(tmp_path, "db", "check", "--config-file", source).returncode == ExitCode.OK
+
+
+def test_there_must_be_a_database_to_give_an_identity(tmp_path: Path) -> None:
+    """None is created."""
+    source = on(tmp_path, f"sqlite:///{tmp_path}/none.db")
+    done = run_berth(tmp_path, "db", "new-identity", "--config-file", source)
+    assert_fails(done, ExitCode.SCHEMA, "there is no database", "berth db upgrade")
+    assert not (tmp_path / "none.db").exists()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth db copy`: what it prints, and how it ends."""
+"""`berth db copy`: its output and exit codes."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def source_url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def target_url(tmp_path: Path) -> str:
-    """A database that is not there yet."""
+    """The URL of a database that does not exist yet."""
     return f"sqlite:///{tmp_path}/target.db"
 
 
 def assert_same(source_url: str, target_url: str) -> int:
-    """Both hold the same rows; so many."""
+    """Check that both have the same rows, and return how many."""
     source, target = open_database(source_url), open_database(target_url)
     rows = contents(source)
     assert contents(target) == rows
@@ -56,14 +56,14 @@ def test_a_line_for_each_table_and_one_at_the_end(
     assert "copying allocations: 15" in lines and "comparing consumers: 5" in lines
     count = assert_same(source_url, target_url)
     assert done.stdout == (
-        f"{target_url} is a copy of {source_url}: {count} rows in 12 tables, each compared\n"
+        f"{target_url} is a copy of {source_url}: {count} rows in 13 tables, all compared\n"
     )
 
 
 def test_the_urls_may_stand_in_the_environment(
     tmp_path: Path, source_url: str, target_url: str
 ) -> None:
-    """Where others do not see the passwords in them."""
+    """The environment keeps passwords out of the process list."""
     variables = {"BERTH_COPY_FROM": source_url, "BERTH_COPY_TO": target_url}
     done = run_berth(tmp_path, "db", "copy", variables=variables)
     assert done.returncode == ExitCode.OK, done.stderr
@@ -73,7 +73,7 @@ def test_the_urls_may_stand_in_the_environment(
 def test_parameters_of_the_services_database_are_for_no_other(
     tmp_path: Path, source_url: str, target_url: str
 ) -> None:
-    """The two URLs are whole: what is configured for the one that is served may suit neither."""
+    """connection_parameters of the configuration do not apply to the two URLs."""
     variables = {"OS_PLACEMENT_DATABASE__CONNECTION_PARAMETERS": "charset=utf8"}
     done = run_berth(
         tmp_path, "db", "copy", "--from", source_url, "--to", target_url, variables=variables
@@ -83,7 +83,7 @@ def test_parameters_of_the_services_database_are_for_no_other(
 
 
 def test_a_bar_on_a_terminal(tmp_path: Path, source_url: str, target_url: str) -> None:
-    """For people who wait."""
+    """Progress for people who wait."""
     screen, terminal = pty.openpty()
     with subprocess.Popen(
         [*BERTH, "db", "copy", "--from", source_url, "--to", target_url],
@@ -107,7 +107,7 @@ def _read_all(descriptor: int) -> bytes:
 
 
 def test_a_full_target_is_refused(tmp_path: Path, source_url: str, target_url: str) -> None:
-    """In one line that says what to do."""
+    """One line that says what to do."""
     for expected in (ExitCode.OK, ExitCode.DATABASE):
         done = run_berth(tmp_path, "db", "copy", "--from", source_url, "--to", target_url)
         assert done.returncode == expected
@@ -115,7 +115,7 @@ def test_a_full_target_is_refused(tmp_path: Path, source_url: str, target_url: s
 
 
 def test_a_source_that_is_not_there_is_not_made(tmp_path: Path, target_url: str) -> None:
-    """A mistyped path is not taken for an empty database."""
+    """A mistyped path is not an empty database."""
     nowhere = f"sqlite:///{tmp_path}/nowhere.db"
     done = run_berth(tmp_path, "db", "copy", "--from", nowhere, "--to", target_url)
     assert_fails(done, ExitCode.DATABASE, f"there is no database {nowhere}")
@@ -127,7 +127,7 @@ def test_a_source_that_is_not_there_is_not_made(tmp_path: Path, target_url: str)
 def test_a_server_that_cannot_be_reached_is_named_without_its_password(
     tmp_path: Path, source_url: str, scheme: str, side: str
 ) -> None:
-    """Whichever of the two it is."""
+    """The message names the database that cannot be reached."""
     away = f"{scheme}://berth:hunter2@127.0.0.1:{free_port()}/placement"
     urls = {"--from": source_url, "--to": source_url, side: away}
     done = run_berth(tmp_path, "db", "copy", *(part for pair in urls.items() for part in pair))
@@ -136,7 +136,7 @@ def test_a_server_that_cannot_be_reached_is_named_without_its_password(
 
 
 def test_faults_of_the_source_are_listed(tmp_path: Path, source_url: str, target_url: str) -> None:
-    """The copy is complete all the same."""
+    """The copy is complete anyway."""
     with closing(open_database(source_url).engine.connect()) as connection:
         connection.execute(text("DELETE FROM consumers WHERE id = 10"))
         connection.commit()

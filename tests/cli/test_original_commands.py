@@ -46,7 +46,7 @@ PROGRAMS = {"placement-manage": placement_manage.main, "placement-status": place
 def run(
     folder: Path, program: str, *arguments: str, configured: bool = True
 ) -> subprocess.CompletedProcess[str]:
-    """Run one of the two commands on the folder's database, told by the environment if at all."""
+    """Run one of the two commands; the environment names the database in the folder."""
     url = f"sqlite:///{folder}/placement.db"
     told = {"OS_PLACEMENT_DATABASE__CONNECTION": url} if configured else {}
     return run_warm(
@@ -59,13 +59,13 @@ def run(
 
 
 def manage(folder: Path, *arguments: str) -> tuple[int, str]:
-    """`placement-manage`: the exit code, and what it printed."""
+    """Run `placement-manage`, and return its exit code and output."""
     done = run(folder, "placement-manage", *arguments)
     return done.returncode, done.stdout
 
 
 def check(folder: Path) -> tuple[int, str]:
-    """`placement-status upgrade check`, likewise."""
+    """Run `placement-status upgrade check`, and return its exit code and output."""
     done = run(folder, "placement-status", "upgrade", "check")
     return done.returncode, done.stdout
 
@@ -79,7 +79,7 @@ def execute(folder: Path, *statements: str) -> None:
 
 
 def forget(folder: Path, *, roots: int = 0, consumers: int = 0) -> None:
-    """Add what old releases left behind: providers without roots, consumers without records."""
+    """Add rows of old releases: providers without roots, consumers without records."""
     provider = "INSERT INTO resource_providers (uuid, name, generation) VALUES ('{0}', '{0}', 0)"
     held = (
         "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used) "
@@ -93,7 +93,7 @@ def forget(folder: Path, *, roots: int = 0, consumers: int = 0) -> None:
 
 
 def table(*rows: tuple[str, int]) -> str:
-    """The end of `online_data_migrations`: of each migration how many rows it migrated."""
+    """The table of `online_data_migrations`: migrated rows by migration."""
     width = max(len(name) for name, _ in rows)
     line = f"+-{'-' * width}-+-------------+-----------+\n"
     head = f"| {'Migration'.center(width)} | Total Found | Completed |\n"
@@ -105,7 +105,7 @@ def table(*rows: tuple[str, int]) -> str:
 
 
 def test_a_database_is_made_and_can_be_served(tmp_path: Path) -> None:
-    """Silently, as often as one likes; the version is that of the original's tables."""
+    """Without output, repeatable; the version is that of Placement's tables."""
     assert manage(tmp_path, "db", "version") == (0, "None\n")
     for _ in range(2):
         assert manage(tmp_path, "db", "sync") == (0, "")
@@ -117,13 +117,13 @@ def test_a_database_is_made_and_can_be_served(tmp_path: Path) -> None:
 
 
 def test_data_is_migrated_in_batches(tmp_path: Path) -> None:
-    """Fifty rows at a time, until nothing is left; the check says that it is needed, and done."""
+    """Batches of 50 rows until none are left; the check reports it before, and not after."""
     manage(tmp_path, "db", "sync")
     forget(tmp_path, roots=60, consumers=3)
     code, said = check(tmp_path)
     assert code == 2
     assert "60 resource provider(s) have no root" in said
-    assert "3 consumer(s) hold allocations" in said
+    assert "3 consumer(s) have allocations" in said
     assert manage(tmp_path, "db", "online_data_migrations") == (
         0,
         "Running batches of 50 until complete\n"
@@ -136,7 +136,7 @@ def test_data_is_migrated_in_batches(tmp_path: Path) -> None:
 
 
 def test_a_count_bounds_one_batch_of_all_migrations(tmp_path: Path) -> None:
-    """The exit code says whether to call again; a migration that had no turn is not told of."""
+    """The exit code says whether to call again; migrations that did not run are not listed."""
     manage(tmp_path, "db", "sync")
     forget(tmp_path, roots=6, consumers=3)
     migrate = ("db", "online_data_migrations", "--max-count")
@@ -164,7 +164,7 @@ def test_a_count_is_a_positive_number(tmp_path: Path, count: str) -> None:
 
 
 def test_tables_from_before_the_versions_are_stamped(tmp_path: Path) -> None:
-    """And then brought up to date; a revision that there is not changes nothing."""
+    """A stamped database can be upgraded; an unknown revision changes nothing."""
     manage(tmp_path, "db", "sync")
     execute(tmp_path, "DROP TABLE alembic_version", "DROP TABLE berth_alembic_version")
     refused = run(tmp_path, "placement-manage", "db", "sync")
@@ -194,7 +194,7 @@ def test_tables_from_before_the_versions_are_stamped(tmp_path: Path) -> None:
 def test_how_it_ends_without_anything_to_do(
     tmp_path: Path, program: str, arguments: list[str], code: int
 ) -> None:
-    """Help, a command line that is not understood, a database that is not there."""
+    """Help, a wrong command line, a missing database."""
     done = run(tmp_path, program, *arguments)
     assert done.returncode == code
     assert "Traceback" not in done.stderr
@@ -214,7 +214,7 @@ _ANY = {"placement-manage": ["db", "version"], "placement-status": ["upgrade", "
 
 
 def test_a_json_policy_file_is_a_failure(tmp_path: Path) -> None:
-    """It still works, and newer releases of the library will not read it."""
+    """It still works, but newer releases of oslo.policy will not read it."""
     manage(tmp_path, "db", "sync")
     (tmp_path / "policy.json").write_text("{}")
     conf = tmp_path / "any.conf"

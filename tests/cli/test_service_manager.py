@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a service manager is told: sd_notify(3)."""
+"""Notifications to the service manager: sd_notify(3)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from berth.hosts.agent import Woken
 
 @pytest.mark.parametrize("kind", ["file", "abstract"])
 def test_a_manager_is_told(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At a path, or at a name of the abstract namespace, which is written with an @."""
+    """At a path, or at a name in the abstract namespace, written with @."""
     name = str(tmp_path / "notify") if kind == "file" else f"@berth-{uuid.uuid4()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(name.replace("@", "\0", 1))
@@ -39,17 +39,17 @@ def test_a_manager_is_told(kind: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 class PunctualClock:
-    """A clock, and a queue into which nothing comes: who waits for it wakes up to the moment."""
+    """A clock with an empty queue: waiting advances the time exactly."""
 
     def __init__(self) -> None:
         self._now = 0.0
 
     def monotonic(self) -> float:
-        """The time that was waited."""
+        """The current time."""
         return self._now
 
     def get(self, timeout: float) -> None:
-        """Wait."""
+        """Advance the time by the timeout."""
         self._now += timeout
         raise Empty
 
@@ -57,7 +57,7 @@ class PunctualClock:
 def test_a_manager_that_watches_is_told_while_an_agent_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Twice as often as it wants to be; and the wait is as long as it was meant to be."""
+    """Twice per watchdog interval, without changing the length of the wait."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
         manager.settimeout(10)
@@ -76,7 +76,7 @@ def test_a_manager_that_watches_is_told_while_an_agent_waits(
 def test_nobody_asked(
     told: str | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Then nothing is said."""
+    """Then nothing is sent."""
     monkeypatch.delenv(NOTIFY_SOCKET, raising=False)
     if told is not None:
         monkeypatch.setenv(NOTIFY_SOCKET, told)
@@ -87,7 +87,7 @@ def test_nobody_asked(
 def test_a_manager_that_is_gone_stops_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The service serves all the same, and the log says why the manager does not know."""
+    """The service continues, and logs why it could not notify the manager."""
     monkeypatch.setenv(NOTIFY_SOCKET, str(tmp_path / "notify"))
     tell_ready("serves")
     (warned,) = caplog.records

@@ -13,22 +13,22 @@ from oslo_upgradecheck.upgradecheck import Code
 
 from berth.cli.exit_codes import ExitCode
 from berth.cli.service_check import service_check
-from tests.api.auth.gate import hashed
 from tests.cli.in_process import InProcess
 from tests.cli.test_commands import assert_fails, configuration, on
 from tests.client import Client
 from tests.e2e.serving import run_berth, serving, wait_until
+from tests.edge.auth.gate import hashed
 from tests.servers.ports import free_port
 from tests.servers.statements import run
 
 
 def status(folder: Path, source: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """`berth status` with a configuration."""
+    """Run `berth status` with a configuration."""
     return run_berth(folder, "status", "--config-file", source, *options)
 
 
 def served(folder: Path) -> tuple[str, str]:
-    """A database that can be served; its URL and its configuration."""
+    """A ready database: its URL and its configuration."""
     url = f"sqlite:///{folder}/berth.db"
     source = on(folder, url)
     assert run_berth(folder, "db", "upgrade", "--config-file", source).returncode == 0
@@ -36,7 +36,7 @@ def served(folder: Path) -> tuple[str, str]:
 
 
 def test_all_is_well(tmp_path: Path) -> None:
-    """A line for each check, and 0."""
+    """One line per check, and exit code 0."""
     _, source = served(tmp_path)
     done = status(tmp_path, source)
     assert (done.returncode, done.stderr) == (0, "")
@@ -44,31 +44,46 @@ def test_all_is_well(tmp_path: Path) -> None:
 
 
 def test_it_names_the_database_and_says_whether_a_service_answers(tmp_path: Path) -> None:
-    """That none answers is a failure only where one is named."""
+    """That no service answers is a failure only with --url."""
     url, source = served(tmp_path)
     nobody = f"http://127.0.0.1:{free_port()}"
     done = status(tmp_path, source, "--url", nobody)
     assert done.returncode == 2
     assert f"ok       Database: {url}\n" in done.stdout
-    assert f"failure  Service: none answers at {nobody} " in done.stdout
+    assert f"failure  Service: no service answers at {nobody} (connection refused)." in done.stdout
     with serving(tmp_path, "--config-file", source) as service:
         done = status(tmp_path, source, "--url", service.url)
         assert done.returncode == 0
-        assert f"ok       Service: one answers at {service.url} and is ready.\n" in done.stdout
+        assert f"ok       Service: the service at {service.url} is ready.\n" in done.stdout
         (tmp_path / "berth.db").rename(tmp_path / "away.db")
         wait_until(lambda: Client.at(service.url).get("/readyz").status == 503, "it to see that")
         assert service_check(service.url, is_expected=True) == (
             "Service",
             Code.FAILURE,
-            f"the one at {service.url} cannot serve: the database's file was removed or replaced.",
+            f"the service at {service.url} is not ready: the database's file was removed or "
+            f"replaced.",
         )
     assert service_check(nobody, is_expected=False).code is Code.SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("tls", "scheme"), [("", "http"), ("tls_cert = cert.pem\ntls_key = key.pem\n", "https")]
+)
+def test_without_a_url_it_asks_where_the_service_usually_is(
+    tmp_path: Path, tls: str, scheme: str
+) -> None:
+    """As the configuration says: with TLS where `berth serve` has a certificate."""
+    _, source = served(tmp_path)
+    with Path(source).open("a") as file:
+        file.write(f"[berth]\n{tls}")
+    done = status(tmp_path, source)
+    assert f" at {scheme}://127.0.0.1:8778 " in done.stdout
 
 
 def test_a_service_is_asked_without_a_proxy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The proxies of the environment are for the world outside, and not for the probes of here."""
+    """The probe ignores the proxies of the environment."""
     _, source = served(tmp_path)
     with serving(tmp_path, "--config-file", source) as service:
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
@@ -77,25 +92,28 @@ def test_a_service_is_asked_without_a_proxy(
 
 
 def test_what_answers_may_be_something_else(tmp_path: Path) -> None:
-    """Another program's 200 does not say that berth can serve."""
+    """A 200 from another program does not mean that berth can serve."""
     _, source = served(tmp_path)
     with serving(tmp_path, "--config-file", source) as service:
         found = service_check(f"{service.url}/nothing", is_expected=True)
     assert found.code is Code.FAILURE
-    assert "is not berth" in str(found.details)
+    assert "another program answers" in str(found.details)
 
 
 def test_a_rule_that_does_not_exist_is_a_warning(tmp_path: Path) -> None:
-    """What somebody meant to forbid with it is allowed."""
+    """The rule would have no effect."""
     _, source = served(tmp_path)
     (tmp_path / "policy.yaml").write_text('"placement:trait:list": "role:nobody"\n')
     done = status(tmp_path, source)
     assert done.returncode == 1
-    assert "warning  Policy Rules: the policy files set placement:trait:list" in done.stdout
+    assert (
+        "warning  Policy Rules: the policy files set unknown rules: placement:trait:list"
+        in done.stdout
+    )
 
 
 def test_a_warning_and_what_to_do_about_it(tmp_path: Path) -> None:
-    """1, and the command that it names makes it go away."""
+    """Exit code 1, and the named command resolves it."""
     url, source = served(tmp_path)
     run(
         url,
@@ -113,7 +131,7 @@ def test_a_warning_and_what_to_do_about_it(tmp_path: Path) -> None:
 
 
 def test_a_schema_that_cannot_be_served_is_a_failure(tmp_path: Path) -> None:
-    """2, and what to run; nothing else is looked at."""
+    """Exit code 2, and the command to run; further checks are skipped."""
     url, source = served(tmp_path)
     run(url, "UPDATE berth_alembic_version SET version_num = '0001'")
     done = status(tmp_path, source)
@@ -131,7 +149,7 @@ def test_a_schema_that_cannot_be_served_is_a_failure(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_checked(tmp_path: Path, text: str, said: str) -> None:
-    """255, and one line."""
+    """Exit code 255, and one line."""
     (tmp_path / "wrong.yaml").write_text("- not\n- a mapping\n")
     url = f"[placement_database]\nconnection = sqlite:///{tmp_path}/none.db\n"
     done = status(tmp_path, configuration(tmp_path, text + url))
@@ -141,7 +159,7 @@ def test_what_cannot_be_checked(tmp_path: Path, text: str, said: str) -> None:
 
 
 def test_the_configuration_is_shown_without_its_secrets(tmp_path: Path) -> None:
-    """Each value with the file or the variable that says so; what has no effect is named."""
+    """Each value with its file or variable; options without effect are reported."""
     source = configuration(
         tmp_path,
         "[api]\nauth_strategy = keystone\nauth_stratgy = noauth2\n"
@@ -167,22 +185,36 @@ def test_the_configuration_is_shown_without_its_secrets(tmp_path: Path) -> None:
     by_environment = shown.pop(("placement", "max_allocation_candidates"))
     assert by_environment["source"] == "OS_PLACEMENT__MAX_ALLOCATION_CANDIDATES"
     assert {one["source"] for one in shown.values()} == {source}
-    assert done.stderr == f"berth: [api]auth_stratgy in {source}: there is no such option\n"
+    assert done.stderr == f"berth: unknown option [api]auth_stratgy in {source}\n"
 
 
 def test_an_option_without_effect_is_named_with_the_file_that_sets_it(
     tmp_path: Path, in_process: InProcess
 ) -> None:
-    """Once, and not with the files that are read after it."""
+    """Once, and not for the files that are read later."""
     first, second = tmp_path / "first.conf", tmp_path / "second.conf"
     first.write_text("[api]\nauth_stratgy = noauth2\n")
     second.write_text("[api]\nauth_strategy = noauth2\n")
     done = in_process("config", "show", "--config-file", str(first), "--config-file", str(second))
-    assert done.stderr == f"berth: [api]auth_stratgy in {first}: there is no such option\n"
+    assert done.stderr == f"berth: unknown option [api]auth_stratgy in {first}\n"
+
+
+def test_keystones_options_without_keystone_are_named(
+    tmp_path: Path, in_process: InProcess
+) -> None:
+    """Nothing reads them, and their libraries are not imported to show them."""
+    source = tmp_path / "placement.conf"
+    source.write_text("[api]\nauth_strategy = token\n[keystone_authtoken]\nauth_url = http://x\n")
+    done = in_process("config", "show", "--config-file", str(source))
+    assert "[keystone_authtoken]" not in done.stdout
+    assert done.stderr == (
+        f"berth: [keystone_authtoken] in {source} has no effect: [api]auth_strategy is not "
+        f"keystone\n"
+    )
 
 
 def test_the_whole_configuration_reads_like_a_file(tmp_path: Path) -> None:
-    """Defaults too, group by group."""
+    """With defaults, group by group."""
     done = run_berth(tmp_path, "config", "show")
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line.partition("#")[0].rstrip() for line in done.stdout.splitlines()]
@@ -192,14 +224,14 @@ def test_the_whole_configuration_reads_like_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_completes(tmp_path: Path, shell: str) -> None:
-    """The script asks berth itself what could follow."""
+    """The script calls berth for completions."""
     script = run_berth(tmp_path, "completion", shell)
     assert script.returncode == 0
     assert "_BERTH_COMPLETE" in script.stdout
 
 
 def test_what_could_follow(tmp_path: Path) -> None:
-    """As bash asks."""
+    """As bash calls it."""
     asked = {"_BERTH_COMPLETE": "bash_complete", "COMP_WORDS": "berth db ", "COMP_CWORD": "2"}
     done = run_berth(tmp_path, variables=asked)
     assert "plain,upgrade" in done.stdout
@@ -212,9 +244,16 @@ def test_what_could_follow(tmp_path: Path) -> None:
         ("http_basic", "htpasswd", "# none\n", 0o600, "warning", "nobody .*`berth user add`"),
         ("http_basic", "htpasswd", f"alice:{hashed('x')}\n", 0o644, "warning", "chmod o= "),
         ("http_basic", "htpasswd", "alice\n", 0o600, "failure", "htpasswd, line 1: "),
-        ("http_basic", "htpasswd", None, 0, "failure", "no file .*`berth user add` makes it"),
-        ("token", "tokens", "nonsense\n", 0o600, "failure", "tokens, line 1: this is no token"),
-        ("token", "tokens", "", 0o600, "warning", "nobody in yet: `berth token create`"),
+        (
+            "http_basic",
+            "htpasswd",
+            None,
+            0,
+            "failure",
+            "no file .*: create it with `berth user add`",
+        ),
+        ("token", "tokens", "nonsense\n", 0o600, "failure", "tokens, line 1: not a token"),
+        ("token", "tokens", "", 0o600, "warning", "nobody yet: run `berth token create`"),
     ],
 )
 def test_the_file_of_users_or_tokens_is_looked_at(
@@ -227,7 +266,7 @@ def test_the_file_of_users_or_tokens_is_looked_at(
     result: str,
     details: str | None,
 ) -> None:
-    """One that keeps the service from starting, or that lets nobody in, is told of here first."""
+    """A file that would stop the service from starting, or that admits nobody, is reported."""
     source = configuration(
         tmp_path,
         f"[api]\nauth_strategy = {strategy}\n"
@@ -245,24 +284,24 @@ def test_the_file_of_users_or_tokens_is_looked_at(
 
 
 def test_a_service_does_not_start_without_its_file(tmp_path: Path) -> None:
-    """One line says which command makes it; no database is made."""
+    """One line names the command that creates it; berth creates no database."""
     source = configuration(
         tmp_path,
         "[api]\nauth_strategy = http_basic\n"
         f"[placement_database]\nconnection = sqlite:///{tmp_path}/berth.db\n",
     )
     done = run_berth(tmp_path, "serve", "--config-file", source)
-    said = f"there is no file {tmp_path}/htpasswd yet: `berth user add` makes it"
+    said = f"there is no file {tmp_path}/htpasswd yet: create it with `berth user add`"
     assert_fails(done, ExitCode.CONFIGURATION, said)
     assert not (tmp_path / "berth.db").exists()
 
 
 def test_an_unknown_authentication_is_refused(tmp_path: Path) -> None:
-    """With those there are."""
+    """The message lists the valid ones."""
     source = configuration(
         tmp_path,
         "[api]\nauth_strategy = ldap\n[placement_database]\nconnection = sqlite://\n",
     )
     done = run_berth(tmp_path, "serve", "--config-file", source)
-    known = "[keystone, noauth2, http_basic, token]"
+    known = "keystone, noauth2, http_basic, token"
     assert_fails(done, ExitCode.CONFIGURATION, "auth_strategy", known, "'ldap'")

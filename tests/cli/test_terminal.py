@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees on a terminal: as wide as it is, with colours unless NO_COLOR; plain lines in a pipe."""
+"""Trees use the terminal's width and colours, unless NO_COLOR is set; pipes get plain text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def on_a_terminal(home: Path, *arguments: str, **variables: str) -> str:
-    """What a command prints to a terminal of `WIDTH` columns."""
+    """The output of a command on a terminal of `WIDTH` columns."""
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, WIDTH, 0, 0))
     told = environment(home, TERM="xterm-256color", LANG="C.UTF-8", **variables)
@@ -63,7 +63,7 @@ def on_a_terminal(home: Path, *arguments: str, **variables: str) -> str:
 
 
 def test_a_tree_is_as_wide_as_the_terminal(tmp_path: Path, config: Path) -> None:
-    """With branches, a line for each inventory, and every trait, not one of them cut."""
+    """With branches, one line per inventory, and every trait in full."""
     shown = on_a_terminal(tmp_path, "agent", "show", "--config", str(config))
     assert ESCAPE.search(shown)
     lines = [line.rstrip() for line in ESCAPE.sub("", shown).splitlines()]
@@ -81,14 +81,14 @@ def test_a_tree_is_as_wide_as_the_terminal(tmp_path: Path, config: Path) -> None
 
 
 def test_no_color_leaves_no_escape(tmp_path: Path, config: Path) -> None:
-    """Neither a colour nor bold letters; the width stays that of the terminal."""
+    """No colours and no bold text; the width is still that of the terminal."""
     shown = on_a_terminal(tmp_path, "agent", "show", "--config", str(config), NO_COLOR="1")
     assert "\x1b" not in shown
     assert max(map(len, shown.splitlines())) <= WIDTH
 
 
 def test_a_pipe_gets_a_line_for_each_provider(config: Path, in_process: InProcess) -> None:
-    """For grep and awk, however long: no escapes, no branches, nothing folded."""
+    """For grep and awk: no escapes, no branches, no wrapping."""
     shown = in_process("agent", "show", "--config", str(config)).stdout
     assert "\x1b" not in shown
     first, *others = shown.splitlines()

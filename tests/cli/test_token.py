@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth token`: tokens are made, shown once, listed and revoked."""
+"""`berth token`: create, list and revoke tokens."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ from typing import Any
 
 import pytest
 
-from berth.api.auth.identity import Identity
-from berth.api.auth.token_file import (
+from berth.cli import credential_file
+from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import CommandFailed
+from berth.cli.token_file_edits import parse_expires
+from berth.edge.auth.identity import Identity
+from berth.edge.auth.token_file import (
     Token,
     hash_of,
     id_in,
@@ -25,10 +29,6 @@ from berth.api.auth.token_file import (
     parse_tokens,
     render_tokens,
 )
-from berth.cli import credential_file
-from berth.cli.exit_codes import ExitCode
-from berth.cli.failure import CommandFailed
-from berth.cli.token_file_edits import parse_expires
 from tests.cli.in_process import InProcess
 from tests.cli.test_commands import assert_fails, configuration
 
@@ -53,26 +53,26 @@ class Desk:
         return self._run("token", *arguments, "--config-file", self._source)
 
     def create(self, *options: str) -> str:
-        """Make a token; it is all that is printed."""
+        """Create a token and return the output."""
         done = self.token("create", *options)
         assert (done.returncode, done.stderr) == (ExitCode.OK, "")
         assert re.fullmatch(r"berth_\w+\n", done.stdout)
         return done.stdout.strip()
 
     def listed(self) -> list[dict[str, Any]]:
-        """What the list says to programs."""
+        """The JSON list."""
         found: list[dict[str, Any]] = json.loads(self.token("list", "--json").stdout)
         return found
 
 
 @pytest.fixture
 def desk(tmp_path: Path, in_process: InProcess) -> Desk:
-    """A desk at which no token was made yet."""
+    """A configuration without tokens."""
     return Desk(tmp_path, in_process)
 
 
 def test_a_token_is_shown_once(desk: Desk) -> None:
-    """On the standard output alone; its hash is kept, for the owner's eyes."""
+    """On standard output; the file has only the hash, and only its owner may read it."""
     token = desk.create("--user", "alice", "--role", "admin", "--role", "reader")
     (kept,) = parse_tokens(desk.file.read_text()).values()
     assert kept.sha256 == hash_of(token)
@@ -83,7 +83,7 @@ def test_a_token_is_shown_once(desk: Desk) -> None:
 
 
 def test_tokens_are_listed(desk: Desk) -> None:
-    """For people in columns, for programs as JSON."""
+    """As columns and as JSON."""
     token = desk.create(
         "--user", "ci", "--project", "web", "--role", "reader", "--expires", "never"
     )
@@ -103,25 +103,25 @@ def test_tokens_are_listed(desk: Desk) -> None:
 
 
 def test_an_expired_token_is_listed_as_such(desk: Desk) -> None:
-    """It stays in the file until it is revoked."""
+    """An expired token stays in the file until it is revoked."""
     _, kept = issue(ALICE, created=NOW, expires=NOW - timedelta(days=1))
     desk.file.write_text(render_tokens([kept]))
     assert desk.listed()[0]["state"] == "expired"
 
 
 def test_a_token_is_revoked(desk: Desk) -> None:
-    """And no other."""
+    """Only this one."""
     first, second = (desk.create("--user", name, "--role", "reader") for name in "ab")
     assert desk.token("revoke", str(id_in(first))).returncode == ExitCode.OK
     assert [one["id"] for one in desk.listed()] == [id_in(second)]
 
 
 def test_what_cannot_be_done_changes_nothing(desk: Desk) -> None:
-    """One line says why, and repeats no token."""
+    """One line says why, without the token."""
     token = desk.create("--user", "alice", "--role", "reader")
     before = desk.file.read_bytes()
     done = desk.token("revoke", token)
-    assert_fails(done, ExitCode.USAGE, "no token of that ID", "berth token list")
+    assert_fails(done, ExitCode.USAGE, "no token with that ID", "berth token list")
     assert token not in done.stderr
     for options in (["--expires", "soon"], ["--role", "a b"], ["--project", "a:b"]):
         assert_fails(desk.token("create", "--user", "alice", *options), ExitCode.USAGE)
@@ -132,7 +132,7 @@ def test_what_cannot_be_done_changes_nothing(desk: Desk) -> None:
 
 
 def test_a_broken_file_is_left_as_it_is(desk: Desk) -> None:
-    """The line is named."""
+    """The message names the line."""
     desk.file.write_text("\nnonsense\n")
     for arguments in (
         ("list",),
@@ -140,7 +140,7 @@ def test_a_broken_file_is_left_as_it_is(desk: Desk) -> None:
         ("revoke", "12345678"),
     ):
         done = desk.token(*arguments)
-        assert_fails(done, ExitCode.CONFIGURATION, f"{desk.file}, line 2: this is no token")
+        assert_fails(done, ExitCode.CONFIGURATION, f"{desk.file}, line 2: not a token")
     assert desk.file.read_text() == "\nnonsense\n"
 
 
@@ -168,28 +168,31 @@ def zone(request: pytest.FixtureRequest) -> Iterator[str]:
     ],
 )
 def test_a_token_expires_when_it_is_said(text: str, expected: datetime | None, zone: str) -> None:
-    """After a time, at a time, or never: in UTC, wherever the machine stands."""
+    """After a time, at a time, or never: in UTC, whatever the machine's time zone."""
     assert parse_expires(text, NOW) == expected, zone
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        *((text, "say 12h, 90d") for text in ("", "90", "d", "-1d", "1y", "Never", "2027-13-01")),
-        ("99999999999999d", "say 12h, 90d"),
-        ("0d", "this is past"),
-        ("2026-11-22", "this is past"),
+        *(
+            (text, "is not a time: write 12h, 90d")
+            for text in ("", "90", "d", "-1d", "1y", "Never", "2027-13-01")
+        ),
+        ("99999999999999d", "is not a time: write 12h, 90d"),
+        ("0d", "is in the past"),
+        ("2026-11-22", "is in the past"),
     ],
 )
 def test_another_end_is_refused(text: str, why: str) -> None:
-    """A token that never counted would only puzzle."""
+    """A token that was never valid would be useless."""
     with pytest.raises(CommandFailed, match=why) as caught:
         parse_expires(text, NOW)
     assert caught.value.code == ExitCode.USAGE
 
 
 def test_commands_at_once_lose_nothing(tmp_path: Path) -> None:
-    """They wait for each other, and a reader always finds a whole file."""
+    """Commands wait for each other, and a reader always sees a complete file."""
     path = tmp_path / "tokens"
     path.write_text("")
 
@@ -214,7 +217,7 @@ def test_commands_at_once_lose_nothing(tmp_path: Path) -> None:
 def test_a_change_that_fails_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The old file, whole, and no other; the system's reason is told."""
+    """The old file stays complete, and there is no temporary file; the message has the reason."""
     path = tmp_path / "tokens"
     path.write_text("\n")
 
@@ -222,14 +225,14 @@ def test_a_change_that_fails_leaves_nothing_behind(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.replace", full)
-    with pytest.raises(CommandFailed, match="tokens cannot be written: no space left"):
+    with pytest.raises(CommandFailed, match=r"cannot write .*tokens: no space left"):
         credential_file.change(path, parse_tokens, lambda text, _: f"{text}\n", may_create=False)
     assert path.read_text() == "\n"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_token_without_a_role_is_refused(desk: Desk) -> None:
-    """It would let nobody do anything; the message says how to give it one, and none is made."""
+    """It could do nothing; the message says how to add a role."""
     done = desk.token("create", "--user", "alice")
-    assert_fails(done, ExitCode.USAGE, "a token without a role is refused everything", "--role")
+    assert_fails(done, ExitCode.USAGE, "a token without a role may do nothing", "--role")
     assert not desk.file.exists()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth user`: who may log in with a name and a password."""
+"""`berth user`: manage users and passwords."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import TextIO
 
 import pytest
 
-from berth.api.auth.htpasswd import is_password, parse_users
 from berth.cli.exit_codes import ExitCode
-from tests.api.auth.gate import hashed
+from berth.edge.auth.htpasswd import is_password, parse_users
 from tests.cli.in_process import InProcess
 from tests.cli.test_commands import assert_fails, configuration
+from tests.edge.auth.gate import hashed
 
 
 class Office:
@@ -35,12 +35,12 @@ class Office:
     def user(
         self, *arguments: str, password: str = "", stdin: TextIO | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """`berth user ...`, with a password, or something else, on the standard input."""
+        """Run `berth user ...` with a password on standard input."""
         command = ("user", *arguments, "--config-file", self._source)
         return self._run(*command, stdin=stdin or io.StringIO(f"{password}\n"))
 
     def add(self, name: str, *options: str, password: str = "secret") -> None:
-        """Add a user; nothing is said about it."""
+        """Add a user, without output."""
         done = self.user("add", name, *options, "--password-stdin", password=password)
         assert (done.returncode, done.stdout, done.stderr) == (ExitCode.OK, "", "")
 
@@ -56,13 +56,13 @@ class Office:
 
 @pytest.fixture
 def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_process: InProcess) -> Office:
-    """An office without a user; hashes have the lowest cost."""
-    monkeypatch.setattr("berth.api.auth.htpasswd.COST", 4)
+    """A configuration without users; hashes have the lowest cost."""
+    monkeypatch.setattr("berth.edge.auth.htpasswd.COST", 4)
     return Office(tmp_path, in_process)
 
 
 def test_a_user_has_a_password_a_project_and_roles(office: Office) -> None:
-    """The file is made beside the configuration, for its owner alone."""
+    """berth creates the file next to the configuration; only its owner may read it."""
     office.add("alice", "--role", "admin", "--role", "reader")
     office.add("bob", "--project", "web", password="kød")
     assert office.users() == {"alice": ("alice", ["admin", "reader"]), "bob": ("web", [])}
@@ -83,7 +83,7 @@ def test_users_are_listed_for_people(office: Office) -> None:
 
 
 def test_a_user_is_changed(office: Office) -> None:
-    """Roles and project; the password stays, and so do comments and the others."""
+    """Roles and project change; the password, comments and other users stay."""
     office.file.write_text(f"# ours\nbob:{hashed('bob')}\n")
     office.add("alice", "--role", "admin")
     assert office.user("set", "alice", "--role", "reader").returncode == ExitCode.OK
@@ -95,7 +95,7 @@ def test_a_user_is_changed(office: Office) -> None:
 
 
 def test_a_password_is_changed(office: Office) -> None:
-    """The old one counts no more; the roles stay."""
+    """The old password no longer works; the roles stay."""
     office.add("alice", "--role", "admin")
     done = office.user("passwd", "alice", "--password-stdin", password="other")
     assert (done.returncode, done.stdout) == (ExitCode.OK, "")
@@ -104,7 +104,7 @@ def test_a_password_is_changed(office: Office) -> None:
 
 
 def test_a_user_is_removed(office: Office) -> None:
-    """And no other."""
+    """Only this one."""
     office.add("alice")
     office.add("bob")
     assert office.user("remove", "alice").returncode == ExitCode.OK
@@ -112,11 +112,11 @@ def test_a_user_is_removed(office: Office) -> None:
 
 
 def test_a_role_that_no_rule_knows_is_warned_of(office: Office) -> None:
-    """It may be one of a policy file to come; those of the files are known."""
+    """A warning, because a policy file may grant it later; roles in policy files are known."""
     done = office.user("add", "alice", "--role", "auditr", "--password-stdin", password="secret")
     assert (done.returncode, done.stdout) == (ExitCode.OK, "")
-    told, _, known = done.stderr.rstrip("\n").partition("; those that it knows are ")
-    assert told == "berth: no rule of the policy asks for the role auditr"
+    warning, _, known = done.stderr.rstrip("\n").partition("; the policy's roles are ")
+    assert warning == "berth: no policy rule grants the role auditr anything"
     assert {"admin", "member", "reader", "service"} <= set(known.split(", "))
     policy = office.file.with_name("policy.yaml")
     policy.write_text('"placement:traits:list": "role:admin or role:auditr"\n')
@@ -126,16 +126,19 @@ def test_a_role_that_no_rule_knows_is_warned_of(office: Office) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("add", "alice", "--password-stdin"), ("there is a user alice", "berth user passwd")),
-        (("add", "a:b", "--password-stdin"), ("'a:b' cannot be a name", "no colon")),
-        (("add", "#a", "--password-stdin"), ("'#a' cannot be a name",)),
-        (("add", "bob", "--project", "a:b", "--password-stdin"), ("'a:b' cannot be a name",)),
-        (("add", "bob", "--role", "a,b", "--password-stdin"), ("'a,b' cannot be a role",)),
+        (
+            ("add", "alice", "--password-stdin"),
+            ("the user alice already exists", "berth user passwd"),
+        ),
+        (("add", "a:b", "--password-stdin"), ("a:b is not a valid name", "no colon")),
+        (("add", "#a", "--password-stdin"), ("'#a' is not a valid name",)),
+        (("add", "bob", "--project", "a:b", "--password-stdin"), ("a:b is not a valid name",)),
+        (("add", "bob", "--role", "a,b", "--password-stdin"), ("a,b is not a valid role",)),
         (("add", "bob"), ("no terminal", "--password-stdin")),
         (("set", "bob", "--no-roles"), ("no user bob", "berth user list")),
         (("set", "alice"), ("--project", "--role")),
         (("set", "alice", "--role", "admin", "--no-roles"), ("either --role or --no-roles",)),
-        (("set", "alice", "--project", " "), ("cannot be a name",)),
+        (("set", "alice", "--project", " "), ("is not a valid name",)),
         (("passwd", "bob", "--password-stdin"), ("no user bob",)),
         (("remove", "bob"), ("no user bob",)),
     ],
@@ -153,7 +156,7 @@ def test_what_cannot_be_done_changes_nothing(
 
 @pytest.mark.parametrize("password", ["x" * 72, "ü" * 36])
 def test_a_password_may_have_72_bytes(office: Office, password: str) -> None:
-    """All of them count."""
+    """All roles apply."""
     office.add("alice", password=password)
     assert office.takes("alice", password)
     assert not office.takes("alice", password[:-1])
@@ -161,7 +164,7 @@ def test_a_password_may_have_72_bytes(office: Office, password: str) -> None:
 
 @pytest.mark.parametrize("password", ["", "x" * 73, "ü" * 37, "a\0b"])
 def test_a_password_that_could_not_be_checked_is_refused(office: Office, password: str) -> None:
-    """Empty, longer than bcrypt looks, or with a NUL; it is not repeated."""
+    """Empty, longer than bcrypt reads, or with a NUL; the message does not contain it."""
     done = office.user("add", "alice", "--password-stdin", password=password)
     assert_fails(done, ExitCode.USAGE, "1 to 72 bytes")
     assert not office.file.exists()
@@ -169,22 +172,22 @@ def test_a_password_that_could_not_be_checked_is_refused(office: Office, passwor
 
 @pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
 def test_a_password_is_utf_8(office: Office, errors: str) -> None:
-    """As clients send it, whatever the locale; anything else is refused."""
+    """The password is UTF-8, as clients send it, whatever the locale."""
     sent = io.TextIOWrapper(io.BytesIO(b"k\xf8d\n"), encoding="utf-8", errors=errors)
     done = office.user("add", "alice", "--password-stdin", stdin=sent)
     assert_fails(done, ExitCode.USAGE, "the password is not UTF-8")
 
 
 class Terminal(io.StringIO):
-    """What `berth` takes for a terminal."""
+    """A fake terminal."""
 
     def isatty(self) -> bool:
-        """That is what it is asked."""
+        """It claims to be a terminal."""
         return True
 
 
 def test_a_password_is_asked_for_twice(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And again where the two differ; it is never shown."""
+    """It asks again if the two differ, and never shows the password."""
     typed = iter(["secret", "sceret", "secret", "secret"])
     monkeypatch.setattr("getpass.getpass", lambda prompt: next(typed))
     done = office.user("add", "alice", stdin=Terminal())
@@ -196,7 +199,7 @@ def test_a_password_is_asked_for_twice(office: Office, monkeypatch: pytest.Monke
 def test_ctrl_c_at_the_password_changes_nothing(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It ends the command as it would anywhere else."""
+    """It ends the command, as elsewhere."""
 
     def interrupt(prompt: str) -> str:
         raise KeyboardInterrupt
@@ -207,28 +210,28 @@ def test_ctrl_c_at_the_password_changes_nothing(
 
 
 def test_a_broken_file_is_left_as_it_is(office: Office) -> None:
-    """Whatever was wanted; the line is named, and its hash is not told."""
+    """Every command reports the line, without the hash."""
     office.file.write_text("alice:plain-secret\n")
     for arguments in (("list",), ("add", "bob", "--password-stdin"), ("remove", "alice")):
         done = office.user(*arguments, password="secret")
-        assert_fails(done, ExitCode.CONFIGURATION, f"{office.file}, line 1: ", "not bcrypt's")
+        assert_fails(done, ExitCode.CONFIGURATION, f"{office.file}, line 1: ", "not a bcrypt hash")
         assert "plain-secret" not in done.stderr
     assert office.file.read_text() == "alice:plain-secret\n"
 
 
 def test_another_file_is_used(office: Office, tmp_path: Path) -> None:
-    """With --file; in a folder that exists."""
+    """With --file, in an existing directory."""
     other = tmp_path / "other"
     office.add("alice", "--file", str(other))
     assert list(parse_users(other.read_text())) == ["alice"]
     assert_fails(office.user("list"), ExitCode.CONFIGURATION, str(office.file), "no such file")
     nowhere = tmp_path / "nowhere" / "htpasswd"
     done = office.user("add", "alice", "--password-stdin", "--file", str(nowhere), password="x")
-    assert_fails(done, ExitCode.CONFIGURATION, f"there is no folder {nowhere.parent}")
+    assert_fails(done, ExitCode.CONFIGURATION, f"there is no directory {nowhere.parent}")
 
 
 def test_the_file_keeps_its_mode_and_its_link(office: Office, tmp_path: Path) -> None:
-    """The service may belong to another group than the administrator's."""
+    """The service may run in another group than the administrator."""
     real = tmp_path / "real"
     real.mkdir()
     target = real / "users"
@@ -243,7 +246,7 @@ def test_the_file_keeps_its_mode_and_its_link(office: Office, tmp_path: Path) ->
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_the_file_keeps_its_owner(office: Office) -> None:
-    """So that the service can still read what root has changed."""
+    """The service can still read the file after root changed it."""
     office.file.write_text("")
     os.chown(office.file, 12345, 54321)
     office.add("alice")

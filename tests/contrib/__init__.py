@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what `contrib/` gives operators to start from."""
+"""Tests of the files in `contrib/`."""

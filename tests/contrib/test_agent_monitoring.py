@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The alerts and the dashboard of the agents, held against what an agent tells Prometheus.
+"""The agents' alerts and dashboard, compared with the metrics of an agent.
 
-That the alerts fire where they should: `test_monitoring.py`.
+`test_monitoring.py` checks when the alerts fire.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from berth.cli.agent_endpoint import told_at
+from berth.cli.agent_endpoint import metrics_served_at
 from berth.hosts import BadProviderTree
 from berth.hosts.agent import Agent, Orders, Woken
 from berth.hosts.agent_report import AgentReport
@@ -38,26 +38,26 @@ DASHBOARD: Final = CONTRIB / "grafana" / "berth-agents.json"
 
 
 class Hosts:
-    """Two nodes: the first is reported, and has less than its guests hold; the second cannot be."""
+    """Two nodes: the first is reported and over capacity; the second cannot be reported."""
 
     def report(self, node: Node, *, startup: bool) -> Plan:
-        """One inventory is sent."""
+        """Report that one inventory was sent."""
         if node.name == "cn2":
             raise BadProviderTree("cn2 has no name that the service takes")
         return Plan(inventories={"u": {}})
 
     def is_reshape_pending(self, node: Node) -> bool:
-        """It is not."""
+        """No."""
         return False
 
     def look(self, node: Node, plan: Plan) -> TreeView:
-        """A root with a child, and one of somebody else."""
+        """A root with a child, and a provider of others."""
         return TreeView(providers=2, others=1, over_full=(OverFull("cn1", "VCPU", 6, 4),))
 
 
 @pytest.fixture(scope="module")
 def report() -> AgentReport:
-    """What an agent tells that has made a pass."""
+    """The report of an agent after one pass."""
     hosts = Hosts()
     agent = Agent(
         lambda: Orders(
@@ -81,28 +81,28 @@ def report() -> AgentReport:
 def prometheus(
     report: AgentReport, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Prometheus]:
-    """A Prometheus that scrapes the agent, and knows the alerts."""
+    """A Prometheus that scrapes the agent and has loaded the alerts."""
     folder = tmp_path_factory.mktemp("prometheus")
     with (
-        told_at("127.0.0.1", 0, report) as url,
+        metrics_served_at("127.0.0.1", 0, report) as url,
         scraping(folder, "berth-agent", url.removeprefix("http://"), AGENT_RULES) as server,
     ):
         yield server
 
 
 def test_the_agents_metrics_are_as_prometheus_would_have_them(report: AgentReport) -> None:
-    """Names, units and help: `promtool check metrics` has nothing to say."""
+    """Names, units and help: `promtool check metrics` reports nothing."""
     promtool("check", "metrics", text=report.metrics("")[1].decode())
 
 
 def test_every_agents_metric_that_is_asked_for_is_told(report: AgentReport) -> None:
-    """And every metric that an agent tells is on the dashboard."""
+    """And every metric of an agent is on the dashboard."""
     asked = asked_for(DASHBOARD, AGENT_RULES)
     assert asked == families(report.metrics("")[1].decode())
 
 
 def test_the_agents_dashboard_shows_what_there_is(prometheus: Prometheus) -> None:
-    """Each expression can be evaluated, and but for rates of nothing each has something to show."""
+    """Each expression is valid, and has a result unless it is a rate of 0."""
     by_title = panels(DASHBOARD)
 
     def empty() -> set[str]:
@@ -117,7 +117,7 @@ def test_the_agents_dashboard_shows_what_there_is(prometheus: Prometheus) -> Non
 
 
 def test_the_agents_alerts_can_be_evaluated(prometheus: Prometheus) -> None:
-    """Those that this agent gives cause for wait for their time; no others do."""
+    """Those that apply to this agent are pending; no others are."""
 
     def states() -> dict[str, str]:
         return {rule["name"]: rule["state"] for rule in prometheus.rules()}

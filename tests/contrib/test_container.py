@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Containerfile: a linter finds nothing wrong with it, and it is made of what there is.
+"""The Containerfile: a linter has no complaints, and the files that it copies exist.
 
-An image is built from it by hand, where a container engine is: CONTRIBUTING.md.
+CONTRIBUTING.md says how to build an image, which needs a container engine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INSTRUCTIONS = [
 
 
 def last(name: str) -> list[str]:
-    """The words of the last instruction of a name, which is the one that counts."""
+    """The arguments of the last instruction of a name, which is the one that counts."""
     return [words[1:] for words in INSTRUCTIONS if words[0] == name][-1]
 
 
@@ -41,7 +41,7 @@ def test_hadolint_finds_nothing() -> None:
 
 
 def test_hadolint_would_find_something(tmp_path: Path) -> None:
-    """So that the test above shows something: root at the end, and a base of no version."""
+    """Shows that the test above can fail: root at the end, and a base image without a version."""
     bad = tmp_path / "Containerfile"
     bad.write_text("FROM python\nCMD berth serve\n")
     hadolint = Path(sys.executable).with_name("hadolint")
@@ -58,7 +58,7 @@ def test_what_is_copied_is_there() -> None:
 
 
 def test_it_runs_as_nobody_else_and_keeps_its_state_in_a_volume() -> None:
-    """A numeric user, which an orchestrator can tell from root."""
+    """A numeric user, so that an orchestrator can verify that it is not root."""
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", last("USER")[0])
     assert last("VOLUME") == last("WORKDIR") == ["/var/lib/placement"]
     assert last("STOPSIGNAL") == ["SIGTERM"]
@@ -66,12 +66,12 @@ def test_it_runs_as_nobody_else_and_keeps_its_state_in_a_volume() -> None:
 
 @pytest.mark.parametrize("name", ["ENTRYPOINT", "CMD"])
 def test_the_process_is_berth_itself(name: str) -> None:
-    """No shell stands between it and the signal to stop."""
+    """Without a shell, which would receive the signal to stop."""
     assert last(name)[0].startswith("[")
 
 
 def test_what_it_starts_is_understood() -> None:
-    """The command and its options are of this release."""
+    """The command and its options exist in this release."""
     command = " ".join(last("CMD")).strip("[]").replace(",", "").split()
     shown = CliRunner().invoke(cli, [*command, "--help"])
     assert shown.exit_code == 0

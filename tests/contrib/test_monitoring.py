@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The alerts and the dashboard of `contrib/`, held against Prometheus itself."""
+"""The alerts and the dashboard of `contrib/`, tested with Prometheus itself."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ MAIN_PANELS: Final = {
     *("Ready", "Workers", "Providers", "Requests", "Errors", "Version"),
     *("Requests by route", "Requests by status", "Requests by microversion"),
     *("Latency, all routes", "Latency of searches and claims, 99 %"),
-    *("Running", "Waiting", "Told to come back", "Processor", "Memory", "Open files"),
+    *("Running", "Waiting", "Rejected (503, overloaded)", "CPU", "Memory", "Open files"),
     *("Refreshes", "Time of a refresh, 99 %", "Last refresh", "Size"),
-    *("Claims and releases", "Conflicts", "Candidates of a search"),
-    *("Writes of a commit", "Connections", "Failures"),
-    *("Used, of capacity", "Capacity", "Used", "Providers"),
+    *("Claims and releases", "Conflicts", "Candidates per search"),
+    *("Writes per commit", "Connections", "Failures"),
+    *("Used share of capacity", "Capacity", "Used", "Providers"),
 }
 
 
 def program(name: str) -> str:
-    """A program of Prometheus's; where it is missing the test is left out, or fails where engines
-    must be tested."""
+    """A program of Prometheus; if it is missing, the test is skipped, or fails if the run requires
+    it."""
     found = find_program(name)
     if found is None:
         why = f"no `{name}` binary found: tools/engines.sh installs it"
@@ -56,7 +56,7 @@ def program(name: str) -> str:
 
 
 def promtool(*arguments: str | Path, text: str | None = None) -> None:
-    """Run promtool, which has nothing to object."""
+    """Run promtool, which must succeed."""
     run = subprocess.run(
         [program("promtool"), *map(str, arguments)],
         input=text,
@@ -75,7 +75,7 @@ def alerts(rules: Path = RULES) -> dict[str, dict[str, Any]]:
 
 
 def test_the_rules_are_right() -> None:
-    """And so is the configuration that shows how to load them all."""
+    """So is the configuration that shows how to load them."""
     promtool("check", "rules", *ALL_RULES)
     shown = RULES.with_name("prometheus.yaml")
     promtool("check", "config", shown)
@@ -84,7 +84,7 @@ def test_the_rules_are_right() -> None:
 
 @pytest.mark.parametrize("rules", ALL_RULES, ids=lambda rules: rules.stem)
 def test_each_alert_fires_where_it_should(rules: Path) -> None:
-    """As its test has it, and none of them for a service, or an agent, that is well."""
+    """In the cases of its test, and not for a healthy service or agent."""
     rule_tests = rules.with_suffix(".test.yaml")
     tested = set(re.findall(r'alertname="(\w+)",alertstate="firing"', rule_tests.read_text()))
     assert tested == set(alerts(rules))
@@ -93,20 +93,20 @@ def test_each_alert_fires_where_it_should(rules: Path) -> None:
 
 @pytest.mark.parametrize("rules", ALL_RULES, ids=lambda rules: rules.stem)
 def test_each_alert_says_what_is_the_matter(rules: Path) -> None:
-    """How much it matters, what it is, and what to do."""
+    """Its severity, its meaning, and what to do."""
     for rule in alerts(rules).values():
         assert rule["labels"]["severity"] in ("page", "ticket")
         assert set(rule["annotations"]) == {"summary", "description"}
 
 
 def test_the_metrics_are_as_prometheus_would_have_them(client: Client) -> None:
-    """Names, units and help: `promtool check metrics` has nothing to say."""
+    """Names, units and help: `promtool check metrics` reports nothing."""
     client.get("/resource_providers")
     promtool("check", "metrics", text=client.get("/metrics").text)
 
 
 class Prometheus:
-    """A Prometheus server that runs, by its API."""
+    """A running Prometheus server, used through its API."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -120,7 +120,7 @@ class Prometheus:
             return False
 
     def query(self, expression: str) -> list[dict[str, Any]]:
-        """The series that an expression gives now; it has to be right."""
+        """The current series of an expression, which must be valid."""
         found = self._get(f"query?{urllib.parse.urlencode({'query': expression})}")
         assert not found.get("warnings"), found
         result = found["data"]["result"]
@@ -128,7 +128,7 @@ class Prometheus:
         return result
 
     def rules(self) -> list[dict[str, Any]]:
-        """The rules, with what came of evaluating them."""
+        """The rules and their state."""
         groups = self._get("rules")["data"]["groups"]
         return [rule for group in groups for rule in group["rules"]]
 
@@ -156,7 +156,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def prometheus(service: Client, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """A Prometheus that scrapes the service, and knows the alerts."""
+    """A Prometheus that scrapes the service and has loaded the alerts."""
     target = f"{service.transport.host}:{service.transport.port}"  # type: ignore[attr-defined]
     with scraping(tmp_path_factory.mktemp("prometheus"), "berth", target, RULES) as server:
         yield server
@@ -164,7 +164,7 @@ def prometheus(service: Client, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @contextmanager
 def scraping(folder: Path, job: str, target: str, rules: Path) -> Iterator[Prometheus]:
-    """A Prometheus that scrapes one target each second, for as long as the block lasts."""
+    """A Prometheus that scrapes one target every second, for the duration of the block."""
     configuration = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "rule_files": [str(rules)],
@@ -201,7 +201,7 @@ def scraping(folder: Path, job: str, target: str, rules: Path) -> Iterator[Prome
 
 
 def use(client: Client) -> None:
-    """Do a little of everything: search, claim, be refused, release."""
+    """Send some requests of each kind: search, claim, refused claim, release."""
     (provider,) = client.get("/resource_providers").json["resource_providers"]
     assert client.get("/allocation_candidates?resources=VCPU:1").status == 200
     consumer = f"/allocations/{uuid.uuid4()}"
@@ -222,7 +222,7 @@ def use(client: Client) -> None:
 
 
 def panels(dashboard: Path = DASHBOARD) -> dict[str, list[str]]:
-    """The expressions of a dashboard's panels by title, with its variables filled in."""
+    """The expressions of a dashboard's panels by title, with variables replaced."""
     values = {"$__rate_interval": "1m", "$job": ".*", "$instance": ".*"}
     found: dict[str, list[str]] = {}
     for panel in json.loads(dashboard.read_text())["panels"]:
@@ -236,7 +236,7 @@ def panels(dashboard: Path = DASHBOARD) -> dict[str, list[str]]:
 
 
 def test_the_dashboard_shows_what_there_is(service: Client, prometheus: Prometheus) -> None:
-    """Each expression can be evaluated, and the main panels have something to show."""
+    """Each expression is valid, and the main panels have results."""
     by_title = panels()
     assert set(by_title) >= MAIN_PANELS
 
@@ -252,7 +252,7 @@ def test_the_dashboard_shows_what_there_is(service: Client, prometheus: Promethe
 
 
 def test_the_alerts_can_be_evaluated(prometheus: Prometheus) -> None:
-    """Against what a service really tells; and nothing is wrong with this one."""
+    """With the metrics of a real service, for which none fires."""
     wait_until(
         lambda: all(rule["health"] != "unknown" for rule in prometheus.rules()),
         "all rules to be evaluated",
@@ -264,18 +264,18 @@ def test_the_alerts_can_be_evaluated(prometheus: Prometheus) -> None:
 
 
 def test_every_metric_that_is_asked_for_is_told(service: Client) -> None:
-    """A misspelt name is an expression too, and gives nothing for ever."""
+    """A misspelt name is a valid expression without a result."""
     use(service)
     assert asked_for(DASHBOARD, RULES) <= families(service.get("/metrics").text)
 
 
 def families(exposition: str) -> set[str]:
-    """The metrics that `/metrics` tells of, by the names of their families."""
+    """The metric families that `/metrics` exposes."""
     return set(re.findall(r"^# TYPE (berth_\w+) ", exposition, re.MULTILINE))
 
 
 def asked_for(dashboard: Path, rules: Path) -> set[str]:
-    """The families of which a dashboard or an alert asks for something."""
+    """The metric families that a dashboard or an alert uses."""
     expressions = [one for some in panels(dashboard).values() for one in some]
     expressions += [rule["expr"] for rule in alerts(rules).values()]
     asked = re.findall(r"\bberth_\w+", " ".join(expressions))

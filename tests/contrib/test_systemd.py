@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The systemd unit: systemd finds nothing wrong with it, and berth works in its confinement."""
+"""The systemd units: systemd accepts them, and berth works under their restrictions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from berth.cli.exit_codes import ExitCode
-from berth.cli.lifeline import STOP_S_MAX
+from berth.edge.server.lifeline import STOP_S_MAX
 from tests.client import Client
 from tests.contrib import unit
 from tests.contrib.unit import Unit
@@ -36,7 +36,7 @@ needs_systemd = pytest.mark.skipif(
 
 @contextmanager
 def manager(home: Path) -> Iterator[socket.socket]:
-    """Where a service manager listens to what its services say."""
+    """A socket on which a service manager receives notifications."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(home / "notify"))
         listening.settimeout(PATIENCE)
@@ -44,14 +44,14 @@ def manager(home: Path) -> Iterator[socket.socket]:
 
 
 def said(listening: socket.socket) -> dict[str, str]:
-    """The next that a service says."""
+    """The next notification of a service."""
     return dict(line.split("=", 1) for line in listening.recv(4096).decode().splitlines())
 
 
 def confined(
     home: Path, *command: str, of: Unit = UNIT, **variables: str
 ) -> subprocess.Popen[bytes]:
-    """A command under the confinement of a unit."""
+    """A command under the restrictions of a unit."""
     return subprocess.Popen(
         [sys.executable, "-m", unit.__name__, str(of.path), *command],
         env=environment(home, **variables),
@@ -75,7 +75,7 @@ def confined(
     ids=str,
 )
 def test_systemd_takes_the_units(tmp_path: Path, which: Unit, drop_in: str | None) -> None:
-    """Not a word about them, once the program that they start and their users are there."""
+    """Without any message, once their program and users exist."""
     here = tmp_path / which.path.name
     here.write_text(
         which.path.read_text()
@@ -94,7 +94,7 @@ def test_systemd_takes_the_units(tmp_path: Path, which: Unit, drop_in: str | Non
 @needs_systemd
 @pytest.mark.parametrize("which", [UNIT, AGENT], ids=str)
 def test_systemd_finds_little_exposed(which: Unit) -> None:
-    """On its scale from 0 to 10; what is left is that berth has a network and makes threads."""
+    """On its scale from 0 to 10; the rest is that berth uses the network and creates threads."""
     judged = subprocess.run(
         ["systemd-analyze", "security", "--offline=yes", "--threshold=15", which.path],
         capture_output=True,
@@ -109,7 +109,7 @@ def test_systemd_finds_little_exposed(which: Unit) -> None:
     ("which", "sysusers"), [(UNIT, "berth.sysusers"), (AGENT, "berth-agent.sysusers")], ids=str
 )
 def test_the_users_can_be_made(tmp_path: Path, which: Unit, sysusers: str) -> None:
-    """Where no deployment has made them before."""
+    """If no deployment has created them before."""
     (tmp_path / "etc").mkdir()
     made = subprocess.run(
         ["systemd-sysusers", f"--root={tmp_path}", FOLDER / sysusers],
@@ -128,7 +128,7 @@ def test_the_users_can_be_made(tmp_path: Path, which: Unit, sysusers: str) -> No
 
 @needs_systemd
 def test_berth_serves_in_the_confinement_of_the_unit(tmp_path: Path) -> None:
-    """Started by the unit's own command; it says when it answers, and when it stops."""
+    """With the unit's own command; it notifies systemd when it answers and when it stops."""
     conf = tmp_path / "placement.conf"
     conf.write_text(
         f"[api]\nauth_strategy = noauth2\n"
@@ -143,9 +143,9 @@ def test_berth_serves_in_the_confinement_of_the_unit(tmp_path: Path) -> None:
         service = confined(tmp_path, here, *arguments, NOTIFY_SOCKET=f"{tmp_path}/notify")
         try:
             ready = said(listening)
-            found = re.search(r"serves (\S+), 2 workers", ready["STATUS"])
-            assert ready["READY"] == "1" and found, (tmp_path / "stderr").read_text()
-            client = Client.at(found[1])
+            match = re.search(r"serves (\S+), 2 workers", ready["STATUS"])
+            assert ready["READY"] == "1" and match, (tmp_path / "stderr").read_text()
+            client = Client.at(match[1])
             assert client.post("/resource_providers", json={"name": "cn1"}).status == 200
             asked = "/allocation_candidates?resources=VCPU:1"
             assert client.get(asked).json["allocation_requests"] == []
@@ -161,7 +161,7 @@ def test_berth_serves_in_the_confinement_of_the_unit(tmp_path: Path) -> None:
 
 @needs_systemd
 def test_the_agent_reads_its_host_in_the_confinement_of_its_unit(tmp_path: Path) -> None:
-    """With the driver that asks the kernel for everything; the unit's own command is `run`."""
+    """With the driver that reads everything from the kernel; the unit's command is `run`."""
     assert AGENT.command({})[:3] == [BERTH, "agent", "run"]
     here = str(Path(sys.executable).with_name("berth"))
     process = confined(tmp_path, here, "agent", "show", "--driver", "linux", of=AGENT)
@@ -178,7 +178,7 @@ def test_the_agent_reads_its_host_in_the_confinement_of_its_unit(tmp_path: Path)
     ],
 )
 def test_the_confinement_confines(tmp_path: Path, forbidden: str) -> None:
-    """So that the test above shows something: root itself may not do what the unit forbids."""
+    """Shows that the test above can fail: even root may not do what the unit forbids."""
     process = confined(tmp_path, sys.executable, "-c", forbidden)
     assert process.wait(PATIENCE) == 1
     assert "PermissionError" in (tmp_path / "stderr").read_text()
@@ -190,13 +190,13 @@ def test_the_confinement_confines(tmp_path: Path, forbidden: str) -> None:
 def test_what_does_not_go_away_by_itself_is_not_tried_again(
     which: Unit, others: set[ExitCode]
 ) -> None:
-    """Another start does not mend a configuration; a database or a service may come back."""
+    """A restart cannot fix a configuration; a database or a service may come back."""
     prevented = {int(code) for code in which["RestartPreventExitStatus"].split()}
     assert which["Restart"] == "on-failure"
     assert prevented == {ExitCode.CONFIGURATION, ExitCode.USAGE, ExitCode.UNSUPPORTED, *others}
 
 
 def test_requests_in_flight_have_the_time_that_berth_gives_them() -> None:
-    """systemd kills only what berth itself would have given up, and lets berth tell its workers."""
+    """systemd kills only what berth would have given up, and lets berth stop its workers."""
     assert int(UNIT["TimeoutStopSec"]) > STOP_S_MAX
     assert UNIT["KillMode"] == "mixed"

@@ -41,7 +41,7 @@ STOPPING = {"gunicorn": "Handling signal: term", "uwsgi": "graceful shutdown tri
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """A folder that another user may be let into, which pytest's own are not."""
+    """A directory that other users can enter, unlike pytest's own."""
     folder = Path(tempfile.mkdtemp(prefix="berth-"))
     configure(folder)
     yield folder
@@ -50,7 +50,7 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture(scope="module", params=SERVERS)
 def server(request: pytest.FixtureRequest) -> Iterator[Running]:
-    """Each server in its turn, with two workers, for the tests that leave it as it was."""
+    """Each server in turn, with two workers, for tests that do not change it."""
     folder = Path(tempfile.mkdtemp(prefix="berth-"))
     configure(folder)
     with ExitStack() as stack:
@@ -64,7 +64,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Running]:
 
 
 def see_each_other(running: Running) -> None:
-    """What is written through one connection is read through every other one."""
+    """A write over one connection is visible over every other."""
     clients = [running.client() for _ in range(6)]
     for client in clients:
         provider = create_provider(client)
@@ -78,7 +78,7 @@ def test_workers_see_what_others_have_written(server: Running) -> None:
 
 
 def test_paths_come_through_as_they_were_sent(server: Running) -> None:
-    """The service itself answers for odd ones, in JSON: nothing is merged, cut or redirected."""
+    """The service itself answers for unusual paths, in JSON: none is merged, cut or redirected."""
     client = server.client()
     path = f"/resource_providers/{create_provider(client)}"
     for odd in (f"{path}/", f"{path}%2Fx", f"{path}.json"):
@@ -91,7 +91,7 @@ def test_paths_come_through_as_they_were_sent(server: Running) -> None:
 
 @pytest.mark.parametrize("server", ["gunicorn", "uwsgi"], indirect=True)
 def test_doubled_slashes_come_through(server: Running) -> None:
-    """To a 404. Apache makes one slash of them, whoever it serves."""
+    """They give a 404. Apache always merges the slashes."""
     client = server.client()
     path = f"/resource_providers/{create_provider(client)}"
     for odd in (f"/{path}", path.replace("rs/", "rs//")):
@@ -99,7 +99,7 @@ def test_doubled_slashes_come_through(server: Running) -> None:
 
 
 def test_headers_come_through(server: Running) -> None:
-    """Tokens, roles, and the wish for a microversion; without a token nobody gets in."""
+    """Token, roles and microversion; without a token the answer is 401."""
     client = server.client()
     assert client.get("/traits", headers={"X-Auth-Token": None}).status == 401
     assert client.get("/traits", headers={"X-Roles": "reader"}).status == 403
@@ -110,7 +110,7 @@ def test_headers_come_through(server: Running) -> None:
 
 @pytest.mark.parametrize("server", ["gunicorn", "apache"], indirect=True)
 def test_headers_with_underscores_are_dropped(server: Running) -> None:
-    """To an application they are those with dashes: the server must keep them from it."""
+    """An application cannot tell them from those with dashes, so the server must drop them."""
     client = server.client()
     lies = {"X-Auth-Token": None, "X_Auth_Token": "admin"}
     assert client.get("/traits", headers=lies).status == 401
@@ -120,7 +120,7 @@ def test_headers_with_underscores_are_dropped(server: Running) -> None:
 
 
 def test_a_long_query_comes_through(server: Running) -> None:
-    """A hundred and fifty aggregates, as a scheduler asks for."""
+    """A hundred and fifty aggregates, as a scheduler sends them."""
     many = ",".join(f"{number:08}-0000-4000-8000-000000000000" for number in range(150))
     answer = server.client().get(f"/resource_providers?member_of=in:{many}")
     assert (answer.status, answer.json) == (200, {"resource_providers": []})
@@ -128,24 +128,25 @@ def test_a_long_query_comes_through(server: Running) -> None:
 
 @pytest.mark.parametrize("server", ["uwsgi", "apache"], indirect=True)
 def test_berth_is_found_under_placement_too(server: Running) -> None:
-    """As in the catalogues of existing deployments; links and Location follow."""
+    """As in the catalogues of existing deployments; links and Location have the prefix."""
     begin_with_placement(server)
 
 
 def begin_with_placement(running: Running) -> None:
-    """Under /placement the same is found as without, and links lead to where they were seen."""
+    """Under /placement and without it, the same objects are found, and links keep the prefix."""
     client = running.client("/placement")
     made = client.post("/resource_providers", json={"name": "mounted"}, version="1.19")
     path = made.headers["Location"].removeprefix(running.url)
     assert path.startswith("/placement/resource_providers/")
-    found = running.client().get(path)
-    assert found.json["links"][0]["href"] == path
+    response = running.client().get(path)
+    assert response.json["links"][0]["href"] == path
     assert running.client().delete(path.removeprefix("/placement")).status == 204
 
 
 @pytest.mark.parametrize("server", ["gunicorn", "uwsgi"], indirect=True)
 def test_nginx_in_front_passes_on_what_matters(server: Running, home: Path) -> None:
-    """Odd paths, the prefix, and its own idea of who asks, not what the client says."""
+    """Unusual paths, the prefix, and the client's address as nginx sees it, not as the client
+    claims."""
     with ExitStack() as stack:
         try:
             front = stack.enter_context(nginx(home, server))
@@ -168,8 +169,8 @@ def test_nginx_in_front_passes_on_what_matters(server: Running, home: Path) -> N
 
 @pytest.mark.parametrize("name", ["gunicorn", "uwsgi"])
 def test_the_application_may_be_loaded_before_the_fork(name: str, home: Path) -> None:
-    """No worker uses a connection of its parent's; and on SIGTERM a write that waits for its turn
-    is still answered."""
+    """No worker uses a connection of its parent, and on SIGTERM a waiting write is still
+    answered."""
     early: dict[str, AbstractContextManager[Running]] = {
         "gunicorn": gunicorn(home, "--preload"),
         "uwsgi": uwsgi(home),
@@ -200,8 +201,8 @@ def test_the_application_may_be_loaded_before_the_fork(name: str, home: Path) ->
 
 @pytest.mark.parametrize("name", ["gunicorn", "uwsgi"])
 def test_a_wrong_configuration_stops_the_server(name: str, tmp_path: Path) -> None:
-    """It does not serve errors, and its log says why."""
+    """The log says why, and the server does not answer requests with errors."""
     configure(tmp_path, tmp_path / "no such folder" / "berth.db")
     with SERVERS[name](tmp_path) as running:
         assert running.process.wait(PATIENCE) != 0
-    assert "there is no folder" in running.log.read_text()
+    assert "there is no directory" in running.log.read_text()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A unit file of systemd, read and obeyed as far as a test can without systemd.
+"""A systemd unit file, and its restrictions, as far as a test can apply them without systemd.
 
-Run as a program, it is the step between systemd and the service: it takes upon itself what the unit
-forbids (memory that is both written and run, system calls, address families, new privileges), and
-becomes the command that it is given. The lists of system calls are systemd's own.
+As a program it stands between systemd and the service: it applies the unit's restrictions to itself
+(memory that is writable and executable, system calls, address families, new privileges), and then
+executes the command. The lists of system calls are systemd's own.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _MDWE_REFUSE_EXEC_GAIN = 1
 
 
 class Unit:
-    """The settings of a unit file, each with the values of its lines in their order."""
+    """The settings of a unit file, each with the values of its lines in order."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.settings: dict[str, list[str]] = defaultdict(list)
         for line in path.read_text().splitlines():
-            if found := re.match(r"(\w+)=(.*)", line):
-                self.settings[found[1]].append(found[2])
+            if match := re.match(r"(\w+)=(.*)", line):
+                self.settings[match[1]].append(match[2])
 
     def __str__(self) -> str:
         return self.path.name
@@ -44,7 +44,7 @@ class Unit:
         return value
 
     def command(self, variables: Mapping[str, str]) -> list[str]:
-        """ExecStart as systemd expands it: `${X}` is one word, and `$X` as many as it holds."""
+        """ExecStart as systemd expands it: `${X}` is one word, `$X` is split into words."""
         told = {
             **dict(
                 pair.split("=", 1) for line in self.settings["Environment"] for pair in line.split()
@@ -60,7 +60,7 @@ class Unit:
         return words
 
     def system_calls(self) -> set[str]:
-        """Those that SystemCallFilter leaves."""
+        """The system calls that SystemCallFilter allows."""
         allowed = set(_in_set("@default"))
         for line in self.settings["SystemCallFilter"]:
             names = {name for part in line.removeprefix("~").split() for name in _in_set(part)}
@@ -68,10 +68,10 @@ class Unit:
         return allowed
 
     def confine(self) -> None:
-        """Take upon this process, for good, what the unit forbids.
+        """Apply the unit's restrictions to this process; they cannot be undone.
 
         Raises:
-            OSError: the kernel does not know how.
+            OSError: the kernel does not support it.
         """
         import pyseccomp
 
@@ -91,7 +91,7 @@ class Unit:
 
 
 def _in_set(name: str) -> set[str]:
-    """The system calls of a set such as `@system-service`, or the one of that name."""
+    """The system calls of a set such as `@system-service`, or the one with this name."""
     if not name.startswith("@"):
         return {name}
     listed = subprocess.run(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other servers that run berth, each from its file in `contrib/wsgi/`.
+"""Other servers that run berth, each with its file from `contrib/wsgi/`.
 
-The files are used as they are but for ports, users and the folders of an installation. A server
-that is not here is told by name (`Missing`).
+Only ports, users and directories are replaced in the files. A server that is not installed raises
+`Missing`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ http {{
 
 
 class Missing(Exception):
-    """A server cannot be run on this machine; says why."""
+    """A server cannot be run on this machine; the message says why."""
 
 
 @dataclass
@@ -84,7 +84,7 @@ Server = Callable[..., AbstractContextManager[Running]]
 
 
 def configure(home: Path, database: Path | None = None) -> None:
-    """Write the placement.conf of a service without authentication, which logs all it does."""
+    """Write the placement.conf of a service without authentication that logs everything."""
     (home / "placement.conf").write_text(
         "[DEFAULT]\ndebug = True\n[api]\nauth_strategy = noauth2\n"
         "[oslo_middleware]\nenable_proxy_headers_parsing = True\n"
@@ -94,7 +94,7 @@ def configure(home: Path, database: Path | None = None) -> None:
 
 @contextmanager
 def gunicorn(home: Path, *arguments: str) -> Iterator[Running]:
-    """gunicorn with gunicorn.conf.py, in a folder that holds a placement.conf."""
+    """gunicorn with gunicorn.conf.py, in a directory with a placement.conf."""
     port = free_port()
     file = _adapted(home, "gunicorn.conf.py", {"8778": str(port)})
     with _started(home, port, _beside_python("gunicorn"), "--config", file, *arguments) as running:
@@ -103,7 +103,7 @@ def gunicorn(home: Path, *arguments: str) -> Iterator[Running]:
 
 @contextmanager
 def uwsgi(home: Path) -> Iterator[Running]:
-    """uWSGI with uwsgi.ini, in a folder that holds a placement.conf."""
+    """uWSGI with uwsgi.ini, in a directory with a placement.conf."""
     port = free_port()
     file = _adapted(home, "uwsgi.ini", {"8778": str(port)})
     with _started(home, port, _beside_python("uwsgi"), "--ini", file) as running:
@@ -112,10 +112,10 @@ def uwsgi(home: Path) -> Iterator[Running]:
 
 @contextmanager
 def apache(home: Path) -> Iterator[Running]:
-    """Apache with apache.conf, in a folder that holds a placement.conf.
+    """Apache with apache.conf, in a directory with a placement.conf.
 
     Raises:
-        Missing: Apache, or a mod_wsgi of this Python, or its user may not read what it would run.
+        Missing: Apache, or a mod_wsgi for this Python, or its user cannot read the environment.
     """
     program = shutil.which("apache2", path=f"{os.environ['PATH']}:/usr/sbin")
     of_python = _APACHE_MODULES / f"mod_wsgi.so-3.{sys.version_info.minor}"
@@ -175,7 +175,7 @@ def _beside_python(name: str) -> str:
 
 
 def _adapted(home: Path, name: str, changes: Mapping[str, str]) -> str:
-    """A file of `contrib/wsgi/` for a test: each text to change is in it."""
+    """A file of `contrib/wsgi/` adapted for a test; every text to replace must be in it."""
     text = (FILES / name).read_text()
     for old, new in changes.items():
         assert old in text, f"{name} does not say {old}"
@@ -187,7 +187,8 @@ def _adapted(home: Path, name: str, changes: Mapping[str, str]) -> str:
 
 @contextmanager
 def _started(home: Path, port: int, *command: str, log: str = "server.log") -> Iterator[Running]:
-    """A server, until the block ends; it may be none that lives (`wait_until_it_answers`)."""
+    """A server for the duration of the block, even if it does not start
+    (`wait_until_it_answers`)."""
     written = home / log
     with written.open("a") as output:
         process = subprocess.Popen(
@@ -205,10 +206,10 @@ def _started(home: Path, port: int, *command: str, log: str = "server.log") -> I
 
 
 def wait_until_it_answers(running: Running) -> None:
-    """Wait for a server's first answer.
+    """Wait for a server's first response.
 
     Raises:
-        AssertionError: it has ended, or does not answer; with its log.
+        AssertionError: it has exited, or does not answer; with its log.
     """
 
     def answers() -> bool:
@@ -222,7 +223,7 @@ def wait_until_it_answers(running: Running) -> None:
 
 
 def _give_away(home: Path) -> None:
-    """Let Apache's user have a folder, and see that it can read what it is to run."""
+    """Give a directory to Apache's user, and check that this user can read the environment."""
     shutil.chown(home, _APACHE_USER)
     home.chmod(0o755)
     tried = subprocess.run(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pairs of databases for copies: a source that holds something, and an empty target."""
+"""Pairs of databases for copies: a source with data, and an empty target."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def opened() -> Iterator[Opener]:
 
 @pytest.fixture
 def new_url(request: pytest.FixtureRequest) -> Iterator[Callable[[str], str]]:
-    """Gives the URL of an empty database of an engine, removed when the test ends."""
+    """Returns the URL of an empty database of an engine, which is removed when the test ends."""
     made: list[tuple[Databases, str]] = []
 
     def make(engine: str) -> str:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small database in which everything that could get lost on the way occurs, and how it is read.
+"""A small database with everything that a copy could lose, and functions that read it.
 
-Rows are written and read with SQLAlchemy's plain words, so that nothing of the copy is needed to
-judge it.
+Rows are written and read with plain SQLAlchemy, independently of the copy.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from sqlalchemy import insert, select, update
 from berth.store.engine.database import Database
 from berth.store.engine.tables import (
     allocations,
+    berth_labels,
     consumer_types,
     consumers,
     inventories,
@@ -50,7 +50,7 @@ NAMES = ["", "quote ' and \\ backslash", "tab\tnewline\n", "Zürich", "\\N", "%s
 
 
 def fill(db: Database) -> None:
-    """Prepare a database and put the rows in; ids have gaps."""
+    """Create the schema and insert the rows; ids have gaps."""
     schema.upgrade(db)
     db.write(_write)
 
@@ -75,6 +75,19 @@ def _write(tx: Tx) -> None:
     run(
         insert(placement_aggregates),
         [{"id": n, "uuid": aggregate(n), **times} for n in (2, 3)],
+    )
+    # One of them has no provider in it.
+    run(
+        insert(berth_labels),
+        [
+            {"id": 7, "aggregate_uuid": aggregate(9), "name": None, "labels": '{"zone": "z\\\\1"}'},
+            {
+                "id": 8,
+                "aggregate_uuid": aggregate(2),
+                "name": "Zürich",
+                "labels": '{"name": "Zürich"}',
+            },
+        ],
     )
     _write_providers(tx)
     _write_consumers(tx)
@@ -163,19 +176,19 @@ def _write_consumers(tx: Tx) -> None:
 
 
 def contents(db: Database) -> Rows:
-    """Every row of the original's tables."""
+    """Every row of the tables of OpenStack Placement, and the labels."""
     with db.read() as tx:
         return {
             table.name: sorted(
                 (tuple(row) for row in tx.connection.execute(select(table))), key=repr
             )
             for table in metadata.sorted_tables
-            if not table.name.startswith("berth_")
+            if not table.name.startswith("berth_") or table is berth_labels
         }
 
 
 def whole_seconds(rows: Rows) -> Rows:
-    """The same with times as MySQL keeps them."""
+    """The same with times as MySQL stores them."""
     return {
         name: sorted(
             (
@@ -192,7 +205,7 @@ def whole_seconds(rows: Rows) -> Rows:
 
 
 def single_precision(rows: Rows) -> Rows:
-    """The same with ratios as MySQL shows them."""
+    """The same with ratios as MySQL returns them."""
     return {
         name: sorted(
             (

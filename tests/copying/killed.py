@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A copy that kills itself before one of its writes: `python -m tests.copying.killed FROM TO N`.
 
-It says `finished` if it ends before its Nth write.
+It prints `finished` if it ends before its Nth write.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _READS = ("SELECT", "PRAGMA", "BEGIN", "START", "SET", "SHOW", "DESCRIBE")
 
 
 def kill_before_write(db: Database, number: int) -> None:
-    """End this process, as SIGKILL does, before a database's Nth statement that writes."""
+    """Kill this process with SIGKILL before a database's Nth statement that writes."""
     numbers = count(1)
 
     def listen(_connection: object, _cursor: object, text: str, *_rest: object) -> None:
@@ -35,7 +35,7 @@ def kill_before_write(db: Database, number: int) -> None:
 
 
 def main(source_url: str, target_url: str, number: int) -> None:
-    """Copy, as far as it goes."""
+    """Copy until it is killed."""
     source, target = open_database(source_url), open_database(target_url)
     kill_before_write(target, number)
     copy_database(source, target, report=lambda *_: None, chunk_rows=CHUNK_ROWS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From each engine to each: what arrives, and what is said of what does not."""
+"""Copies between all pairs of engines: the rows of the target, and reported differences."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from sqlalchemy import func, select
 
 from berth.store.engine.database import Database
 from berth.store.engine.tables import berth_journal, berth_usages, berth_writer
-from berth.store.usages import provider_usages
+from berth.store.identity import read_identity
 from berth.upkeep import schema
 from berth.upkeep.copying import Outcome, copy_database
 from tests.copying.conftest import Opener
 from tests.copying.contents import RATIOS, contents, fill, single_precision, whole_seconds
+from tests.sql_reads import provider_usages
 from tests.store.fleet import add_provider, claim, holding, provider
 
 # One of the processes that share the tests starts the servers for all of it.
@@ -33,7 +34,7 @@ def copied(source: Database, target: Database) -> Outcome:
 def test_every_row_arrives(
     origin: str, destination: str, new_url: Callable[[str], str], opened: Opener
 ) -> None:
-    """With its id, its times and its references; and berth goes on from there."""
+    """With its id, times and references; and berth can use the target."""
     source, target = opened(new_url(origin)), opened(new_url(destination))
     fill(source)
     before = contents(source)
@@ -45,11 +46,34 @@ def test_every_row_arrives(
     assert contents(target) == expected
     assert outcome.rows == {name: len(rows) for name, rows in before.items()}
     assert outcome.faults == [] and schema.is_current(target)
+    assert identity(target) != identity(source)
     assert_goes_on(target)
 
 
+def identity(db: Database) -> bytes:
+    """The identity of a database: revisions of one mean nothing to the other."""
+    with db.read() as tx:
+        return read_identity(tx)
+
+
+def test_a_source_of_an_older_release_has_no_labels(
+    new_url: Callable[[str], str], opened: Opener
+) -> None:
+    """Everything else is copied."""
+    source, target = opened(new_url("sqlite")), opened(new_url("sqlite"))
+    fill(source)
+    expected = contents(source) | {"berth_labels": []}
+    with source.engine.begin() as connection:
+        for name in ("berth_labels", "berth_meta"):
+            connection.exec_driver_sql(f"DROP TABLE {name}")
+        connection.exec_driver_sql("UPDATE berth_alembic_version SET version_num = '0007'")
+    outcome = copied(source, target)
+    assert contents(target) == expected
+    assert "berth_labels" not in outcome.rows and outcome.faults == []
+
+
 def assert_goes_on(db: Database) -> None:
-    """The clock is new, usages are counted, and new rows get ids of their own."""
+    """The clock is new, usages are computed, and new rows get new ids."""
     with db.read() as tx:
         for table in (berth_writer, berth_journal):
             assert tx.connection.scalar(select(func.count()).select_from(table)) == 0
@@ -80,7 +104,7 @@ def test_what_the_target_keeps_less_precisely_is_said(
 def test_the_target_has_all_its_indexes_again(
     destination: str, source: Database, new_url: Callable[[str], str], opened: Opener
 ) -> None:
-    """They are taken away while the rows are written."""
+    """They are dropped while the rows are written."""
     target, prepared = opened(new_url(destination)), opened(new_url(destination))
     copied(source, target)
     schema.upgrade(prepared)

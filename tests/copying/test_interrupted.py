@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A copy that ends in the middle, wherever that is."""
+"""A copy that is interrupted at any point."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ STEP = 10
 
 
 def run_until_write(source_url: str, target_url: str, number: int) -> bool:
-    """Run a copy in a process that is killed before its Nth write; whether it finished first."""
+    """Run a copy in a process that is killed before its Nth write; return whether it finished
+    first."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.copying.killed", source_url, target_url, str(number)],
         cwd=ROOT,
@@ -48,7 +49,8 @@ def run_until_write(source_url: str, target_url: str, number: int) -> bool:
 def test_a_copy_that_is_killed_again_and_again_is_finished(
     source_url: str, database_url: str, opened: Opener
 ) -> None:
-    """Each run goes on where the last one was; what can be served is empty, or complete."""
+    """Each run continues where the last one stopped; a target that can be served is empty or
+    complete."""
     target = opened(database_url)
     expected = contents(opened(source_url))
     if target.engine.dialect.name == "mysql":
@@ -66,11 +68,11 @@ def test_a_copy_that_is_killed_again_and_again_is_finished(
 
 
 class Interrupted(Exception):
-    """What stops a copy in a test."""
+    """Interrupts a copy in a test."""
 
 
 def interrupt_at(stage: str) -> Callable[[str, int, int], None]:
-    """A listener that stops a copy when some of a stage has been done."""
+    """A listener that interrupts a copy within a stage."""
 
     def listen(what: str, done: int, _total: int) -> None:
         if what == stage and done:
@@ -80,7 +82,7 @@ def interrupt_at(stage: str) -> Callable[[str, int, int], None]:
 
 
 def interrupted(source: Database, target: Database, stage: str) -> None:
-    """Copy as far as a stage."""
+    """Copy until a stage."""
     with pytest.raises(Interrupted):
         copy_database(source, target, report=interrupt_at(stage), chunk_rows=5)
 
@@ -101,7 +103,7 @@ def test_what_is_copied_is_not_copied_again(source: Database, target: Database) 
 
 
 def test_a_half_copy_cannot_be_served(source: Database, target: Database) -> None:
-    """Its schema is none that a release knows."""
+    """No release knows its schema."""
     interrupted(source, target, "comparing allocations")
     versions = schema.versions_of(target)
     assert versions.berth == UNFINISHED_COPY
@@ -113,9 +115,9 @@ def test_a_half_copy_cannot_be_served(source: Database, target: Database) -> Non
 def test_a_half_copy_is_no_source(
     source: Database, target: Database, new_url: Callable[[str], str], opened: Opener
 ) -> None:
-    """It would be half of a half."""
+    """The copy would be incomplete too."""
     interrupted(source, target, "copying traits")
-    with pytest.raises(CopyRefused, match="not finished"):
+    with pytest.raises(CopyRefused, match="unfinished copy"):
         copy_database(target, opened(new_url("sqlite")), report=lambda *_: None)
 
 
@@ -133,15 +135,17 @@ def test_a_half_copy_of_another_source_is_left_alone(
 def test_a_source_that_has_changed_meanwhile_is_copied_anew(
     source: Database, target: Database
 ) -> None:
-    """What was copied before may be wrong by now."""
+    """The rows that were copied before may be outdated."""
     interrupted(source, target, "copying traits")
     add_provider(source, 200)
-    with pytest.raises(CopyRefused, match=r"since the copy was begun: stop .* empty the target"):
+    with pytest.raises(
+        CopyRefused, match=r"changed since the copy began: stop .* empty the target"
+    ):
         copy_database(source, target, report=lambda *_: None, force=True)
 
 
 def test_two_copies_into_one_target(source: Database, target: Database) -> None:
-    """The one that is overtaken gives up, and nothing is there twice."""
+    """One of them gives up, and no row is copied twice."""
 
     def overtake(what: str, done: int, _total: int) -> None:
         if what == "copying consumers" and done:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a copy is refused, or is no copy: what is said, and that nothing was done."""
+"""Refused and failed copies: the message, and that nothing was changed."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from tests.store.fleet import add_provider
 
 
 def run(db: Database, *statements: str) -> None:
-    """Change rows behind the store's back."""
-    db.write(lambda tx: [tx.connection.execute(text(one)) for one in statements] and None)
+    """Change rows directly."""
+    db.write(
+        lambda tx: [tx.connection.execute(text(statement)) for statement in statements] and None
+    )
 
 
 def refused(source: Database, target: Database, words: str, *, force: bool = False) -> None:
-    """A copy says why not."""
+    """A copy is refused with a message."""
     with pytest.raises(CopyRefused, match=words):
         copy_database(source, target, report=lambda *_: None, force=force, chunk_rows=2)
 
 
 def test_a_target_with_data_is_left_alone(source: Database, target: Database) -> None:
-    """Whatever is in it may be all that there is of something."""
+    """It may be the only copy of its data."""
     schema.upgrade(target)
     add_provider(target, 1)
     before = contents(target)
@@ -39,7 +41,7 @@ def test_a_target_with_data_is_left_alone(source: Database, target: Database) ->
 
 
 def test_a_target_with_names_of_its_own_is_left_alone(source: Database, target: Database) -> None:
-    """A trait that somebody defined is data; those that exist everywhere are not."""
+    """A custom trait is data; standard ones are not."""
     schema.upgrade(target)
     schema.sync_standard_names(target)
     run(target, "INSERT INTO traits (name) VALUES ('CUSTOM_MINE')")
@@ -55,7 +57,7 @@ def test_a_prepared_target_is_empty(source: Database, target: Database) -> None:
 
 
 def test_the_tables_of_another_program_are_left_alone(source: Database, target: Database) -> None:
-    """A mistyped name must not put berth's tables among somebody else's."""
+    """A wrong URL must not put berth's tables into another program's database."""
     run(target, "CREATE TABLE bookmarks (id INTEGER)")
     with pytest.raises(SchemaError, match="bookmarks"):
         copy_database(source, target, report=lambda *_: None)
@@ -74,7 +76,7 @@ def test_a_source_without_tables(
 
 
 def test_a_source_that_the_original_left_is_copied(source: Database, target: Database) -> None:
-    """berth's own tables are made from the others, and so need not be there."""
+    """berth's own tables are computed, so they need not exist."""
     for table in ("berth_usages", "berth_writer", "berth_journal", "berth_alembic_version"):
         run(source, f"DROP TABLE {table}")
     copy_database(source, target, report=lambda *_: None)
@@ -85,7 +87,7 @@ def test_a_source_that_the_original_left_is_copied(source: Database, target: Dat
 def test_a_source_that_was_written_lately_is_probably_served(
     source: Database, target: Database
 ) -> None:
-    """Unless the operator knows better; however long ago others have."""
+    """Unless the operator forces it; programs other than berth count too."""
     add_provider(source, 200)
     run(
         source,
@@ -99,7 +101,7 @@ def test_a_source_that_was_written_lately_is_probably_served(
 
 
 def test_a_source_that_was_written_long_ago(source: Database, target: Database) -> None:
-    """It is at rest."""
+    """No program uses it."""
     add_provider(source, 200)
     run(source, f"UPDATE berth_writer SET updated_at = '{ago(timedelta(minutes=2))}'")
     copy_database(source, target, report=lambda *_: None)
@@ -107,7 +109,7 @@ def test_a_source_that_was_written_long_ago(source: Database, target: Database) 
 
 
 def ago(time: timedelta) -> str:
-    """A time in the past, as SQLite keeps it."""
+    """A time in the past, in SQLite's form."""
     moment: datetime = utc_now() - time
     return moment.isoformat(" ", "microseconds")
 
@@ -115,13 +117,13 @@ def ago(time: timedelta) -> str:
 def test_whoever_writes_meanwhile_is_noticed_by_the_clock(
     source: Database, target: Database
 ) -> None:
-    """A berth counts each of its commits."""
+    """berth counts each of its commits."""
 
     def write(what: str, done: int, _total: int) -> None:
         if what == "comparing users" and done:
             add_provider(source, 200)
 
-    with pytest.raises(CopyRefused, match=r"somebody wrote to sqlite.*since the copy was begun"):
+    with pytest.raises(CopyRefused, match=r"sqlite.* has changed since the copy began"):
         copy_database(source, target, report=write)
     assert not schema.is_current(target)
 
@@ -159,7 +161,7 @@ def test_whoever_writes_meanwhile_is_noticed_by_the_clock(
 def test_whoever_writes_meanwhile_without_a_clock_is_noticed_by_the_rows(
     source: Database, target: Database, statement: str, words: str
 ) -> None:
-    """Both sides are read back and compared, and the row that differs is named."""
+    """Both sides are read back and compared, and the error names the row that differs."""
 
     def write(what: str, _done: int, _total: int) -> None:
         if what == "comparing allocations":
@@ -181,7 +183,7 @@ def test_whoever_writes_meanwhile_without_a_clock_is_noticed_by_the_rows(
 def test_references_to_nothing_are_said_before_anything_is_copied(
     source: Database, target: Database
 ) -> None:
-    """SQLite may hold them, where a program did not ask it to look."""
+    """SQLite allows them unless a program enables the check."""
     with source.engine.connect() as connection:
         driver = connection.connection
         driver.execute("PRAGMA foreign_keys = OFF")
@@ -195,10 +197,10 @@ def test_references_to_nothing_are_said_before_anything_is_copied(
 def test_a_text_that_is_too_long_is_said_before_anything_is_copied(
     source: Database, database_url: str, opened: Opener
 ) -> None:
-    """SQLite holds texts of any length."""
+    """SQLite stores texts of any length."""
     target = opened(database_url)
     run(source, f"UPDATE placement_aggregates SET uuid = '{{{'a' * 36}}}' WHERE id = 3")
-    refused(source, target, "placement_aggregates: the uuid '{a.*longer than 36 characters")
+    refused(source, target, 'placement_aggregates: the uuid "{a.*longer than 36 characters')
     assert sum(map(len, contents(target).values())) == 0
 
 
@@ -206,10 +208,10 @@ def test_a_text_that_is_too_long_is_said_before_anything_is_copied(
 def test_a_text_with_a_nul_is_said_before_anything_is_copied(
     source: Database, database_url: str, opened: Opener
 ) -> None:
-    """PostgreSQL has no such character."""
+    """PostgreSQL cannot store it."""
     target = opened(database_url)
     run(source, "UPDATE resource_providers SET name = 'a' || char(0) || 'b' WHERE id = 3")
-    refused(source, target, r"resource_providers: the name 'a\\x00b' does not fit")
+    refused(source, target, r'resource_providers: the name "a\\u0000b" does not fit')
     assert sum(map(len, contents(target).values())) == 0
 
 
@@ -220,7 +222,7 @@ def test_a_text_with_a_nul_is_said_before_anything_is_copied(
 def test_names_that_mysql_holds_to_be_the_same_are_said_before_anything_is_copied(
     source: Database, database_url: str, opened: Opener, one: str, other: str
 ) -> None:
-    """In a database whose collation ignores letter case and accents, as most do."""
+    """In a database with the usual collation, which ignores letter case and accents."""
     target = opened(database_url)
     schema.upgrade(target)
     run(
@@ -233,12 +235,12 @@ def test_names_that_mysql_holds_to_be_the_same_are_said_before_anything_is_copie
         f"UPDATE resource_providers SET name = '{one}' WHERE id = 5",
         f"UPDATE resource_providers SET name = '{other}' WHERE id = 9",
     )
-    refused(source, target, f"resource_providers: .* names '{one}' and '{other}' to be the same")
+    refused(source, target, f'resource_providers: .* names "{one}" and "{other}" as equal')
     assert sum(map(len, contents(target).values())) == 0
 
 
 def test_faults_of_the_source_are_told(source: Database, target: Database) -> None:
-    """The copy is as good as its source, and no better."""
+    """They are copied, and reported at the end."""
     run(source, "DELETE FROM consumers WHERE id = 10")
     outcome = copy_database(source, target, report=lambda *_: None)
     assert len(outcome.faults) == 1 and contents(target) == contents(source)

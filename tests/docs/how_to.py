@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a page of `docs/how-to/` as its reader would: one shell, one empty directory.
+"""Runs a page of `docs/how-to/`, or the tutorial, as a reader would: in one shell and one empty
+directory.
 
-The `sh` blocks run in order, with this release's commands first in the PATH. A `text` block that
-follows one is what it prints: its lines stand in the output in their order, `...` for any text.
-Pages write the customary port, 8778; another one, which is free, is put in its place.
+The `sh` blocks run in order, with this release's commands first in the PATH. A `text` block after
+one is its output: its lines must appear in the output in order; `...` stands for any text. Pages
+use the usual port, 8778, which a free one replaces.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from tests.docs.pages import DOCS, blocks
 from tests.e2e.serving import PATIENCE
 from tests.servers.ports import free_port
 
-HOW_TO = sorted((DOCS / "how-to").glob("*.md"))
+HOW_TO = [*sorted((DOCS / "how-to").glob("*.md")), DOCS / "tutorial.md"]
 
-#: The page that needs the original; `tests/adoption/` follows it.
+#: The page that needs OpenStack Placement; `tests/adoption/` runs it.
 OF_THE_ORIGINAL = DOCS / "how-to" / "migrate.md"
 
 PORT = "8778"
@@ -31,11 +32,11 @@ _MARK = "berth-how-to-block"
 
 
 def follow(page: Path, home: Path, variables: Mapping[str, str] | None = None) -> None:
-    """Run a page's examples, and hold each against what the page says it prints.
+    """Run a page's examples, and compare each output with the page.
 
     Args:
-        home: an empty directory, for all that the page writes.
-        variables: what the page takes for granted in the environment.
+        home: an empty directory, for everything that the page writes.
+        variables: the environment variables that the page expects.
     """
     port = str(free_port())
     steps = [
@@ -52,7 +53,7 @@ def follow(page: Path, home: Path, variables: Mapping[str, str] | None = None) -
             number += 1
         else:
             assert number, f"{page.name} shows output before any command"
-            assert _shows(outputs[number - 1], text), (
+            assert shows(outputs[number - 1], text), (
                 f"{page.name}, block {number}, should print\n{text}\nand printed\n"
                 f"{outputs[number - 1]}"
             )
@@ -63,7 +64,7 @@ def follow(page: Path, home: Path, variables: Mapping[str, str] | None = None) -
 def _run(
     commands: list[str], home: Path, variables: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """One shell for all commands, which ends at the first that fails; its children end with it."""
+    """Run all commands in one shell, which exits at the first failure; its children end with it."""
     script = "set -euo pipefail\n" + "".join(f"echo {_MARK}\n{text}" for text in commands)
     output = home.with_name(f"{home.name}.output")
     with output.open("w") as written:
@@ -89,7 +90,7 @@ def _run(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End all that the shell has started, servers politely."""
+    """End everything that the shell has started, servers with SIGTERM first."""
     for ending in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, ending)
@@ -101,15 +102,15 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _wait_for_group(group: int) -> None:
-    """Wait until a process group is gone, at most a few seconds."""
+    """Wait until a process group has ended, for 10 seconds at most."""
     subprocess.run(
         ["timeout", "10", "bash", "-c", f"while kill -0 -- -{group} 2>&-; do sleep 0.05; done"],
         check=False,
     )
 
 
-def _shows(output: str, expected: str) -> bool:
-    """Whether the lines of `expected` stand in `output`, one after another."""
+def shows(output: str, expected: str) -> bool:
+    """Return whether the lines of `expected` appear in `output`, in order."""
     lines = [
         ".*".join(re.escape(part) for part in line.strip().split("..."))
         for line in expected.splitlines()

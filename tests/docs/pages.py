@@ -14,13 +14,15 @@ DOCS = ROOT / "docs"
 
 sys.path.insert(0, str(DOCS / "_ext"))
 
+from reference_text import RENDERERS as RENDERERS  # noqa: E402
 from reference_text import expand  # noqa: E402
 
-#: Every page that people read: the site's, and those at the top of the tree.
+#: Every page: those of the site, and those at the top of the tree.
 PAGES = sorted(
     [
         *DOCS.glob("*.md"),
         *DOCS.glob("how-to/*.md"),
+        *DOCS.glob("operating/*.md"),
         *ROOT.glob("*.md"),
         *(ROOT / "changes").glob("README.md"),
     ]
@@ -34,36 +36,36 @@ LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: what kind of text it holds, and the text."""
+    """A fenced block: its kind and its text."""
 
     kind: str
     text: str
 
 
 def blocks(page: str, *kinds: str) -> list[Block]:
-    """The fenced blocks of some kinds, in order."""
+    """Return the fenced blocks of some kinds, in order."""
     found = (Block(match["kind"].strip(), match["text"]) for match in FENCE.finditer(page))
     return [block for block in found if block.kind in kinds]
 
 
 def section(page: str, title: str) -> str:
-    """The text under the heading `## title`, to the next heading of that level."""
+    """Return the text under the heading `## title`, up to the next heading of that level."""
     (_, _, after) = page.partition(f"\n## {title}\n")
     assert after, f"no section {title!r}"
     return after.partition("\n## ")[0]
 
 
 def links(page: str) -> Iterator[str]:
-    """The targets of all links and pictures outside of fenced blocks."""
+    """Yield the targets of all links and images outside fenced blocks."""
     yield from (match["target"] for match in LINK.finditer(FENCE.sub("", page)))
 
 
 def anchors(page: str) -> set[str]:
-    """The fragments by which the headings of a page are linked to."""
+    """Return the link fragments of a page's headings."""
     titles = re.findall(r"^#+ (.+)$", FENCE.sub("", page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def published(name: str) -> str:
-    """A page of the site as it is shown, the parts made from the program included."""
+    """Return a page as the site shows it, including its generated parts."""
     return expand((DOCS / name).read_text())

@@ -34,13 +34,13 @@ class Done:
 def test_every_key_is_on_the_page() -> None:
     """And no others."""
     of_sections = {
-        "service": agent_config.SERVICE_KEYS,
-        "node": agent_config.NODE_KEYS,
-        "metrics": agent_config.METRICS_KEYS,
+        "service": agent_config.ServiceAccess.__struct_fields__,
+        "node": agent_config.NodeEntry.__struct_fields__,
+        "metrics": agent_config.MetricsEndpoint.__struct_fields__,
     }
     keys = {
         f"{key}.{inner}" if inner else key
-        for key in agent_config.KEYS
+        for key in agent_config.AgentFile.__struct_fields__
         for inner in of_sections.get(key, ("",))
     }
     documented = re.findall(r"^\| `([\w.]+)` \|", section(PAGE, "agent.yaml"), re.MULTILINE)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of the documentation are what they say: they run, parse, and name what exists.
+"""The examples of the documentation run, parse, and name only what exists.
 
-What a fence promises is in CONTRIBUTING.md. The README's `sh` blocks run in
+CONTRIBUTING.md says what each kind of fence promises. The README's `sh` blocks run in
 `tests/e2e/test_readme.py`, against a server; those of `docs/how-to/` in `test_how_to.py`.
 """
 
@@ -17,28 +17,32 @@ from _pytest.mark import ParameterSet
 from keystoneauth1 import loading
 from oslo_config import cfg, iniparser
 
+from berth.api.berth_v1.grammar import REQUEST
+from berth.api.berth_v1.pointed import PointedSchema
+from berth.api.berth_v1.reading import read_request
 from berth.api.policy import list_rules
 from berth.config.options import register_logging, register_opts
 from tests.docs.how_to import HOW_TO
-from tests.docs.pages import FENCE, PAGES, ROOT, Block, blocks
+from tests.docs.pages import FENCE, PAGES, RENDERERS, ROOT, Block, blocks
 
-#: The kinds of fences that pages may have; the last row is never run.
+#: The kinds of fences that pages may have; those of the last row are never run.
 KINDS = {
     *("sh", "python", "ini", "yaml", "json"),
     *("{include} ../README.md", "{include} ../CONTRIBUTING.md", "{include} ../CHANGELOG.md"),
     *("{include} performance/results.md", "{include} performance/engines/results.md"),
-    *("{toctree}", "{berth-options}", "{berth-commands}", "{berth-exit-codes}", "{berth-policy}"),
-    "{berth-openapi}",
+    "{include} scaling/results.md",
+    *("{toctree}", "{eval-rst}"),
+    *(f"{{{name}}}" for name in RENDERERS),
     *("console", "text", "http"),
 }
 
 
-#: The group of Keystone's options; those of the way of authentication stand in it as well.
+#: The group of Keystone's options, which also has those of the authentication plugin.
 KEYSTONE = "keystone_authtoken"
 
 
 def keystone_options() -> list[cfg.Opt]:
-    """Those of the middleware, and what `auth_type = password` brings into its group."""
+    """Return the options of the middleware, and those that `auth_type = password` adds."""
     ((_, options),) = import_module("keystonemiddleware.opts").list_auth_token_opts()
     return [
         *options,
@@ -48,7 +52,7 @@ def keystone_options() -> list[cfg.Opt]:
 
 
 def examples(kind: str) -> list[ParameterSet]:
-    """Each block of a kind, named by the page it stands on, as a parameter of a test."""
+    """Return each block of a kind as a test parameter, named after its page."""
     return [
         pytest.param(block, id=f"{page.name}-{number}")
         for page in PAGES
@@ -57,33 +61,33 @@ def examples(kind: str) -> list[ParameterSet]:
 
 
 def dedented(page: Path) -> str:
-    """A page's text with the fences of lists moved to the margin."""
+    """Return a page's text with the fences in lists moved to the margin."""
     lines = page.read_text().splitlines(keepends=True)
     return "".join(line.removeprefix("   ") for line in lines)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_fences_say_what_they_hold(page: Path) -> None:
-    """So that each is either run, or is of a kind that cannot be."""
+    """Every fence has a kind, and is run if its kind can be."""
     kinds = {match["kind"].strip() for match in FENCE.finditer(dedented(page))}
     assert kinds <= KINDS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_shell_examples_stand_where_they_are_run(page: Path) -> None:
-    """In the README and the how-tos; elsewhere they would be printed and never tried."""
+    """Only in the README and the how-tos, because other pages are not run."""
     assert page in (ROOT / "README.md", *HOW_TO) or not blocks(dedented(page), "sh")
 
 
 @pytest.mark.parametrize("block", examples("json"))
 def test_json_examples_parse(block: Block) -> None:
-    """They are bodies, whole ones."""
+    """They are complete bodies."""
     json.loads(block.text)
 
 
 @pytest.mark.parametrize("block", examples("python"))
 def test_python_examples_run(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In an empty directory with a `placement.conf` that names a fresh database."""
+    """They run in an empty directory with a `placement.conf` that names a new database."""
     database = tmp_path / "berth.db"
     (tmp_path / "placement.conf").write_text(
         f"[placement_database]\nconnection = sqlite:///{database}\n"
@@ -95,7 +99,7 @@ def test_python_examples_run(block: Block, tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("block", examples("ini"))
 def test_configuration_examples_name_options_that_exist(block: Block) -> None:
-    """Each group and option is one that berth knows, and the value is of its type."""
+    """berth knows each group and option, and the value has its type."""
     conf = cfg.ConfigOpts()
     register_opts(conf)
     register_logging(conf)
@@ -107,18 +111,18 @@ def test_configuration_examples_name_options_that_exist(block: Block) -> None:
         conf.set_override(name, value, group=group)
 
 
-#: What drivers of hosts take is tried by tests/hosts/test_hosts_pages.py.
+#: tests/hosts/test_hosts_pages.py tests the options of host drivers.
 POLICIES = [one for one in examples("yaml") if not str(one.id).startswith("hosts-")]
 
 
 @pytest.mark.parametrize("block", POLICIES)
 def test_policy_examples_name_rules_that_exist(block: Block) -> None:
-    """A rule that the service does not know would be ignored without a word."""
+    """The service would silently ignore an unknown rule."""
     assert set(yaml.safe_load(block.text)) <= {rule.name for rule in list_rules()}
 
 
 class OptionCollector(iniparser.BaseParser):
-    """Reads a configuration file's text into (group, option, value)."""
+    """Reads the text of a configuration file into (group, option, value)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -130,5 +134,20 @@ class OptionCollector(iniparser.BaseParser):
         self.group = section
 
     def assignment(self, key: str, value: list[str]) -> None:
-        """Note an option of the present group."""
+        """Record an option of the current group."""
         self.options.append((self.group, key, "\n".join(value)))
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        pytest.param(block, id=str(number))
+        for number, block in enumerate(blocks((ROOT / "docs/questions.md").read_text(), "json"))
+    ],
+)
+def test_the_requests_of_the_questions_page_can_be_asked(block: Block) -> None:
+    """Each is a request, or a body with one."""
+    sent = json.loads(block.text)
+    request = sent.get("request", sent)
+    PointedSchema(REQUEST).check(request)
+    assert read_request(request, "")

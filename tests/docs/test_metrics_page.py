@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of the metrics has all of them, and no others."""
+"""The page Metrics lists every metric, and no others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.exposed import scrape
 
 
 def test_every_metric_is_on_the_page_with_its_labels(client: Client) -> None:
-    """By the name that a query uses."""
+    """By the name that queries use."""
     page = published("metrics.md")
     rows = re.findall(r"^\| `(berth_\w+)` \|([^|]*)\|", page, re.MULTILINE)
     documented = {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in rows}
@@ -20,5 +20,5 @@ def test_every_metric_is_on_the_page_with_its_labels(client: Client) -> None:
     assert set(documented) == told.names()
     for name, labels in documented.items():
         series = told.series(name) or told.series(f"{name}_count")
-        # One process, told without files, has no number where a level is its own.
+        # A single process without shared files has no pid on its gauges.
         assert all(set(one) in (labels, labels - {"pid"}) for one in series), name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documentation names everything there is, and nothing that is not."""
+"""The documentation names everything that exists, and nothing that does not."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from pathlib import Path
 import pytest
 from oslo_config import cfg
 
+from berth.api.namespaces import BERTH
+from berth.api.operations.berth_v1.codes import CODES
 from berth.api.policy import list_rules
 from berth.cli.exit_codes import ExitCode
 from berth.config.options import register_logging, register_opts
+from berth.model.bounds import BOUNDS
 from tests.docs.pages import DOCS, FENCE, PAGES, ROOT, anchors, links, published
-from tests.routes import ROUTES, VERSIONS
+from tests.routes import VERSIONS
 
-#: What every ConfigOpts has, to find the rest: described in the text above the tables.
+#: Options of every ConfigOpts, described in the text instead of the tables.
 OF_OSLO_CONFIG = {"config_file", "config_dir", "config_source", "shell_completion"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_relative_links_lead_somewhere(page: Path) -> None:
-    """To a file of the tree, and to a heading in it where the link names one."""
+    """To a file of the tree, and to a heading in it if the link names one."""
     dead = []
     for target in links(page.read_text()):
         if re.match(r"[a-z]+:", target):
@@ -35,7 +38,7 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_tables_are_whole(page: Path) -> None:
-    """Every row has the cells of its head; a row after a blank line would be no table at all."""
+    """Every row has as many cells as its header; a row after a blank line is not a table."""
     text = FENCE.sub("", page.read_text())
     for table in re.findall(r"(?:^[ ]*\|.*\n?)+", text, re.MULTILINE):
         head, *rest = (line.strip() for line in table.splitlines())
@@ -46,25 +49,15 @@ def test_tables_are_whole(page: Path) -> None:
 
 
 def test_every_page_is_reached_from_the_first() -> None:
-    """A page that is in no table of contents is not found."""
-    front = (DOCS / "index.md").read_text()
-    pages = [*DOCS.glob("*.md"), *DOCS.glob("how-to/*.md")]
-    missing = [page.name for page in pages if page.stem not in front]
-    assert not missing
-
-
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.template)
-def test_every_route_is_on_the_api_page(route: object) -> None:
-    """With its methods, and the microversion in which it began."""
-    page = published("api.md")
-    template, methods, since = (getattr(route, name) for name in ("template", "methods", "since"))
-    (row,) = re.findall(rf"^\| `{re.escape(template)}` \|(.*)\|(.*)\|$", page, re.MULTILINE)
-    assert {method.strip() for method in row[0].split(",")} == set(methods)
-    assert row[1].split(";")[0].strip() == since
+    """Every page is in a table of contents."""
+    front = (DOCS / "index.md").read_text() + (DOCS / "operating.md").read_text()
+    pages = [page for page in PAGES if DOCS in page.parents and page.name != "index.md"]
+    paths = [str(page.relative_to(DOCS).with_suffix("")) for page in pages]
+    assert [path for path in paths if f"\n{path}\n" not in front] == []
 
 
 def test_every_microversion_is_on_the_api_page() -> None:
-    """In the order in which they came."""
+    """In order."""
     page = published("api.md")
     assert (
         re.findall(r"^\| (1\.\d+) \| [^|]+ \|$", page, re.MULTILINE)[-len(VERSIONS) :] == VERSIONS
@@ -72,8 +65,12 @@ def test_every_microversion_is_on_the_api_page() -> None:
 
 
 def test_every_error_code_is_on_the_api_page() -> None:
-    """The codes that the sources name, and no others."""
-    sources = "".join(path.read_text() for path in (ROOT / "berth" / "api").rglob("*.py"))
+    """Every code in the sources."""
+    sources = "".join(
+        path.read_text()
+        for part in ("api", "edge")
+        for path in (ROOT / "berth" / part).rglob("*.py")
+    )
     # The rules of policy look alike but for their colons.
     used = set(re.findall(r'"(placement(?:\.[a-z_]+)+)"', sources)) - {"placement.requestlog"}
     documented = set(
@@ -82,15 +79,29 @@ def test_every_error_code_is_on_the_api_page() -> None:
     assert used <= documented
 
 
-def test_every_option_is_on_the_operating_page() -> None:
-    """Those of the libraries too, under the heading of their group."""
+def test_every_error_code_of_berths_own_api_is_on_its_page() -> None:
+    """With the codes that it shares with the other routes."""
+    page = published("berth-api.md").partition("\n## Errors\n")[2].partition("\n## ")[0]
+    assert set(re.findall(r"`((?:berth|placement)\.[a-z_.]+)`", page)) == CODES.all
+
+
+def test_every_operation_of_berths_own_api_is_on_its_page_alone() -> None:
+    """The page of the other routes keeps the two apart."""
+    page, other = published("berth-api.md"), published("api.md")
+    for operation in BERTH.operations:
+        assert f"#### `{operation.method} {BERTH.path_of(operation)}`" in page
+    for bound in BOUNDS:
+        assert f"| `{bound}` |" in page
+    assert "| `/berth/v1" not in other
+
+
+def test_every_option_is_in_the_reference() -> None:
+    """Including those of libraries, under the heading of their group."""
     conf = cfg.ConfigOpts()
     register_opts(conf)
     register_logging(conf)
-    (_, _, page) = published("operating.md").partition("## Every option")
-    sections = dict(
-        re.findall(r"^### `\[(\w+)\]`\n(.*?)(?=^###|\Z)", page, re.MULTILINE | re.DOTALL)
-    )
+    page = published("operating/options.md")
+    sections = dict(re.findall(r"^## `\[(\w+)\]`\n(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL))
     conf([], default_config_files=[], default_config_dirs=[])
     for name in conf:
         value = conf[name]
@@ -100,16 +111,16 @@ def test_every_option_is_on_the_operating_page() -> None:
         assert [option for option in wanted if option not in sections[group]] == []
 
 
-def test_every_policy_rule_is_on_the_operating_page() -> None:
+def test_every_policy_rule_is_on_the_authorization_page() -> None:
     """With its default."""
-    page = published("operating.md")
+    page = published("operating/authorization.md")
     for rule in list_rules():
         assert f"| `{rule.name}` | `{rule.check_str}` |" in page
 
 
 @pytest.mark.parametrize("command", ["berth serve", "berth db upgrade", "berth db version"])
 def test_every_command_is_on_the_command_line_page(command: str) -> None:
-    """The page is made from the commands; these three are those that the issue asked for."""
+    """The page is generated from the commands."""
     assert f"## `{command}`" in published("command-line.md")
 
 
@@ -121,14 +132,14 @@ def test_every_exit_code_is_on_the_command_line_page() -> None:
 
 
 def test_every_make_target_is_described() -> None:
-    """In the page for those who change berth, or where one starts."""
+    """On some page."""
     targets = re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
     text = "".join(page.read_text() for page in PAGES)
     assert [target for target in targets if f"make {target}" not in text] == ["help"]
 
 
 def test_nothing_is_fetched_from_elsewhere() -> None:
-    """Pictures are files of the site; nothing asks for a script, a style or a font of others."""
+    """Images are files of the site; no page loads scripts, styles or fonts from elsewhere."""
     for page in PAGES:
         assert not re.search(r"!\[[^\]]*\]\(https?:|<(script|img|link)\b", page.read_text())
     for picture in (DOCS / "images").iterdir():
@@ -141,3 +152,30 @@ def test_change_notes_are_named_by_their_kind() -> None:
     for note in notes:
         assert re.fullmatch(r"[a-z0-9-]+\.(added|changed|fixed|removed)\.md", note.name)
         assert note.read_text().strip()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_of_the_tree_exist(page: Path) -> None:
+    """Those that a page names by their path, but for what `make docs` builds."""
+    named = re.findall(
+        r"`((?:berth|bench|compare|contrib|docs(?!/_build)|tests|tools)/[\w./-]+)`",
+        FENCE.sub("", page.read_text()),
+    )
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+#: Words that CONTRIBUTING.md replaces, and openings that say nothing.
+AVOIDED = re.compile(
+    r"\b(anew|mend(s|ed|ing)?|the original('s)?|(told|held|hold|tells) of|nobody|somebody"
+    r"|to look only)\b|After this page",
+    re.IGNORECASE,
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_use_common_words(page: Path) -> None:
+    """Outside tables of words and the output of programs (CONTRIBUTING.md, Language)."""
+    text = FENCE.sub("", page.read_text())
+    if page.name == "CONTRIBUTING.md":
+        text = re.sub(r"^\|.*\n", "", text, flags=re.MULTILINE)
+    assert [match[0] for match in AVOIDED.finditer(text)] == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This machine, read from /proc and /sys: what the end-to-end tests register."""
+"""This machine, read from /proc and /sys: the end-to-end tests register it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GIB = 1024**3
 
 @dataclass(frozen=True)
 class NumaNode:
-    """One NUMA node: its number, its CPUs, its memory in MiB."""
+    """A NUMA node: its number, its CPUs, its memory in MiB."""
 
     number: int
     cpus: int
@@ -38,7 +38,7 @@ class Machine:
 
 
 def read_machine() -> Machine:
-    """Read this machine. Without NUMA nodes in /sys, the whole of it is one node."""
+    """Read this machine. If /sys has no NUMA nodes, the whole machine is one node."""
     nodes = tuple(
         NumaNode(int(path.name[4:]), cpus, memory)
         for path in sorted(NODES.glob("node[0-9]*"))
@@ -52,7 +52,7 @@ def read_machine() -> Machine:
 
 
 def count_cpus(cpulist: str) -> int:
-    """How many CPUs a list such as `0-3,8` names."""
+    """The number of CPUs in a list such as `0-3,8`."""
     count = 0
     for part in filter(None, cpulist.strip().split(",")):
         first, _, last = part.partition("-")
@@ -62,13 +62,13 @@ def count_cpus(cpulist: str) -> int:
 
 def memory_mib(meminfo: str) -> int:
     """MemTotal of a meminfo file, in MiB."""
-    found = re.search(r"MemTotal:\s+(\d+) kB", meminfo)
-    assert found, "a meminfo file without MemTotal"
-    return int(found[1]) // 1024
+    match = re.search(r"MemTotal:\s+(\d+) kB", meminfo)
+    assert match, "a meminfo file without MemTotal"
+    return int(match[1]) // 1024
 
 
 def _disks_gib() -> dict[str, int]:
-    """Disks of at least a GiB, by name; the root file system's size where there are none."""
+    """Disks of at least a GiB, by name; the root file system if there is none."""
     sizes = {
         path.name: int((path / "size").read_text()) * SECTOR // GIB
         for path in sorted(DISKS.iterdir() if DISKS.is_dir() else ())
@@ -79,5 +79,5 @@ def _disks_gib() -> dict[str, int]:
 
 
 def _cpu_flags() -> frozenset[str]:
-    found = re.search(r"^flags\s*:\s*(.*)$", CPUINFO.read_text(), re.MULTILINE)
-    return frozenset(found[1].split()) if found else frozenset()
+    match = re.search(r"^flags\s*:\s*(.*)$", CPUINFO.read_text(), re.MULTILINE)
+    return frozenset(match[1].split()) if match else frozenset()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth serve` as a process of its own, for tests: started on a free port, always stopped."""
+"""`berth serve` in a process of its own, on a free port; tests always stop it."""
 
 from __future__ import annotations
 
@@ -48,29 +48,33 @@ class Service:
         return int(self.url.rpartition(":")[2])
 
     def workers(self) -> set[int]:
-        """The process ids of its workers, as the kernel knows them."""
+        """The process ids of its workers."""
         path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         return {int(pid) for pid in path.read_text().split()}
 
     def terminate(self) -> int:
-        """Ask it to stop, as an operator would, and wait; its exit code."""
+        """Send it SIGTERM and wait; return its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(PATIENCE)
 
 
 def environment(home: Path, **variables: str) -> dict[str, str]:
-    """The environment of a command that starts from nothing: an empty home, no configuration."""
+    """The environment of a command with an empty home and no configuration."""
     unwanted = ("OS_", "XDG_", "SNAP")
     kept = {name: text for name, text in os.environ.items() if not name.startswith(unwanted)}
     root = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, [root, kept.get("PYTHONPATH")]))
-    return {**kept, "HOME": str(home), "PYTHONPATH": path, **variables}
+    # Where stevedore keeps what it reads of all installed packages: without it, every command with
+    # a new home reads that again.
+    cache = str(Path(root) / "build" / "cache")
+    defaults = {"HOME": str(home), "PYTHONPATH": path, "XDG_CACHE_HOME": cache}
+    return {**kept, **defaults, **variables}
 
 
 def run_berth(
     home: Path, *arguments: str, variables: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a `berth` command to its end; a service takes a free port, unless it is told another."""
+    """Run a `berth` command to its end; a service takes a free port unless the caller gives one."""
     if "serve" in arguments and "--bind" not in arguments:
         arguments = (*arguments, "--bind", "127.0.0.1:0")
     return run_warm(
@@ -85,7 +89,7 @@ def run_berth(
 def run_anew(
     home: Path, *arguments: str, variables: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """As `run_berth`, for those to whom it matters what Python does when it starts."""
+    """As `run_berth`, in a new Python process, for tests that depend on its start."""
     return subprocess.run(
         [*BERTH, *arguments],
         env=environment(home, **(variables or {})),
@@ -98,7 +102,7 @@ def run_anew(
 
 
 def configured(home: Path, url: str) -> Path:
-    """The configuration of a service on a database, where callers need no password; in `home`."""
+    """Write the configuration of a service without authentication on a database, into `home`."""
     conf = home / "placement.conf"
     conf.write_text(f"[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = {url}\n")
     return conf
@@ -112,12 +116,12 @@ def serving(
     command: Sequence[str] = BERTH,
     environ: Mapping[str, str] | None = None,
 ) -> Iterator[Service]:
-    """A `berth serve` on a free port, for as long as the block lasts.
+    """A `berth serve` on a free port, for the duration of the block.
 
     Args:
-        variables: what the environment says besides.
+        variables: additional environment variables.
         command: another berth than that of the tests.
-        environ: the whole environment, in place of one that starts from nothing.
+        environ: the whole environment, instead of an empty one.
     """
     log = home / "serve.log"
     with log.open("w") as stderr:
@@ -131,22 +135,22 @@ def serving(
         )
     try:
         banner = _read_banner(process, log)
-        found = re.search(r"serves (https?://\S+:\d+),", banner)
-        assert found, f"no address in what berth said at start:\n{banner}"
-        yield Service(process, found[1], banner, home, log)
+        match = re.search(r"serves (https?://\S+:\d+),", banner)
+        assert match, f"no address in what berth said at start:\n{banner}"
+        yield Service(process, match[1], banner, home, log)
     finally:
         stop(process)
 
 
 @contextmanager
 def served(home: Path, *arguments: str) -> Iterator[str]:
-    """As `serving`, for those who only want the base URL."""
+    """As `serving`, but only the base URL."""
     with serving(home, *arguments) as service:
         yield service.url
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Poll a condition until it holds, or fail saying what did not come true."""
+    """Poll a condition until it is true, or fail with its description."""
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, f"gave up waiting: {what}"
@@ -154,7 +158,7 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 
 
 def _read_banner(process: subprocess.Popen[bytes], log: Path) -> str:
-    """What the service prints once it answers, its last line being what to try."""
+    """The lines that the service prints once it answers; the last is a request to try."""
     assert process.stdout is not None
     said = b""
     deadline = time.monotonic() + PATIENCE
@@ -169,7 +173,7 @@ def _read_banner(process: subprocess.Popen[bytes], log: Path) -> str:
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """End the service and every process of its session, politely first."""
+    """End the service and every process of its session, first with SIGTERM."""
     if process.poll() is None:
         process.terminate()
         with suppress(subprocess.TimeoutExpired):

@@ -70,7 +70,7 @@ CALLERS: Mapping[str, tuple[str, Mapping[str, object]]] = {
 
 @dataclass(frozen=True)
 class World:
-    """A Keystone with users, and a berth that asks it."""
+    """A Keystone with users, and a berth that uses it."""
 
     keystone: Keystone
     service: Service
@@ -78,12 +78,12 @@ class World:
     projects: Mapping[str, str]
 
     def token(self, caller: str) -> str:
-        """A fresh token of one of `CALLERS`."""
+        """A new token of one of `CALLERS`."""
         user, scope = CALLERS[caller]
         return self.keystone.token(user, **scope)  # type: ignore[arg-type]
 
     def acting_as(self, token: str | None, **more: str) -> Client:
-        """A client with a token and more headers, in which `_` stands for a dash."""
+        """A client with a token and further headers, in which `_` stands for a dash."""
         headers = {name.replace("_", "-"): text for name, text in more.items()}
         if token is not None:
             headers["X-Auth-Token"] = token
@@ -92,7 +92,7 @@ class World:
 
 @pytest.fixture(scope="module")
 def world(keystone: Keystone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Users of each role, and the endpoint of a berth in the catalogue."""
+    """A user with each role, and berth's endpoint in the catalogue."""
     projects = {
         name: keystone.create("project", name=name, domain_id="default")
         for name in ("services", "web", "shop")
@@ -121,14 +121,14 @@ def world(keystone: Keystone, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def configuration(home: Path, url: str, more: str = "", password: str = PASSWORD) -> Path:
-    """A placement.conf for the Keystone at a URL, with more options of its section."""
+    """A placement.conf for the Keystone at a URL, with further options of its section."""
     path = home / "placement.conf"
     path.write_text(CONFIGURATION.format(home=home, url=url, password=password) + more)
     return path
 
 
 def assert_unauthorized(answer: Response, keystone: Keystone) -> None:
-    """401, with where tokens are to be had, and the body that keystonemiddleware gives."""
+    """401 with the address of Keystone, and the body of keystonemiddleware."""
     assert answer.status == 401
     assert answer.headers["WWW-Authenticate"] == f'Keystone uri="{keystone.url}"'
     assert answer.headers["Content-Type"].startswith("application/json")
@@ -151,9 +151,10 @@ def assert_unauthorized(answer: Response, keystone: Keystone) -> None:
 def test_who_may_do_what(
     world: World, caller: str, everything: int, reshaper: int, own_usages: int, other_usages: int
 ) -> None:
-    """By the roles and the scope of the token; only a service gets as far as a reshape's body.
+    """By the roles and the scope of the token; only a service reaches the check of a reshape's
+    body.
 
-    Whoever is a member is a reader too: Keystone puts the one role into tokens with the other.
+    A member is a reader too: Keystone adds that role to tokens.
     """
     client = world.acting_as(world.token(caller))
     project = CALLERS[caller][1].get("project", "web")
@@ -168,13 +169,13 @@ def test_who_may_do_what(
 
 
 def test_the_root_needs_no_token(world: World) -> None:
-    """And a wrong one does no harm there."""
+    """An invalid one does not matter there."""
     assert world.acting_as(None).get("/").status == 200
     assert world.acting_as("nonsense").get("/").status == 200
 
 
 def test_a_token_that_is_none_is_refused(world: World) -> None:
-    """Without one, and with one that Keystone did not make; whatever the path and the version."""
+    """A request without one, or with one that Keystone did not issue, for any path and version."""
     assert_unauthorized(world.acting_as(None).get("/resource_providers"), world.keystone)
     assert_unauthorized(world.acting_as("nonsense").get("/nowhere"), world.keystone)
     assert_unauthorized(world.acting_as("x" * 4000).get("/traits"), world.keystone)
@@ -183,14 +184,14 @@ def test_a_token_that_is_none_is_refused(world: World) -> None:
 
 
 def test_a_token_that_was_revoked_is_refused(world: World) -> None:
-    """As soon as nobody remembers it."""
+    """Once it is no longer cached."""
     token = world.token("admin")
     world.keystone.revoke(token)
     assert_unauthorized(world.acting_as(token).get("/traits"), world.keystone)
 
 
 def test_the_tokens_of_somebody_who_was_disabled_are_refused(world: World) -> None:
-    """Keystone revokes them all."""
+    """Keystone revokes all of them."""
     user = world.keystone.create_user("leaver", {"admin": [f"projects/{world.projects['web']}"]})
     token = world.keystone.token("leaver", project="web")
     world.keystone.update("user", user, enabled=False)
@@ -198,7 +199,7 @@ def test_the_tokens_of_somebody_who_was_disabled_are_refused(world: World) -> No
 
 
 def test_identity_headers_of_clients_count_for_nothing(world: World) -> None:
-    """Neither with a token nor without one does anybody become what a header says."""
+    """With or without a token, identity headers of clients are ignored."""
     forged = {
         "X_Roles": "admin,service",
         "X_Role": "admin",
@@ -222,7 +223,7 @@ def test_identity_headers_of_clients_count_for_nothing(world: World) -> None:
 
 
 def test_a_service_that_calls_for_a_user_adds_no_rights(world: World) -> None:
-    """A good service token changes nothing; one that is none, or is no service's, is refused."""
+    """A valid service token changes nothing; an invalid one, or one of a user, is refused."""
     good, user = world.token("service"), world.token("admin")
     assert world.acting_as(user, X_Service_Token=good).get("/traits").status == 200
     member = world.acting_as(world.token("member"), X_Service_Token=good)
@@ -233,7 +234,7 @@ def test_a_service_that_calls_for_a_user_adds_no_rights(world: World) -> None:
 
 
 def test_a_service_token_does_not_change_the_scope_of_the_users(world: World) -> None:
-    """Found here: an administrator of the system passed for one of a project."""
+    """A bug that this test found: a system administrator counted as a project's."""
     system = world.acting_as(
         world.token("admin of the system"), X_Service_Token=world.token("service")
     )
@@ -241,7 +242,7 @@ def test_a_service_token_does_not_change_the_scope_of_the_users(world: World) ->
 
 
 def test_a_service_may_finish_what_a_user_began(world: World) -> None:
-    """With a service token, a user's token that has expired meanwhile is still good."""
+    """With a service token, a user's token that has expired meanwhile is accepted."""
     expired = world.keystone.token("alice", project="web", seconds=1)
     wait_until(lambda: world.acting_as(expired).get("/traits").status == 401, "it to expire")
     assert_unauthorized(world.acting_as(expired).get("/traits"), world.keystone)
@@ -270,7 +271,7 @@ def test_the_openstack_command_needs_nothing_but_its_environment(world: World) -
 
 
 def test_the_sdk_finds_the_endpoint_too(world: World) -> None:
-    """With the credentials of a user and nothing else."""
+    """With only the credentials of a user."""
     connection = openstack.connection.Connection(
         auth_url=world.keystone.url,
         username="alice",
@@ -286,7 +287,7 @@ def test_the_sdk_finds_the_endpoint_too(world: World) -> None:
 
 
 def test_a_keystone_that_goes_away_and_comes_back(world: World) -> None:
-    """503 while it lasts, but for those whose tokens are remembered; nobody else is let in."""
+    """503 during the outage, except for cached tokens; no other caller is authenticated."""
     known, unknown = world.token("admin"), world.token("admin")
     assert world.acting_as(known).get("/traits").status == 200
     world.keystone.stop()
@@ -307,7 +308,7 @@ def test_a_keystone_that_goes_away_and_comes_back(world: World) -> None:
 def test_a_keystone_that_hangs_holds_nobody_for_long(
     world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The first caller waits as long as [keystone_authtoken] says, and is told then."""
+    """The first caller waits for the timeout of [keystone_authtoken], and gets 503."""
     source = configuration(tmp_path, world.keystone.url, "http_connect_timeout = 1\n")
     token = world.token("admin")
     client = inside(source).acting_as({"X-Auth-Token": token})
@@ -328,7 +329,7 @@ def inside(source: Path) -> Client:
 
 
 def assert_unavailable(answer: Response) -> None:
-    """503 as the API says it."""
+    """503 in the form of the API."""
     assert answer.status == 503
     assert answer.headers["Retry-After"] == "1"
     assert "Keystone" in answer.detail
@@ -337,7 +338,7 @@ def assert_unavailable(answer: Response) -> None:
 
 
 def test_no_secret_reaches_the_log(world: World) -> None:
-    """Not even at DEBUG, with all that the libraries have to say."""
+    """Not even at DEBUG, with everything that the libraries log."""
     user, service = world.token("admin"), world.token("service")
     assert world.acting_as(user, X_Service_Token=service).get("/traits").status == 200
     assert world.acting_as(service).get("/traits").status == 200
@@ -368,7 +369,7 @@ def test_what_is_no_sound_keystone_lets_nobody_in(
 
 @contextmanager
 def answering(status: int, body: str) -> Iterator[str]:
-    """The URL of a server that always answers the same."""
+    """The URL of a server that always gives the same response."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -380,7 +381,7 @@ def answering(status: int, body: str) -> Iterator[str]:
         do_POST = do_GET
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nobody reads it."""
+            """Log nothing."""
 
     with ThreadingHTTPServer((HOST, 0), Handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
@@ -391,7 +392,7 @@ def answering(status: int, body: str) -> Iterator[str]:
 def test_refused_credentials_let_nobody_in(
     world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log says whose; `berth status` calls it a failure."""
+    """The log names the user; `berth status` reports a failure."""
     source = configuration(tmp_path, world.keystone.url, password="wrong")
     client = inside(source)
     assert_unavailable(client.acting_as({"X-Auth-Token": world.token("admin")}).get("/traits"))
@@ -404,7 +405,7 @@ def test_refused_credentials_let_nobody_in(
 def test_a_user_who_may_not_validate_tokens(
     world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Keystone asks for the role service or admin."""
+    """Keystone requires the role service or admin."""
     world.keystone.create_user("weak", {"member": [f"projects/{world.projects['services']}"]})
     source = configuration(tmp_path, world.keystone.url)
     source.write_text(source.read_text().replace("username = berth", "username = weak"))
@@ -414,7 +415,7 @@ def test_a_user_who_may_not_validate_tokens(
 
 
 def test_a_keystone_that_is_not_there_at_start(tmp_path: Path) -> None:
-    """The service starts, says so in one line, and `berth status` warns."""
+    """The service starts and logs one line, and `berth status` warns."""
     url = f"http://{HOST}:{free_port()}/v3"
     source = str(configuration(tmp_path, url))
     with serving(tmp_path, "--config-file", source) as service:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log as an operator configures it: JSON, files that are rotated, and what is never there."""
+"""The log in an operator's configurations: JSON, rotated files, and no secrets."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from typing import Any, get_args
 
 import pytest
 
-from berth.api.log_format import ObjectFormatter
 from berth.config.options import AuthStrategy
-from tests.api.auth.gate import basic
-from tests.api.auth.test_without_credentials import served
+from berth.edge.log_format import ObjectFormatter
 from tests.client import Client
 from tests.e2e.serving import PATIENCE, Service, serving, wait_until
+from tests.edge.auth.gate import basic
+from tests.edge.auth.test_without_credentials import served
 
 CHAIN = f"req-{uuid.uuid4()}"
 
 
 def objects(service: Service, log: Path, **wanted: object) -> list[dict[str, Any]]:
-    """The objects of the log whose fields of a request are these."""
-    found = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
-    return [one for one in found if wanted.items() <= one["extra"].items()]
+    """The JSON objects of the log with these request fields."""
+    entries = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    return [entry for entry in entries if wanted.items() <= entry["extra"].items()]
 
 
 def test_a_request_is_an_object_with_fields_of_its_own(tmp_path: Path) -> None:
-    """With use_json: who asked for what, how it ended, and both ids; refusals included."""
+    """With use_json: caller, request, result and both ids; also for refused requests."""
     log = tmp_path / "berth.log"
     variables = {"OS_DEFAULT__USE_JSON": "true", "OS_DEFAULT__LOG_FILE": str(log)}
     with serving(tmp_path, variables=variables) as service:
@@ -39,10 +39,10 @@ def test_a_request_is_an_object_with_fields_of_its_own(tmp_path: Path) -> None:
         )
         answer = client.get("/traits?name=in:NOTHING", version="1.6")
         wait_until(lambda: bool(objects(service, log, method="GET")), "the request to be logged")
-        (one,) = objects(service, log, method="GET")
-        seconds = one["extra"].pop("seconds")
+        (entry,) = objects(service, log, method="GET")
+        seconds = entry["extra"].pop("seconds")
         assert 0 < seconds < PATIENCE
-        assert one["extra"] == {
+        assert entry["extra"] == {
             "remote_addr": "127.0.0.1",
             "method": "GET",
             "path": "/traits?name=in:NOTHING",
@@ -50,21 +50,21 @@ def test_a_request_is_an_object_with_fields_of_its_own(tmp_path: Path) -> None:
             "length": len(answer.text),
             "microversion": "1.6",
         }
-        context = one["context"]
+        context = entry["context"]
         assert context["request_id"] == answer.headers["x-openstack-request-id"]
         assert context["global_request_id"] == CHAIN
         assert (context["user"], context["project"]) == ("alice", "web")
-        assert (one["name"], one["levelname"]) == ("placement.requestlog", "INFO")
+        assert (entry["name"], entry["levelname"]) == ("placement.requestlog", "INFO")
         refused = client.acting_as({}).put("/traits/CUSTOM_A")
         wait_until(lambda: bool(objects(service, log, status=401)), "the refusal to be logged")
-        (one,) = objects(service, log, status=401)
-        assert one["context"]["request_id"] == refused.headers["x-openstack-request-id"]
-        assert one["context"]["user"] is None
-        assert (one["extra"]["method"], one["extra"]["microversion"]) == ("PUT", None)
+        (entry,) = objects(service, log, status=401)
+        assert entry["context"]["request_id"] == refused.headers["x-openstack-request-id"]
+        assert entry["context"]["user"] is None
+        assert (entry["extra"]["method"], entry["extra"]["microversion"]) == ("PUT", None)
 
 
 def test_a_file_that_is_rotated_is_followed_by_all_workers(tmp_path: Path) -> None:
-    """logrotate moves it away: with watch_log_file each worker goes on in the new one."""
+    """logrotate moves the file away: with watch_log_file, each worker continues in a new one."""
     log, moved = tmp_path / "berth.log", tmp_path / "berth.log.1"
     variables = {"OS_DEFAULT__LOG_FILE": str(log), "OS_DEFAULT__WATCH_LOG_FILE": "true"}
 
@@ -86,7 +86,7 @@ def test_a_file_that_is_rotated_is_followed_by_all_workers(tmp_path: Path) -> No
 
 
 def test_a_log_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
-    """As logrotate has made it, for a group that reads logs."""
+    """As logrotate created it, for a group that reads logs."""
     log = tmp_path / "berth.log"
     log.touch()
     log.chmod(0o640)
@@ -100,7 +100,7 @@ def test_a_log_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
 def test_a_log_that_goes_to_files_does_not_go_to_stderr_too(
     tmp_path: Path, option: str, value: str
 ) -> None:
-    """The journal of systemd would have each line a second time."""
+    """Otherwise the systemd journal would have each line a second time."""
     folder = tmp_path / "logs"
     folder.mkdir()
     variables = {f"OS_DEFAULT__{option}": str(tmp_path / value)}
@@ -116,20 +116,20 @@ SECRETS = ("5ecret-t0ken", "5ecret-pa55", "5ecret-b0dy", "5ecret-5ervice")
 
 
 class Written(logging.Handler):
-    """All that is logged, as a line and as JSON, traces included."""
+    """Collects everything that is logged, as text and as JSON, with tracebacks."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
         self.texts: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a record as it would stand in a log."""
+        """Format a record as a log would."""
         self.texts += [logging.Formatter().format(record), ObjectFormatter().format(record)]
 
 
 @pytest.fixture
 def written(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
-    """What is logged at DEBUG, by whoever."""
+    """Everything that is logged at DEBUG by any library."""
     caplog.set_level(logging.DEBUG)
     handler = Written()
     logging.getLogger().addHandler(handler)
@@ -138,7 +138,7 @@ def written(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
 
 
 def faults_of(secret: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """One request of each way to end, with these headers."""
+    """Requests with these headers that end in each possible way."""
     json_type = {"Content-Type": "application/json", **secret}
     body = b'{"name": "5ecret-b0dy"'
     yield "GET", "/traits", {"headers": secret}
@@ -155,7 +155,7 @@ def faults_of(secret: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, A
 
 @pytest.mark.parametrize("strategy", get_args(AuthStrategy))
 def test_no_secret_stands_in_the_log(strategy: str, tmp_path: Path, written: list[str]) -> None:
-    """At DEBUG, with every way of authentication and every way to end; nor does a body."""
+    """At DEBUG, with every strategy of authentication and every result; nor bodies."""
     client, headers_of = served(strategy, tmp_path)
     # Without authentication a token is a name, and is logged as one.
     token = "operator" if strategy == "noauth2" else "5ecret-t0ken"
@@ -173,7 +173,7 @@ def test_no_secret_stands_in_the_log(strategy: str, tmp_path: Path, written: lis
             ends.add(answer.status)
             assert answer.headers["x-openstack-request-id"].startswith("req-")
     # Keystone is not there to be asked about the token.
-    told = {"keystone": 503, "noauth2": 404}.get(strategy, 401)
-    assert ends >= {told, 413, 414}
+    status = {"keystone": 503, "noauth2": 404}.get(strategy, 401)
+    assert ends >= {status, 413, 414}
     assert any("status: 413" in text for text in written)
     assert not [text for text in written for secret in filter(None, secrets) if secret in text]

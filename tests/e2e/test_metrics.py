@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of several workers: whichever of them is asked, it tells of all."""
+"""Metrics of several workers: each worker reports for all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TRAITS = {"route": "/traits", "status": "200"}
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """Where the services of a test put their folder."""
+    """The directory for the metrics folders of a test's services."""
     place = tmp_path / "metrics"
     place.mkdir()
     return place
@@ -33,26 +33,26 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def service(tmp_path: Path, place: Path) -> Iterator[Service]:
-    """Two workers."""
+    """A service with two workers."""
     variables = {METRICS_FOLDER: str(place)}
     with serving(tmp_path, "--workers", "2", variables=variables) as service:
         yield service
 
 
 def process_ids(client: Client) -> set[int]:
-    """The processes that are told of, each with its memory."""
-    told = scrape(client).by("pid", "berth_process_resident_memory_bytes")
-    return {int(pid) for pid in told}
+    """The processes in the metrics, each with its memory."""
+    by_pid = scrape(client).by("pid", "berth_process_resident_memory_bytes")
+    return {int(pid) for pid in by_pid}
 
 
 def has_counted(client: Client, made: int) -> Callable[[], bool]:
-    """Whether a worker tells of so many requests; what it told last it tells for a second."""
+    """Whether a worker reports this many requests; a response is reused for a second."""
     return lambda: scrape(client).value(REQUESTS, **TRAITS) == made
 
 
 def test_any_worker_tells_what_all_have_counted(service: Service, place: Path) -> None:
-    """As many requests as were made; what a worker had counted stays when it is killed, and what
-    it was then goes. With the service goes the folder."""
+    """As many requests as were sent. The counts of a worker stay when it is killed, its gauges are
+    removed. The folder is removed with the service."""
     clients = clients_of_both_workers(service)
     made = 0
     for client in clients:
@@ -61,9 +61,9 @@ def test_any_worker_tells_what_all_have_counted(service: Service, place: Path) -
         wait_until(has_counted(client, made), "the worker to tell of all")
     before = service.workers()
     wait_until(lambda: process_ids(clients[0]) == before, "the worker to tell of both")
-    told = scrape(clients[0])
-    assert len(told.series("berth_index_refreshed_timestamp_seconds")) == 2
-    room = told.value("berth_database_connections_max")
+    metrics = scrape(clients[0])
+    assert len(metrics.series("berth_index_refreshed_timestamp_seconds")) == 2
+    room = metrics.value("berth_database_connections_max")
 
     killed = min(before)
     os.kill(killed, signal.SIGKILL)
@@ -75,12 +75,12 @@ def test_any_worker_tells_what_all_have_counted(service: Service, place: Path) -
     # It is told of from when it begins to count, and has told everything when it serves.
     wait_until(lambda: listeners(service.port) == 2, "the new worker to serve")
     wait_until(lambda: process_ids(client) == service.workers(), "the workers to be told of")
-    told = scrape(client)
-    assert told.value(REQUESTS, **TRAITS) == made
-    assert told.value("berth_workers") == 2
-    levels = told.series("berth_index_refreshed_timestamp_seconds")
+    metrics = scrape(client)
+    assert metrics.value(REQUESTS, **TRAITS) == made
+    assert metrics.value("berth_workers") == 2
+    levels = metrics.series("berth_index_refreshed_timestamp_seconds")
     assert {int(labels["pid"]) for labels in levels} == service.workers()
-    assert told.value("berth_database_connections_max") == room
+    assert metrics.value("berth_database_connections_max") == room
 
     assert [path.name.startswith("berth-metrics-") for path in place.iterdir()] == [True]
     assert service.terminate() == 0
@@ -90,8 +90,8 @@ def test_any_worker_tells_what_all_have_counted(service: Service, place: Path) -
 def test_under_another_server_processes_share_the_folder_that_is_named(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """gunicorn's workers count together, as prometheus-client has it; also where one was killed as
-    it began to count, and has left a file with nothing in it."""
+    """gunicorn's workers share it, as prometheus-client does; also after one was killed at its
+    start and left an empty file."""
     (place / "counter_99999999.db").touch()
     monkeypatch.setenv(METRICS_FOLDER, str(place))
     configure(tmp_path)
@@ -107,11 +107,11 @@ def test_under_another_server_processes_share_the_folder_that_is_named(
 
 
 def test_a_folder_that_cannot_be_shared_is_told_of_at_start(tmp_path: Path) -> None:
-    """In one line, by `berth serve` and under another server."""
+    """In one line, for `berth serve` and for other servers."""
     nowhere = {METRICS_FOLDER: str(tmp_path / "nowhere")}
     refused = run_berth(tmp_path, "serve", "--bind", "127.0.0.1:0", variables=nowhere)
     assert refused.returncode != 0
-    assert refused.stderr.startswith("berth: no folder for metrics can be made in ")
+    assert refused.stderr.startswith("berth: cannot create a directory for metrics in ")
     assert refused.stderr.count("\n") == 1
     configure(tmp_path)
     refused = subprocess.run(
@@ -122,4 +122,4 @@ def test_a_folder_that_cannot_be_shared_is_told_of_at_start(tmp_path: Path) -> N
         check=False,
     )
     assert refused.returncode != 0
-    assert f"{METRICS_FOLDER} is '{nowhere[METRICS_FOLDER]}', which is no folder" in refused.stderr
+    assert f"{METRICS_FOLDER} is {nowhere[METRICS_FOLDER]}, which is not a" in refused.stderr

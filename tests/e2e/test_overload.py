@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""More clients than can be served: the others are told so, and nothing else suffers."""
+"""More clients than the service can serve: the surplus is refused, and nothing else suffers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ THREADS_MAX = 2 * (2 + 4) + 64 + 16
 
 @contextmanager
 def narrow_service(home: Path) -> Iterator[Service]:
-    """A service with very little room."""
+    """A service with low limits."""
     with serving(home, "--workers", str(WORKERS), variables=NARROW) as service:
         yield service
 
@@ -42,7 +42,7 @@ def narrow_service(home: Path) -> Iterator[Service]:
 def flood(
     pool: ThreadPoolExecutor, service: Service, ask: Callable[[Client, int], Response]
 ) -> list[Future[Response]]:
-    """Many clients ask one thing each, at once; their answers."""
+    """Many clients send one request each, at the same time; returns their responses."""
     ready = threading.Barrier(CLIENTS)
 
     def one(number: int) -> Response:
@@ -53,7 +53,7 @@ def flood(
 
 
 def host_with_room(client: Client) -> str:
-    """A provider on which everybody's claim fits; its uuid."""
+    """The uuid of a provider on which all claims fit."""
     provider = str(uuid.uuid4())
     created = client.post("/resource_providers", json={"uuid": provider, "name": "host"})
     assert created.status == 200, created.text
@@ -75,24 +75,24 @@ def claim(client: Client, provider: str, consumer: str) -> Response:
 
 
 def used(client: Client, provider: str) -> int:
-    """How many VCPU are claimed."""
+    """The number of VCPU that are allocated."""
     amount = client.get(f"/resource_providers/{provider}/usages").json["usages"]["VCPU"]
     assert isinstance(amount, int)
     return amount
 
 
 def threads_of(worker: int) -> int:
-    """How many threads a process has."""
-    found = re.search(r"^Threads:\s+(\d+)", Path(f"/proc/{worker}/status").read_text(), re.M)
-    assert found
-    return int(found[1])
+    """The number of a process's threads."""
+    match = re.search(r"^Threads:\s+(\d+)", Path(f"/proc/{worker}/status").read_text(), re.M)
+    assert match
+    return int(match[1])
 
 
 def test_a_flood_of_writers_is_told_to_come_back(tmp_path: Path) -> None:
-    """While the database is locked, those whom there is room for wait and the others get 503.
+    """While the database is locked, as many writes wait as are allowed, and the others get 503.
 
-    Readers and the version document are served meanwhile. Once the lock is gone, exactly those
-    who were not refused have what they asked for, and the next request is served as ever.
+    Readers and the version document are served meanwhile. Once the lock is released, exactly the
+    writes that were not refused are done, and the next request is served normally.
     """
     with narrow_service(tmp_path) as service:
         client = Client.at(service.url)
@@ -100,7 +100,7 @@ def test_a_flood_of_writers_is_told_to_come_back(tmp_path: Path) -> None:
         consumers = [str(uuid.uuid4()) for _ in range(CLIENTS)]
         with ThreadPoolExecutor(CLIENTS) as pool, write_locked(database_of(service)):
             answers = flood(
-                pool, service, lambda one, number: claim(one, provider, consumers[number])
+                pool, service, lambda client, number: claim(client, provider, consumers[number])
             )
             wait_until(
                 lambda: sum(answer.done() for answer in answers) >= CLIENTS - PLACES,
@@ -111,31 +111,35 @@ def test_a_flood_of_writers_is_told_to_come_back(tmp_path: Path) -> None:
             assert len(client.get(query).json["allocation_requests"]) == 1
         assert all(threads_of(worker) <= THREADS_MAX for worker in service.workers())
         served = 0
-        for consumer, answer in zip(consumers, (one.result() for one in answers), strict=True):
-            held = client.get(f"/allocations/{consumer}").json["allocations"]
+        for consumer, answer in zip(
+            consumers, (future.result() for future in answers), strict=True
+        ):
+            allocations = client.get(f"/allocations/{consumer}").json["allocations"]
             if answer.status == 204:
-                assert held
+                assert allocations
                 served += 1
             else:
                 assert answer.status == 503 and answer.headers["retry-after"] == "1", answer.text
                 assert answer.code == "placement.overloaded"
-                assert not held
+                assert not allocations
         assert 0 < served <= PLACES
         assert used(client, provider) == served
         assert claim(client, provider, str(uuid.uuid4())).status == 204
 
 
 def test_a_flood_of_readers_gets_right_answers_or_none(tmp_path: Path) -> None:
-    """Whoever is answered is answered in full; the service is itself again at once."""
+    """Each response is complete or an error; afterwards the service works normally at once."""
     with narrow_service(tmp_path) as service:
         client = Client.at(service.url)
         provider = host_with_room(client)
         query = f"/allocation_candidates?resources=VCPU:1&in_tree={provider}"
         due = client.get(query).json
         with ThreadPoolExecutor(CLIENTS) as pool:
-            answers = flood(pool, service, lambda one, _: one.get(query))
+            answers = flood(pool, service, lambda client, _: client.get(query))
             statuses = {answer.result(PATIENCE).status for answer in answers}
         assert statuses <= {200, 503}
-        assert all(one.result().json == due for one in answers if one.result().status == 200)
+        assert all(
+            future.result().json == due for future in answers if future.result().status == 200
+        )
         assert client.get(query).json == due
         assert claim(client, provider, str(uuid.uuid4())).status == 204

@@ -1,66 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The README's first example works as it is printed, against a server on a socket."""
+"""The first example of the README works as printed, against a server and without one."""
 
 from __future__ import annotations
 
-import json
-import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.docs.how_to import shows
 from tests.docs.pages import ROOT, blocks, section
-from tests.e2e.serving import served
+from tests.e2e.serving import PATIENCE, served
 
-pytestmark = pytest.mark.skipif(
-    not (shutil.which("curl") and Path("/sys/devices/system/node/node0").exists()),
-    reason="needs curl, and a kernel that shows its NUMA nodes",
-)
+#: Printed in front of the output of each block of commands.
+MARK = "berth-readme-block"
 
-
-@pytest.fixture(scope="module")
-def transcript(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What the example prints, command after command, on a fresh server."""
-    directory = tmp_path_factory.mktemp("readme")
-    example = section((ROOT / "README.md").read_text(), "A first example")
-    script = "set -eu\n" + "\n".join(block.text for block in blocks(example, "sh"))
-    with served(directory) as url:
-        ran = subprocess.run(
-            ["bash", "-c", script],
-            cwd=directory,
-            env={"PATH": "/usr/bin:/bin", "URL": url},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return [line for line in ran.stdout.splitlines() if line.strip()]
+STEPS = [
+    (block.kind, block.text)
+    for block in blocks(section((ROOT / "README.md").read_text(), "A first example"), "sh", "text")
+]
 
 
-def test_the_example_finds_room_on_this_machine(transcript: list[str]) -> None:
-    """The one candidate takes the disk from the root, CPU and memory from one NUMA node."""
-    (found,) = [json.loads(line) for line in transcript if "allocation_requests" in line]
-    (candidate,) = found["allocation_requests"]
-    taken = sorted(sorted(part["resources"]) for part in candidate["allocations"].values())
-    assert taken == [["DISK_GB"], ["MEMORY_MB", "VCPU"]]
-    assert len(candidate["mappings"]["_NUMA"]) == 1
+def follow(directory: Path, steps: list[tuple[str, str]], **variables: str) -> list[str]:
+    """The output of each block of commands, run in one shell."""
+    blocks_of_commands = [text for kind, text in steps if kind == "sh"]
+    script = "set -eu\n" + "".join(f"echo {MARK}\n{text}" for text in blocks_of_commands)
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    ran = subprocess.run(
+        ["bash", "-c", script],
+        cwd=directory,
+        env={"HOME": str(directory), "LANG": "C.UTF-8", "PATH": path, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=2 * PATIENCE,
+    )
+    assert ran.returncode == 0, ran.stdout
+    return ran.stdout.split(f"{MARK}\n")[1:]
 
 
-def test_the_example_shows_what_it_claimed(transcript: list[str]) -> None:
-    """The project's usages are the claim, under the consumer's type."""
-    (used,) = [json.loads(line)["usages"] for line in transcript if "consumer_count" in line]
-    assert used == {"INSTANCE": {"DISK_GB": 1, "VCPU": 1, "MEMORY_MB": 64, "consumer_count": 1}}
-
-
-def test_the_example_leaves_something_to_look_at(transcript: list[str]) -> None:
-    """The last block shows it: the machine's tree, what the consumer holds, the fleet in use."""
-    tree, claim, *metrics = transcript[-2 - sum("berth_fleet_" in line for line in transcript) :]
-    assert len(json.loads(tree)["resource_providers"]) >= 2
-    assert len(json.loads(claim)["allocations"]) == 2
-    assert 'berth_fleet_used{resource_class="VCPU"} 1.0' in metrics
-
-
-def test_the_example_shows_no_error(transcript: list[str]) -> None:
-    """`--fail-with-body` would have printed it."""
-    assert not [line for line in transcript if '"errors"' in line]
+@pytest.mark.parametrize("is_served", [True, False], ids=["over HTTP", "on the database"])
+def test_the_example_prints_what_the_page_shows(tmp_path: Path, is_served: bool) -> None:
+    """Each block of output follows the commands that print it."""
+    if is_served:
+        with served(tmp_path) as url:
+            outputs = follow(tmp_path, STEPS, BERTH_URL=url)
+    else:
+        # The first block names the service.
+        assert "BERTH_URL" in STEPS[0][1]
+        outputs = ["", *follow(tmp_path, STEPS[1:])]
+    number = -1
+    for kind, text in STEPS:
+        if kind == "sh":
+            number += 1
+        else:
+            assert shows(outputs[number], text), outputs[number]
+    registered = outputs[-2].splitlines()
+    assert registered[-1] == "1 candidate on 1 host; no more fit"
+    assert outputs[-1].splitlines()[-1].startswith("removed 681 providers and ")

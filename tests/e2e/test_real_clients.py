@@ -1,23 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unmodified clients against `berth serve`: this machine is registered, used, reshaped, removed."""
+"""Unmodified clients with `berth serve`: this machine is registered, used, reshaped and removed."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import openstack
 import pytest
 
 from tests.client import Client
 from tests.e2e.machine import Machine, read_machine
-from tests.e2e.serving import PATIENCE, Service, environment, serving
+from tests.e2e.openstack_command import OpenStack, openstack_command
+from tests.e2e.serving import Service, serving
 
 #: What the clients warn their own developers of.
 pytestmark = pytest.mark.filterwarnings("ignore:::openstack")
@@ -35,7 +30,7 @@ TRAIT_OF_FLAG = {
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """One service for the module, with two workers."""
+    """One service with two workers for the module."""
     with serving(tmp_path_factory.mktemp("home"), "--workers", "2") as service:
         yield service
 
@@ -46,56 +41,17 @@ def machine() -> Machine:
     return read_machine()
 
 
-@dataclass
-class OpenStack:
-    """The `openstack` command of this interpreter, speaking to one service."""
-
-    service: Service
-
-    def __call__(self, *arguments: str) -> Any:
-        """Run a command that lists or shows something; its JSON."""
-        return json.loads(self.do(*arguments, "-f", "json"))
-
-    def do(self, *arguments: str) -> str:
-        """Run a command; what it prints."""
-        done = self.run(*arguments)
-        assert done.returncode == 0, f"openstack {' '.join(arguments)}\n{done.stderr}"
-        return done.stdout
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end, however it ends."""
-        return subprocess.run(
-            [
-                str(Path(sys.executable).with_name("openstack")),
-                "--os-auth-type",
-                "admin_token",
-                "--os-token",
-                "admin",
-                "--os-endpoint",
-                self.service.url,
-                "--os-placement-api-version",
-                "1.39",
-                *arguments,
-            ],
-            env=environment(self.service.home),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-
-
 @pytest.fixture(scope="module")
-def openstack_command(service: Service) -> OpenStack:
+def command(service: Service) -> Iterator[OpenStack]:
     """The `openstack` command, for the module's service."""
-    return OpenStack(service)
+    with openstack_command(service.url, service.home) as command:
+        yield command
 
 
 def test_the_openstack_command_registers_uses_and_removes_this_machine(
-    openstack_command: OpenStack, service: Service, machine: Machine
+    command: OpenStack, service: Service, machine: Machine
 ) -> None:
-    """The whole life of a provider tree with osc-placement, which knows nothing of berth."""
-    command = openstack_command
+    """The whole life of a provider tree with an unmodified osc-placement."""
     root = command("resource", "provider", "create", machine.name)
     assert root["generation"] == 0
 
@@ -141,8 +97,8 @@ def test_the_openstack_command_registers_uses_and_removes_this_machine(
     )
     usages = command("resource", "provider", "usage", "show", chosen)
     assert {row["resource_class"]: row["usage"] for row in usages} == {"VCPU": 1, "MEMORY_MB": 16}
-    held = command("resource", "usage", "show", project, "--user-id", user)
-    assert {row["resource_class"]: row["usage"] for row in held} == {
+    usage = command("resource", "usage", "show", project, "--user-id", user)
+    assert {row["resource_class"]: row["usage"] for row in usage} == {
         "INSTANCE": {"VCPU": 1, "MEMORY_MB": 16, "DISK_GB": 1, "consumer_count": 1}
     }
 
@@ -166,15 +122,15 @@ def test_the_openstack_command_registers_uses_and_removes_this_machine(
 
 
 def reshape_disk_away(client: Client, root: str, disk: str, consumer: str) -> None:
-    """Move the DISK_GB of the root, inventory and allocations, to another provider at once."""
+    """Move the root's DISK_GB, inventory and allocations, to another provider in one request."""
     before = client.get(f"/resource_providers/{root}/inventories").json
-    held = client.get(f"/allocations/{consumer}").json
+    body = client.get(f"/allocations/{consumer}").json
     allocations = {
-        provider: {"resources": dict(held["allocations"][provider]["resources"])}
-        for provider in held["allocations"]
+        provider: {"resources": dict(body["allocations"][provider]["resources"])}
+        for provider in body["allocations"]
         if provider != root
     }
-    allocations[disk] = {"resources": held["allocations"][root]["resources"]}
+    allocations[disk] = {"resources": body["allocations"][root]["resources"]}
     answer = client.post(
         "/reshaper",
         json={
@@ -191,10 +147,10 @@ def reshape_disk_away(client: Client, root: str, disk: str, consumer: str) -> No
             "allocations": {
                 consumer: {
                     "allocations": allocations,
-                    "project_id": held["project_id"],
-                    "user_id": held["user_id"],
-                    "consumer_generation": held["consumer_generation"],
-                    "consumer_type": held["consumer_type"],
+                    "project_id": body["project_id"],
+                    "user_id": body["user_id"],
+                    "consumer_generation": body["consumer_generation"],
+                    "consumer_type": body["consumer_type"],
                 }
             },
         },
@@ -203,7 +159,7 @@ def reshape_disk_away(client: Client, root: str, disk: str, consumer: str) -> No
 
 
 def test_the_sdk_registers_and_removes_this_machine(service: Service, machine: Machine) -> None:
-    """openstacksdk's placement proxy finds its microversions by discovery, and works."""
+    """openstacksdk's placement proxy discovers the microversions, and works."""
     connection = openstack.connection.Connection(
         auth_type="admin_token", auth={"endpoint": service.url, "token": "admin"}
     )

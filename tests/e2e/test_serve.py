@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth serve` as an operator meets it: starting, refusing, several workers, stopping."""
+"""`berth serve` for its operator: starting, refusing to start, several workers, stopping."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from tests.e2e.serving import PATIENCE, Service, run_berth, serving, wait_until
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """One service for the tests that leave it as it was, with two workers."""
+    """One service with two workers, for tests that do not change it."""
     with serving(tmp_path_factory.mktemp("home"), "--workers", "2") as service:
         yield service
 
 
 def database_of(service: Service) -> Path:
-    """The embedded database of a service that was started with nothing configured."""
+    """The embedded database of a service without configuration."""
     return service.home / ".local" / "share" / "berth" / "berth.db"
 
 
 def create_provider(client: Client, name: str | None = None) -> str:
-    """Create a provider over the wire; its uuid."""
+    """Create a provider; return its uuid."""
     provider = str(uuid.uuid4())
     answer = client.post(
         "/resource_providers", json={"uuid": provider, "name": name or f"cn-{provider}"}
@@ -47,7 +47,7 @@ def create_provider(client: Client, name: str | None = None) -> str:
 
 @contextmanager
 def write_locked(database: Path) -> Iterator[None]:
-    """Hold the database's write lock from another process's point of view."""
+    """Hold the database's write lock, as another process would."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         yield
@@ -55,7 +55,7 @@ def write_locked(database: Path) -> Iterator[None]:
 
 
 def test_nothing_needs_to_be_configured(service: Service) -> None:
-    """With an empty home, berth makes a database of this user's own and answers."""
+    """With an empty home, berth creates a database for this user and serves it."""
     assert Client.at(service.url).get("/").status == 200
     database = database_of(service)
     assert database.exists()
@@ -64,7 +64,7 @@ def test_nothing_needs_to_be_configured(service: Service) -> None:
 
 
 def test_it_says_what_it_does_and_what_to_try(service: Service) -> None:
-    """Where it listens, on which database, with which authentication, and a request to try."""
+    """The address, the database, the authentication, and a request to try."""
     first, *rest = service.banner.splitlines()
     assert first.startswith("berth ")
     assert first.endswith(f"serves {service.url}, 2 workers")
@@ -75,7 +75,7 @@ def test_it_says_what_it_does_and_what_to_try(service: Service) -> None:
 
 
 def test_requests_are_logged_as_operators_expect(service: Service) -> None:
-    """One line for each request on stderr, in oslo.log's format."""
+    """One line per request on stderr, in oslo.log's format."""
     Client.at(service.url).get("/traits?name=in:NOTHING", version="1.6")
     line = re.compile(
         r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \d+ INFO placement\.requestlog "
@@ -86,7 +86,7 @@ def test_requests_are_logged_as_operators_expect(service: Service) -> None:
 
 
 def test_a_write_is_seen_through_every_connection_at_once(service: Service) -> None:
-    """Whichever worker took a write, the next read of any other connection shows it."""
+    """Whichever worker wrote it, the next read over any connection shows it."""
     clients = clients_of_both_workers(service)
     for number in range(24):
         provider = create_provider(clients[number % len(clients)])
@@ -97,13 +97,13 @@ def test_a_write_is_seen_through_every_connection_at_once(service: Service) -> N
         )
         assert answer.status == 200, answer.text
         query = f"/allocation_candidates?resources=VCPU:{number + 1}&in_tree={provider}"
-        found = [client.get(query).json["allocation_requests"] for client in clients]
-        assert all(len(requests) == 1 for requests in found), f"after {number} writes"
+        candidates = [client.get(query).json["allocation_requests"] for client in clients]
+        assert all(len(requests) == 1 for requests in candidates), f"after {number} writes"
     assert workers_hit(service, clients) == 2
 
 
 def clients_of_both_workers(service: Service) -> list[Client]:
-    """A dozen, or as many as it takes until the kernel has given some to each worker."""
+    """A dozen clients, or as many as it takes until the kernel has given some to each worker."""
     wait_until(lambda: listeners(service.port) == 2, "both workers")
     clients: list[Client] = []
     while len(clients) < 12 or workers_hit(service, clients) < 2:
@@ -114,7 +114,7 @@ def clients_of_both_workers(service: Service) -> list[Client]:
 
 
 def workers_hit(service: Service, clients: list[Client]) -> int:
-    """How many workers hold one of the clients' connections, by the kernel's tables."""
+    """The number of workers with one of the clients' connections, by the kernel's tables."""
     ports = set()
     for client in clients:
         connection = client.transport.connection  # type: ignore[attr-defined]
@@ -131,12 +131,13 @@ def workers_hit(service: Service, clients: list[Client]) -> int:
 
 
 def listeners(port: int) -> int:
-    """How many sockets listen on a port; the service says that it serves when one does."""
+    """The number of sockets that listen on a port; there is one when the service says that it
+    serves."""
     return sum(state == "0A" for at, _, state, _ in sockets() if at == port)
 
 
 def inodes_of_connections(server_port: int, client_ports: set[int]) -> set[str]:
-    """What /proc/PID/fd shows for the server's ends of some connections."""
+    """The inodes that /proc/PID/fd shows for the server's ends of some connections."""
     return {
         f"socket:[{inode}]"
         for local, remote, _, inode in sockets()
@@ -152,7 +153,7 @@ def sockets() -> Iterator[tuple[int, int, str, str]]:
 
 
 def link_target(link: Path) -> str:
-    """Where a link of /proc points; nothing when it has gone meanwhile."""
+    """The target of a link in /proc; empty if it has disappeared."""
     try:
         return os.readlink(link)
     except OSError:
@@ -160,7 +161,7 @@ def link_target(link: Path) -> str:
 
 
 def test_a_taken_port_is_refused_in_one_line(service: Service, tmp_path: Path) -> None:
-    """A second service cannot slip in beside the first and take half of its connections."""
+    """A second service cannot share the port of the first and get half of its connections."""
     done = run_berth(tmp_path, "serve", "--bind", f"127.0.0.1:{service.port}")
     assert done.returncode == ExitCode.ADDRESS
     assert done.stderr.startswith(f"berth: cannot listen on {service.url}: address already in use")
@@ -169,7 +170,7 @@ def test_a_taken_port_is_refused_in_one_line(service: Service, tmp_path: Path) -
 
 
 def test_requests_in_flight_finish_when_it_is_told_to_stop(tmp_path: Path) -> None:
-    """SIGTERM: nobody new is let in, and a write that waits for its turn is still answered."""
+    """SIGTERM: no new connection is accepted, and a write that waits is still answered."""
     with serving(tmp_path, variables={"OS_DEFAULT__DEBUG": "true"}) as service:
         answers: list[int] = []
         with write_locked(database_of(service)):
@@ -194,7 +195,7 @@ def test_requests_in_flight_finish_when_it_is_told_to_stop(tmp_path: Path) -> No
 
 
 def test_a_stopped_service_leaves_its_database_in_one_file(tmp_path: Path) -> None:
-    """So that who copies it, or hands it to another program, has all that was written."""
+    """So that a copy of the file is complete."""
     with serving(tmp_path, "--workers", "2") as service:
         create_provider(Client.at(service.url), "written")
         assert service.terminate() == ExitCode.OK
@@ -215,7 +216,8 @@ def test_fragments_of_configuration_are_named_at_start(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_ends_the_service_like_any_request_to_stop(tmp_path: Path) -> None:
-    """A terminal sends SIGINT to the workers as well; nobody is left behind, nothing is logged."""
+    """A terminal sends SIGINT to the workers as well; no process remains, and no error is
+    logged."""
     with serving(tmp_path, "--workers", "2") as service:
         os.killpg(service.process.pid, signal.SIGINT)
         assert service.process.wait(PATIENCE) == ExitCode.OK
@@ -223,7 +225,7 @@ def test_ctrl_c_ends_the_service_like_any_request_to_stop(tmp_path: Path) -> Non
 
 
 def accepts_connections(service: Service) -> bool:
-    """Whether somebody listens at the service's address."""
+    """Whether a process listens at the service's address."""
     try:
         socket.create_connection((service.host, service.port)).close()
     except OSError:
@@ -232,14 +234,14 @@ def accepts_connections(service: Service) -> bool:
 
 
 def providers(client: Client) -> list[dict[str, object]]:
-    """Every provider, as listed."""
+    """All providers, as listed."""
     listed = client.get("/resource_providers").json["resource_providers"]
     assert isinstance(listed, list)
     return listed
 
 
 def test_a_killed_worker_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    """kill -9 in the middle of writes: every acknowledged one is there, and service goes on."""
+    """kill -9 during writes: every acknowledged one is stored, and the service continues."""
     with serving(tmp_path, "--workers", "2") as service:
         acknowledged: list[str] = []
         stop = threading.Event()
@@ -273,7 +275,7 @@ def test_a_killed_worker_loses_nothing_that_was_acknowledged(tmp_path: Path) -> 
 
 
 def test_what_the_wire_says_reaches_the_application(service: Service) -> None:
-    """Methods, paths, repeated headers and bodies come through the server unchanged."""
+    """Methods, paths, repeated headers and bodies reach the application unchanged."""
     client = Client.at(service.url)
     provider = create_provider(client)
     path = f"/resource_providers/{provider}"
@@ -311,7 +313,7 @@ def test_what_the_wire_says_reaches_the_application(service: Service) -> None:
 
 
 def test_links_name_the_host_that_the_client_used(service: Service) -> None:
-    """Without a Host header (HTTP/1.0), Location falls back to the server's own address."""
+    """Without a Host header (HTTP/1.0), Location has the server's own address."""
     name = uuid.uuid4()
     body = b'{"name": "%s"}' % str(name).encode()
     with socket.create_connection((service.host, service.port), timeout=PATIENCE) as connection:
@@ -325,7 +327,7 @@ def test_links_name_the_host_that_the_client_used(service: Service) -> None:
 
 
 def test_the_environment_of_the_server_is_not_taken_for_headers(tmp_path: Path) -> None:
-    """HTTP_... variables of the process say nothing about any request."""
+    """HTTP_... variables of the process are not headers of a request."""
     variables = {"HTTP_X_AUTH_TOKEN": "admin", "CONTENT_TYPE": "application/json"}
     with serving(tmp_path, variables=variables) as service:
         client = Client.at(service.url).acting_as({})
@@ -333,7 +335,7 @@ def test_the_environment_of_the_server_is_not_taken_for_headers(tmp_path: Path) 
 
 
 def test_keystone_guards_everything_but_the_version_document(tmp_path: Path) -> None:
-    """The documented default strategy of a configuration file asks for a valid token."""
+    """The default strategy of a configuration file requires a valid token."""
     path = tmp_path / "placement.conf"
     path.write_text(
         f"[placement_database]\nconnection = sqlite:///{tmp_path}/berth.db\n"
@@ -351,7 +353,7 @@ def test_keystone_guards_everything_but_the_version_document(tmp_path: Path) -> 
 
 
 def test_each_worker_has_a_processor_of_its_own(service: Service) -> None:
-    """If there are enough; with all the threads that serve."""
+    """If there are enough CPUs; for all threads that serve requests."""
     wait_until(lambda: listeners(service.port) == 2, "both workers to serve")
     workers = service.workers()
     processors = [
@@ -365,7 +367,7 @@ def test_each_worker_has_a_processor_of_its_own(service: Service) -> None:
 
 
 def processors_of(task: int) -> set[int]:
-    """Where a thread may run; nowhere if it has ended meanwhile."""
+    """The CPUs on which a thread may run; none if it has ended."""
     try:
         return os.sched_getaffinity(task)
     except ProcessLookupError:

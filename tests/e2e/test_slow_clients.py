@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that take their time, or all the time there is, and those who do not suffer from it."""
+"""Slow clients, and clients that are not affected by them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from berth.cli.exit_codes import ExitCode
-from berth.cli.workers import CONNECTIONS_MAX, FILES_BESIDES
+from berth.edge.server.workers import CONNECTIONS_MAX, FILES_BESIDES
 from tests.client import Client
 from tests.e2e.serving import BERTH, PATIENCE, Service, serving, wait_until
 from tests.e2e.test_overload import claim, host_with_room, used
@@ -51,7 +51,7 @@ LOOKS = b"GET / HTTP/1.1\r\nHost: berth\r\n\r\n"
 
 
 def raise_files(number: int) -> tuple[int, int]:
-    """Let this process open so many files; the limits before."""
+    """Raise this process's limit of open files; return the old limits."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < number:
         resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
@@ -60,7 +60,7 @@ def raise_files(number: int) -> tuple[int, int]:
 
 @contextmanager
 def clients(service: Service, number: int, sends: bytes) -> Iterator[list[socket.socket]]:
-    """So many connections on which nothing more comes than this."""
+    """Connections on which no more than this is sent."""
     with ExitStack() as open_until_the_end:
         slow = []
         for _ in range(number):
@@ -72,38 +72,38 @@ def clients(service: Service, number: int, sends: bytes) -> Iterator[list[socket
 
 
 def head(*more: bytes) -> bytes:
-    """The headers of a claim, with these among them."""
+    """The headers of a claim, with further ones."""
     consumer = str(uuid.uuid4()).encode()
     return HEAD % consumer + b"".join(line + b"\r\n" for line in more) + b"\r\n"
 
 
 def announced() -> bytes:
-    """A body is announced, and never comes."""
+    """A body that is announced and never sent."""
     return head(b"Content-Length: 300")
 
 
 def begun() -> bytes:
-    """The begin of a body comes, and never the rest."""
+    """The begin of a body, and never the rest."""
     return head(b"Content-Length: 300") + b'{"allocations": {'
 
 
 def chunked() -> bytes:
-    """One chunk of a body comes, and never the next."""
+    """One chunk of a body, and never the next."""
     return head(b"Transfer-Encoding: chunked") + b'3\r\n{"a\r\n'
 
 
 def pipelined() -> bytes:
-    """A question comes, and right behind it the announcement of a body."""
+    """A request, and right behind it the announcement of a body."""
     return ASKS.replace(b"/traits", b"/traits?name=in:NO") + announced()
 
 
 def headless() -> bytes:
-    """The headers themselves never end."""
+    """Headers that never end."""
     return HEAD % b"anything" + b"X-Slow: "
 
 
 def asks_on(connection: socket.socket) -> None:
-    """Ask for more than is ever taken."""
+    """Send more requests than responses are read."""
     unsent = ASKS * ANSWERS_NOT_TAKEN
     while unsent:
         try:
@@ -113,7 +113,7 @@ def asks_on(connection: socket.socket) -> None:
 
 
 def is_there(connection: socket.socket) -> bool:
-    """Whether the service still keeps a connection, on which it said nothing yet."""
+    """Whether the service keeps a connection on which it has not answered yet."""
     try:
         connection.recv(1)
     except BlockingIOError:
@@ -122,18 +122,19 @@ def is_there(connection: socket.socket) -> bool:
 
 
 def received(connection: socket.socket) -> bytes:
-    """All that was said until the connection ended."""
+    """Everything that was received until the connection ended."""
     connection.settimeout(PATIENCE)
     return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
 def connected(service: Service) -> int:
-    """How many connections the service keeps."""
+    """The number of connections to the service."""
     return sum(port == service.port and state == "01" for port, _, state, _ in sockets())
 
 
 def test_searches_whose_clients_have_gone_end(tmp_path: Path) -> None:
-    """Sixteen that would go on for an hour; whoever reads one thing is answered meanwhile."""
+    """Sixteen searches that would take an hour end when their clients disconnect; a simple read is
+    answered meanwhile."""
     patient = {"OS_BERTH__CANDIDATES_TIME_BUDGET": "3600", "OS_BERTH__WAIT_SECONDS_MAX": "3600"}
     with serving(tmp_path, "--workers", "1", variables=patient) as service:
         client = Client.at(service.url)
@@ -142,20 +143,20 @@ def test_searches_whose_clients_have_gone_end(tmp_path: Path) -> None:
             wait_until(lambda: running(client) > 0, "searches to run")
             assert client.get(f"/resource_providers/{host}").status == 200
             assert scrape(client).value(ENDED_EARLY, reason="gone") == 0
-            for one in gone:
-                one.close()
+            for connection in gone:
+                connection.close()
             wait_until(lambda: running(client) == 0, "all searches to end")
         assert scrape(client).value(ENDED_EARLY, reason="gone") > 1
         assert client.get("/allocation_candidates?resources=VGPU:1000").status == 200
 
 
 def running(client: Client) -> float:
-    """How many searches are let in; the gauge lags behind, but not where there is none."""
+    """The number of running searches; the gauge lags behind, except at 0."""
     return scrape(client).value("berth_admission_running", line="searches")
 
 
 def host_with_cells(client: Client) -> str:
-    """A host with twelve children, none of which has room for three parts of `PACKS`."""
+    """A host with twelve children, none of which can serve three groups of `PACKS`."""
     root = host_with_room(client)
     for number in range(12):
         cell = str(uuid.uuid4())
@@ -167,7 +168,7 @@ def host_with_cells(client: Client) -> str:
 
 
 def test_slow_clients_hold_nobody_up(tmp_path: Path) -> None:
-    """Hundreds wait for ever, in each way there is; everybody else reads and writes as usual."""
+    """Hundreds of clients stall in every possible way; others read and write as usual."""
     with serving(tmp_path, variables=PATIENT) as service:
         client = Client.at(service.url)
         provider = host_with_room(client)
@@ -192,7 +193,7 @@ def test_slow_clients_hold_nobody_up(tmp_path: Path) -> None:
 
 
 def test_who_rests_makes_room(tmp_path: Path) -> None:
-    """A fleet has asked once, and keeps all connections that a worker accepts."""
+    """A fleet has sent one request each, and keeps all connections that a worker accepts."""
     files_before = raise_files(CONNECTIONS_MAX + FILES_BESIDES)
     with serving(tmp_path, variables=PATIENT) as service, ExitStack() as fleet:
         fleet.callback(resource.setrlimit, resource.RLIMIT_NOFILE, files_before)
@@ -208,8 +209,8 @@ def test_who_rests_makes_room(tmp_path: Path) -> None:
 
 
 def test_few_files_are_no_reason_to_look_away(tmp_path: Path) -> None:
-    """Where the limit of open files is low, clients take the last of them, and are cut off all the
-    same at their deadline; the limit is raised as far as it may be."""
+    """Even if clients use up a low limit of open files, they are cut off at their deadline; the
+    limit is raised as far as possible."""
     few = ("sh", "-c", 'ulimit -Sn 56 && ulimit -Hn 64 && exec "$@"', "sh", *BERTH)
     with serving(tmp_path, variables=IMPATIENT, command=few) as service:
         (worker,) = service.workers()
@@ -219,11 +220,11 @@ def test_few_files_are_no_reason_to_look_away(tmp_path: Path) -> None:
             wait_until(lambda: not any(map(is_there, slow[:20])), "the slow ones to be cut off")
         wait_until(lambda: connected(service) == 0, "all to be gone")
         assert Client.at(service.url).get("/").status == 200
-        assert "could not be looked after" not in service.log.read_text()
+        assert "Cannot check for slow clients" not in service.log.read_text()
 
 
 def test_an_answer_ends_the_connection_of_a_body_that_was_not_read(tmp_path: Path) -> None:
-    """What is left of it must not be taken for a request, and nobody has to read it to its end."""
+    """The rest of the body must not be parsed as a request, and the server need not read it."""
     large = b"Content-Length: 99999999999\r\n\r\n"
     ask = b" HTTP/1.1\r\nHost: berth\r\nX-Auth-Token: admin\r\n"
     no_body = b"GET /livez" + ask + b"\r\n"
@@ -254,7 +255,7 @@ def test_an_answer_ends_the_connection_of_a_body_that_was_not_read(tmp_path: Pat
 
 
 def test_slow_clients_are_cut_off_at_their_deadline(tmp_path: Path) -> None:
-    """Those who owe a body are told 408, the others nothing; whoever is quick stays connected."""
+    """Those with an unfinished body get 408, the others nothing; fast clients stay connected."""
     with serving(tmp_path, variables=IMPATIENT) as service, ExitStack() as slow:
         owing = [
             connection
@@ -270,20 +271,21 @@ def test_slow_clients_are_cut_off_at_their_deadline(tmp_path: Path) -> None:
             answer = received(connection)
             assert answer.startswith(b"HTTP/1.1 408 Request Timeout\r\n"), answer
             assert b"x-openstack-request-id: req-" in answer
-            assert b"The body took too long to come" in answer
+            assert b"The body took too long to arrive" in answer
         for connection in behind:
             first, _, second = received(connection).partition(b"HTTP/1.1 408 ")
             assert first.startswith(b"HTTP/1.1 200 OK\r\n") and second
         assert not any(map(received, nobody))
         wait_until(lambda: connected(service) == 0, "those who do not read to be cut off")
         log = service.log.read_text()
-        assert "Slow clients are cut off" in log
+        assert "Slow clients disconnected" in log
         assert log.count("status: 408") == len(owing) + len(behind)
         assert Client.at(service.url).get("/traits").status == 200
 
 
 def test_a_client_that_goes_on_sending_is_waited_for(tmp_path: Path) -> None:
-    """The deadline moves on with what comes, while another's passes who came at the same time."""
+    """Its deadline is extended by what it sends; that of another client that began at the same time
+    is not."""
     with serving(tmp_path, variables=IMPATIENT) as service:
         whole = b'{"name": "host"%s}' % (b" " * (2 << 20))
         with clients(

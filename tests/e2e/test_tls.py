@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth serve` with a certificate: HTTPS, and nothing else, on its address."""
+"""`berth serve` with a certificate: only HTTPS on its address."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 def service(
     certificate: Certificate, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Service]:
-    """One service for the module; it was found ready by its own look, which knows no TLS."""
+    """One service for the module; its own check, without TLS, found it ready."""
     options = ("--tls-cert", str(certificate.cert), "--tls-key", str(certificate.key))
     with serving(tmp_path_factory.mktemp("home"), *options) as service:
         yield service
 
 
 def is_served(service: Service, certificate: Certificate) -> bool:
-    """Whether a client that trusts the certificate gets an answer."""
+    """Whether a client that trusts the certificate gets a response."""
     answer = requests.get(
         f"{service.url}/resource_providers",
         headers=ADMIN,
@@ -47,7 +47,7 @@ def is_served(service: Service, certificate: Certificate) -> bool:
 
 
 def version_spoken(service: Service, certificate: Certificate, most: ssl.TLSVersion) -> str | None:
-    """The version of TLS with a client that knows none beyond `most`."""
+    """The version of TLS with a client that supports none beyond `most`."""
     context = ssl.create_default_context(cafile=str(certificate.cert))
     # For a version as old as it takes, and the ciphers of its time.
     context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
@@ -61,7 +61,7 @@ def version_spoken(service: Service, certificate: Certificate, most: ssl.TLSVers
 
 
 def test_it_serves_https(service: Service, certificate: Certificate) -> None:
-    """At the address that it says at start, whose links are of the same kind."""
+    """At the address that it prints at its start; links are HTTPS too."""
     assert service.url.startswith("https://127.0.0.1:")
     assert f"{service.url}/resource_providers" in service.banner
     assert is_served(service, certificate)
@@ -77,7 +77,7 @@ def test_it_serves_https(service: Service, certificate: Certificate) -> None:
 
 
 def test_who_does_not_know_the_certificate_is_warned(service: Service) -> None:
-    """By its own client: so nobody can stand between the two."""
+    """By its own client, so that no one can intercept the connection."""
     with pytest.raises(requests.exceptions.SSLError, match="CERTIFICATE_VERIFY_FAILED"):
         requests.get(service.url, timeout=PATIENCE)
 
@@ -94,7 +94,7 @@ def test_old_versions_of_tls_are_refused(service: Service, certificate: Certific
 def test_http_gets_no_answer_and_holds_nobody_up(
     service: Service, certificate: Certificate
 ) -> None:
-    """Its connection is closed, and one that says nothing stands in nobody's way."""
+    """Its connection is closed, and a silent client delays no other."""
     request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
     silent = [socket.create_connection((service.host, service.port)) for _ in range(50)]
     try:
@@ -108,12 +108,12 @@ def test_http_gets_no_answer_and_holds_nobody_up(
             assert b"HTTP" not in said
         assert is_served(service, certificate)
     finally:
-        for one in silent:
-            one.close()
+        for connection in silent:
+            connection.close()
 
 
 def test_what_cannot_be_used_ends_the_command(certificate: Certificate, tmp_path: Path) -> None:
-    """With one line, before anything is served; what the configuration says counts as well."""
+    """In one line, before anything is served; also for files from the configuration."""
     other = make_certificate(tmp_path, "other")
     configuration = tmp_path / "placement.conf"
     configuration.write_text(
@@ -126,6 +126,6 @@ def test_what_cannot_be_used_ends_the_command(certificate: Certificate, tmp_path
     )
     assert (done.returncode, done.stdout) == (ExitCode.CONFIGURATION, "")
     assert done.stderr == (
-        f"berth: the key {other.key} is not that of the certificate {certificate.cert}\n"
+        f"berth: the key {other.key} does not belong to the certificate {certificate.cert}\n"
     )
     assert not (tmp_path / "berth.db").exists()

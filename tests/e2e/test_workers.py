@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that end, by themselves or not, and a service that stays up meanwhile."""
+"""Workers that exit or are killed, and a service that keeps running."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tests.engines import need
 
 
 def kill(pid: int) -> None:
-    """End a process, which has no say in it."""
+    """Kill a process with SIGKILL."""
     os.kill(pid, signal.SIGKILL)
 
 
 def successor(service: Service, before: set[int]) -> int:
-    """The process id of the worker that has been started since."""
+    """The pid of the worker that was started since."""
     wait_until(lambda: len(service.workers() - before) == 1, "another worker")
     return (service.workers() - before).pop()
 
 
 def answers(service: Service, path: str = "/readyz") -> bool:
-    """Whether somebody answers that all is well."""
+    """Whether the service answers a health check."""
     try:
         return Client.at(service.url).get(path).status == 200
     except (OSError, HTTPException):
@@ -36,7 +36,7 @@ def answers(service: Service, path: str = "/readyz") -> bool:
 
 
 def test_a_worker_that_is_killed_again_and_again_does_not_end_the_service(tmp_path: Path) -> None:
-    """Nor the worker that serves beside it; that is how a kernel short of memory goes about."""
+    """Nor does the other worker; a kernel that is short of memory kills like that."""
     with serving(tmp_path, "--workers", "2") as service:
         wait_until(lambda: len(service.workers()) == 2, "both workers")
         spared, victim = sorted(service.workers())
@@ -46,12 +46,12 @@ def test_a_worker_that_is_killed_again_and_again_does_not_end_the_service(tmp_pa
         assert spared in service.workers()
         wait_until(lambda: answers(service), "an answer")
         log = service.log.read_text()
-        assert "has ended (signal 9); it is started again in 1 s" in log
+        assert "exited (signal 9); restarting it in 1 s" in log
         assert service.terminate() == ExitCode.OK
 
 
 def test_the_only_worker_may_be_killed_twice(tmp_path: Path) -> None:
-    """Nobody serves until its successor does, and nobody gives up."""
+    """No request is served until its successor runs, and the service does not give up."""
     with serving(tmp_path) as service:
         for _ in range(2):
             before = service.workers()
@@ -62,8 +62,8 @@ def test_the_only_worker_may_be_killed_twice(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("engine_name", ["postgresql"])
 def test_successors_wait_for_a_database_that_restarts(tmp_path: Path, engine_name: str) -> None:
-    """A server that is down when workers are killed is waited for as at the start of the service,
-    and the service lasts."""
+    """If the server is down when workers are killed, their successors wait as at the service's
+    start, and the service keeps running."""
     need(engine_name)
     from tests.servers.postgresql import PostgreSQL
 
@@ -94,8 +94,8 @@ def test_successors_wait_for_a_database_that_restarts(tmp_path: Path, engine_nam
 
 
 def test_a_worker_that_cannot_start_leaves_the_others_alone(tmp_path: Path) -> None:
-    """It is tried again, later each time, and serves once it can; the service ends only when none
-    can start any more."""
+    """It is restarted after growing pauses, and serves once it can; the service exits only when no
+    worker can start."""
     conf = configured(tmp_path, f"sqlite:///{tmp_path / 'berth.db'}")
     good = conf.read_text()
     with serving(tmp_path, "--workers", "2", "--config-file", str(conf)) as service:
@@ -104,7 +104,7 @@ def test_a_worker_that_cannot_start_leaves_the_others_alone(tmp_path: Path) -> N
         conf.write_text("[placement_database\n")
         kill(victim)
         wait_until(
-            lambda: "(exit code 9); it is started again in 1 s" in service.log.read_text(),
+            lambda: "(exit code 9); restarting it in 1 s" in service.log.read_text(),
             "a worker that cannot start to be tried twice",
         )
         assert answers(service)
@@ -119,7 +119,8 @@ def test_a_worker_that_cannot_start_leaves_the_others_alone(tmp_path: Path) -> N
 
 
 def test_a_database_that_is_removed_beneath_a_service_is_missed_at_once(tmp_path: Path) -> None:
-    """Writes and reads are refused, probes say why, and a worker that starts makes no empty one."""
+    """Writes and reads are refused, probes give the reason, and a new worker creates no empty
+    file."""
     database = tmp_path / "berth.db"
     conf = configured(tmp_path, f"sqlite:///{database}")
     with serving(tmp_path, "--workers", "2", "--config-file", str(conf)) as service:
@@ -139,7 +140,7 @@ def test_a_database_that_is_removed_beneath_a_service_is_missed_at_once(tmp_path
         assert client.get("/resource_providers").status == 503
         before = service.workers()
         kill(min(before))
-        wait_until(lambda: "is not there any more" in service.log.read_text(), "its successor")
+        wait_until(lambda: "no longer exists" in service.log.read_text(), "its successor")
         assert not database.exists()
         away.rename(database)
         client = Client.at(service.url)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands in processes of their own that need not import berth first.
+"""Runs commands in separate processes that need not import berth first.
 
-Each is forked from a process that has nothing else to do and has imported it all: that takes a
-second of a processor, and most commands a tenth of one. Of what a shell would start, only the start
-of Python is left out.
+Each is forked from a process that has imported everything. The import takes a second of CPU time,
+most commands a tenth of one. Only the start of Python differs from a shell.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ _PROCESSES.set_forkserver_preload(
     [
         __name__,
         "berth.direct",
+        "berth.edge.server.workers",
         "pymysql",
         "psycopg",
         *(
@@ -44,14 +44,14 @@ def run_warm(
     variables: Mapping[str, str],
     timeout: float,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, as `subprocess.run` does, with nobody to answer it.
+    """Run a command to its end, as `subprocess.run` does, without stdin.
 
     Args:
-        folder: where it is called.
+        folder: the working directory.
         variables: its whole environment.
 
     Raises:
-        subprocess.TimeoutExpired: it has not ended in time, and has been killed.
+        subprocess.TimeoutExpired: it did not end in time, and was killed.
     """
     with TemporaryDirectory() as said:
         out, err = Path(said, "out"), Path(said, "err")
@@ -77,7 +77,7 @@ def _run(
     out: Path,
     err: Path,
 ) -> None:
-    """In the process: put on what `subprocess.run` would have given it, and run the command."""
+    """In the forked process: set up what `subprocess.run` would have, and run the command."""
     os.environ.clear()
     os.environ.update(variables)
     os.chdir(folder)

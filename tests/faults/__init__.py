@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real databases fail while clients write: what was acknowledged is counted, and what is there."""
+"""Real databases fail while clients write; the tests compare acknowledged writes with the rows."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of faults share."""
+"""Fixtures for the tests of faults."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Keep = Callable[[Sequence[float]], None]
 
 @pytest.fixture
 def keep(record_property: Callable[[str, object], None]) -> Keep:
-    """Prints and keeps the seconds from each fault to the first write acknowledged after it."""
+    """Prints and records the seconds from each fault to the first write acknowledged after it."""
 
     def keep_them(seconds: Sequence[float]) -> None:
-        told = [round(one, 2) for one in seconds]
-        print(f"seconds from each fault to the first write acknowledged after it: {told}")
-        record_property("seconds_to_recover", told)
+        rounded = [round(duration, 2) for duration in seconds]
+        print(f"seconds from each fault to the first write acknowledged after it: {rounded}")
+        record_property("seconds_to_recover", rounded)
 
     return keep_them

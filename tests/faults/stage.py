@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services on a real database, clients that write all the time, and what must be true afterwards.
+"""Services on a real database, clients that write continuously, and checks at the end.
 
-A fault is judged in the same way whatever it was: the history of the clients is one of a service
-that does one thing at a time, the database is whole and holds what the history ends with, and every
-worker's index is the one that a fresh process would load.
+The checks are the same for every fault: the history of the clients must be that of a service that
+handles one request at a time, the database must be consistent and match the end of the history, and
+every worker's index must equal that of a new process.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def _seed() -> int:
 
 @dataclass(slots=True)
 class Stage:
-    """Services with their clients, from before the first fault to the verdict.
+    """Services with their clients, from before the first fault until the checks.
 
     Args:
-        home: a directory of the stage's own.
-        url: the database, by a way that nothing cuts.
+        home: a directory of its own.
+        url: the database, over a connection that no fault affects.
     """
 
     home: Path
@@ -67,11 +67,11 @@ class Stage:
 
     @contextmanager
     def load(self, *, may_be_away: bool = True, late_s: float = 0.0) -> Iterator[None]:
-        """Clients at all services for as long as the block lasts; they may come again.
+        """Clients of all services for the duration of the block; can be called again.
 
         Args:
-            may_be_away: whether they may be told to come back.
-            late_s: for how long a write may still come true when nobody knows what became of it.
+            may_be_away: whether requests may be answered 503.
+            late_s: seconds for which a write with an unknown outcome may still take effect.
         """
         first, *others = [(service.host, service.port) for service in self.services]
         with under_load(
@@ -90,7 +90,7 @@ class Stage:
         self.done.away += load.away
 
     def strike(self) -> None:
-        """Note that a fault begins now."""
+        """Record that a fault begins now."""
         self.struck.append(time.monotonic_ns())
 
     def wait_until_back(self) -> None:
@@ -99,7 +99,7 @@ class Stage:
         wait_until_answered(writes, self.workers)
 
     def judge(self) -> None:
-        """Count what was acknowledged and what is there, when all faults are over."""
+        """Compare acknowledged writes with the database, when all faults are over."""
         done = self.done
         print(f"seed {self.seed}, told to come back {len(done.away)} times")
         print(summary(done.operations))
@@ -117,7 +117,7 @@ class Stage:
         assert not verdict.undecided, self._name()
 
     def seconds_to_recover(self) -> list[float]:
-        """From each fault to the end of the first write that was sent after it and acknowledged."""
+        """From each fault to the end of the first acknowledged write that was sent after it."""
         return [_first_acknowledged(self.done.operations, at) / 1e9 for at in self.struck]
 
     def _name(self) -> str:
@@ -126,11 +126,11 @@ class Stage:
 
 @contextmanager
 def staged(home: Path, url: str, *ways: str, workers: int = 2) -> Iterator[Stage]:
-    """A fresh fleet in an empty database, and a service for each way to reach that.
+    """A new fleet in an empty database, and a service for each URL.
 
     Args:
-        url: the database, by a way that nothing cuts.
-        ways: the URLs that the services are told; none: the same.
+        url: the database, over a connection that no fault affects.
+        ways: the URLs of the services; by default the same.
     """
     with ExitStack() as stack:
         services = []
@@ -151,20 +151,21 @@ def wait_until_answered(ask: Callable[[Connection], bool], workers: Iterable[Con
 
 
 def wait_until_refused(ask: Callable[[Connection], bool], workers: Iterable[Connection]) -> None:
-    """Wait until each of some workers has told us to come back."""
+    """Wait until each of some workers has answered 503."""
     for worker in workers:
         wait_until(lambda: not ask(worker), f"{ask.__name__} to be refused")  # noqa: B023 - at once
 
 
 def reads(worker: Connection) -> bool:
-    """Whether a worker answers from its index; if not, it says when to come back."""
+    """Whether a worker answers from its index; otherwise it must answer 503 with a time to
+    retry."""
     answer = worker.ask("GET", _READ)
     assert answer.status == 200 or is_told_to_come_back(answer), answer
     return answer.status == 200
 
 
 def writes(worker: Connection) -> bool:
-    """Whether a worker writes something new; if not, it says when to come back."""
+    """Whether a worker acknowledges a write; otherwise it must answer 503 with a time to retry."""
     answer = worker.ask("PUT", f"/traits/CUSTOM_PROBE_{next(_numbers)}")
     assert answer.status == 201 or is_told_to_come_back(answer), answer
     return answer.status == 201
@@ -173,9 +174,11 @@ def writes(worker: Connection) -> bool:
 def _first_acknowledged(operations: Sequence[Operation], since: int) -> int:
     return (
         min(
-            one.end
-            for one in operations
-            if one.writes and one.outcome is Outcome.ACCEPTED and one.begin >= since
+            operation.end
+            for operation in operations
+            if operation.writes
+            and operation.outcome is Outcome.ACCEPTED
+            and operation.begin >= since
         )
         - since
     )

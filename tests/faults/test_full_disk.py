@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The disk of the database is full: writes are refused until there is room, and reads go on."""
+"""The database's disk is full: writes are refused until there is space, and reads continue."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _READS = 20
 
 @pytest.mark.engines("sqlite", "postgresql")
 def test_writes_wait_for_room_and_reads_go_on(engine: str, tmp_path: Path, keep: Keep) -> None:
-    """Nobody restarts anything, neither when the disk is full nor when there is room again."""
+    """Nothing is restarted, neither when the disk is full nor when it has space again."""
     with (
         small_disk(_MIB) as disk,
         database_on(disk, engine) as url,
@@ -49,10 +49,10 @@ def test_writes_wait_for_room_and_reads_go_on(engine: str, tmp_path: Path, keep:
 
 @contextmanager
 def database_on(disk: Path, engine: str) -> Iterator[str]:
-    """The URL of a database whose data are on a disk.
+    """The URL of a database with its data on a disk.
 
-    PostgreSQL's log is elsewhere, as large installations have it: it ends itself when it cannot
-    write that, and is then a database that was killed.
+    PostgreSQL's log is elsewhere, as in large installations: if it cannot write that, it exits,
+    which is another test.
     """
     need(engine)
     if engine == "sqlite":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of a cluster fail while clients write through all of them, a service at each node."""
+"""Nodes of a cluster fail while clients write through all of them, with a service at each node."""
 
 from __future__ import annotations
 
@@ -48,8 +48,7 @@ def cluster() -> Iterator[Galera]:
 
 @pytest.fixture(scope="module")
 def stage(cluster: Galera, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A service at each node, all on one database; what was done to it in one test is not forgotten
-    in the next."""
+    """A service at each node, all on one database, shared by the tests."""
     home = tmp_path_factory.mktemp("galera")
     url = cluster.create_database()
     ways = [f"{way}?read_timeout={SILENCE_S}" for way in cluster.urls(url)]
@@ -61,7 +60,7 @@ def stage(cluster: Galera, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def test_two_nodes_go_on_without_the_third(
     cluster: Galera, stage: Stage, keep: Keep, loss: Loss
 ) -> None:
-    """Its own service tells its clients to come back, and serves again when it is back."""
+    """Its own service answers 503, and serves again when the node is back."""
     node = cluster.nodes[2]
     with stage.load(late_s=LATE_S):
         time.sleep(1)
@@ -80,7 +79,7 @@ def test_two_nodes_go_on_without_the_third(
 
 
 def test_without_a_majority_nothing_is_written(cluster: Galera, stage: Stage, keep: Keep) -> None:
-    """Everybody is told to come back, until the nodes are."""
+    """All services answer 503 until the nodes are back."""
     with stage.load(late_s=LATE_S):
         time.sleep(1)
         for node in cluster.nodes[1:]:

@@ -18,7 +18,7 @@ from tests.servers.server import Server
 def test_nothing_acknowledged_dies_with_the_database(
     engine: str, tmp_path: Path, keep: Keep
 ) -> None:
-    """Killed and started at once; then killed for so long that everybody is told to come back."""
+    """Killed and restarted at once; then for so long that every request is answered 503."""
     with durable(engine) as server, staged(tmp_path, server.create_database()) as stage:
         with stage.load():
             time.sleep(2)
@@ -40,7 +40,7 @@ def test_nothing_acknowledged_dies_with_the_database(
 
 
 def durable(engine: str) -> Server:
-    """A server of the test's own that keeps what it has acknowledged."""
+    """A server of the test's own with durable commits."""
     need(engine)
     if engine == "postgresql":
         from tests.servers.postgresql import PostgreSQL

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connection to the database dies about a COMMIT, again and again: before the server gets it,
-before it answers, or before the client hears that.
+"""The connection to the database breaks around a COMMIT, again and again: before the server gets
+it, before it answers, or before the client gets the answer.
 
-Whoever asks the database afterwards can find out what became of the commit; so every client is
-told, and none is told to come back.
+The outcome of the commit can be looked up afterwards, so every client gets it, and none gets 503.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _PAUSE_S_MAX = 0.2
 def test_a_commit_without_an_answer_is_found_out_about(
     databases: Databases, database_url: str, tmp_path: Path, keep: Keep
 ) -> None:
-    """It was done or it was not, and the client is told which: as if nothing had happened."""
+    """The client gets the true outcome, as if nothing had happened."""
     with (
         proxied(database_url) as proxy,
         staged(tmp_path, database_url, proxy.url(database_url)) as stage,
@@ -56,7 +55,7 @@ def test_a_commit_without_an_answer_is_found_out_about(
 def test_a_commit_whose_answer_never_comes_is_found_out_about(
     database_url: str, tmp_path: Path, keep: Keep
 ) -> None:
-    """A server that has become silent is given up, and asked again."""
+    """A silent server is given up, and asked over a new connection."""
     with (
         proxied(database_url) as proxy,
         staged(tmp_path, database_url, f"{proxy.url(database_url)}?read_timeout=2") as stage,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A start that meets a database which falls, whatever it was just doing with it."""
+"""A service starts while its database fails, at any step of the start."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.servers.proxy import proxied, sends
 def test_a_start_begins_again_when_its_connection_is_lost(
     database_url: str, tmp_path: Path, statement: bytes
 ) -> None:
-    """Only the first connection was tried again; a worker that started while the server did found
-    it away a moment later, and ended."""
+    """Only the first connection used to be retried; a worker that started together with the
+    database lost it a moment later, and exited."""
     with proxied(database_url) as proxy:
         conf = configured(tmp_path, proxy.url(database_url))
         conf.write_text(
@@ -36,7 +36,7 @@ def test_a_start_begins_again_when_its_connection_is_lost(
 
 @pytest.mark.engines("postgresql", "mariadb")
 def test_a_start_ends_when_the_database_stays_away(database_url: str, tmp_path: Path) -> None:
-    """After as many attempts as are configured."""
+    """After the configured number of attempts."""
     with proxied(database_url) as proxy:
         conf = configured(tmp_path, proxy.url(database_url))
         conf.write_text(conf.read_text() + "max_retries = 2\nretry_interval = 0\n")

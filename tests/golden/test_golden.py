@@ -24,6 +24,7 @@ from sqlalchemy.sql.selectable import SelectBase
 
 import berth.store
 import berth.upkeep
+from berth.api.namespaces import BERTH
 from berth.api.openapi.document import describe
 from berth.api.policy import print_sample
 from berth.cli.deferred import loaded
@@ -57,6 +58,13 @@ def test_the_openapi_documents(golden: Compare) -> None:
         )
         texts[f"1.{minor:02}.diff"] = "".join(changes)
     golden(FOLDER / "openapi", texts)
+
+
+def test_the_openapi_document_of_berths_own_api(golden: Compare) -> None:
+    """Within a version it only gains members."""
+    document = describe(39, auth_strategy="keystone", namespace=BERTH)
+    text = json.dumps(document, indent=1, sort_keys=True) + "\n"
+    golden(FOLDER / "openapi-berth", {"v1.json": text})
 
 
 def test_the_policy_sample(golden: Compare) -> None:

@@ -38,7 +38,7 @@ def _in_process(folder: Path) -> Iterator[adapter.Adapter]:
 def service(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stage]:
-    """A service that the tests of a module share, one after another."""
+    """A service over a socket that the tests of a module share, one after another."""
     opened = {"over HTTP": _over_http, "in process": _in_process}[request.param]
     with opened(tmp_path_factory.mktemp("service")) as transport:
         yield Stage(transport)
@@ -53,6 +53,6 @@ def stage(service: Stage) -> Iterator[Stage]:
 
 @pytest.fixture(scope="module")
 def service_in_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A service for modules to which it is all one how it is reached."""
+    """A service in this process, for modules that do not depend on the transport."""
     with _in_process(tmp_path_factory.mktemp("service")) as transport:
         yield Stage(transport)

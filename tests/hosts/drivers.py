@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts for tests: drivers that know a few devices and guests, and nothing else.
+"""Drivers for tests, which know a few devices and guests and nothing else.
 
-The first document of the specification is about vGPUs that stood on the host's root, and that stand
-on one child for each GPU from now on; scenario J is about PCI functions that guests had before
-anybody told the service of them.
+The host with GPUs has its vGPUs on the root at first, and then on one child for each GPU (the first
+document of the specification). The host with PCI functions has guests that used them before they
+were in the service (scenario J).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OWNER = "CUSTOM_OWNER_BERTH"
 
 @dataclass
 class GPUHost:
-    """A host with GPUs, each of which can be cut into vGPUs."""
+    """A host with GPUs, each of which can be divided into vGPUs."""
 
     #: By address, how many vGPUs each GPU has.
     gpus: Mapping[str, int]
@@ -31,7 +31,7 @@ class GPUHost:
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
     ) -> None:
-        """One child for each GPU; where the root still has VGPU, that moves there."""
+        """Create a child for each GPU, and move VGPU there if it is still on the root."""
         root = provider_tree.data(nodename)
         must_move = "VGPU" in root.inventory
         if must_move and allocations is None:
@@ -51,18 +51,18 @@ class GPUHost:
 
     def _move(self, allocations: Allocations, root: str, children: Mapping[str, str]) -> None:
         for consumer, body in allocations.items():
-            held = body["allocations"]
-            amount = held.get(root, {"resources": {}})["resources"].pop("VGPU", 0)
+            parts = body["allocations"]
+            amount = parts.get(root, {"resources": {}})["resources"].pop("VGPU", 0)
             devices = Counter(self.guests.get(consumer, {}))
             if amount and not devices:
                 raise ReshapeFailed(f"consumer {consumer} has no vGPU on this host")
             for address, count in devices.items():
-                held[children[address]] = {"resources": {"VGPU": count}}
+                parts[children[address]] = {"resources": {"VGPU": count}}
 
 
 @dataclass
 class PCIHost:
-    """A host with functions of one kind of PCI card, reported by the cards' addresses."""
+    """A host with functions of one kind of PCI card, by the cards' addresses."""
 
     resource_class: str
     #: By card, how many functions it has.
@@ -73,7 +73,7 @@ class PCIHost:
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
     ) -> None:
-        """One child for each card; what guests have of a new one is healed."""
+        """Create a child for each card; add the missing allocations of guests on a new card."""
         names = {address: f"{nodename}_{address}" for address in self.cards}
         if allocations is None and not all(map(provider_tree.exists, names.values())):
             raise HealingNeeded(

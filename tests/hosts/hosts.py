@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host with two GPUs before and after its reshape, and how it reports."""
+"""A host with two GPUs before and after its reshape, and its reports."""
 
 from __future__ import annotations
 
@@ -34,8 +34,10 @@ AFTER = """
 
 
 def gpu_host(**guests: dict[str, int]) -> GPUHost:
-    """The host cn1: two GPUs, and guests that hold vGPUs of them."""
-    return GPUHost({"84": 4, "85": 4}, {consumer_uuid(name): held for name, held in guests.items()})
+    """The host cn1: two GPUs, and guests with vGPUs on them."""
+    return GPUHost(
+        {"84": 4, "85": 4}, {consumer_uuid(name): devices for name, devices in guests.items()}
+    )
 
 
 def three_guests() -> GPUHost:
@@ -44,12 +46,12 @@ def three_guests() -> GPUHost:
 
 
 def node(name: str = "cn1") -> Node:
-    """A host of a drawn world."""
+    """A node of a drawn world."""
     return Node(provider_uuid(name), name)
 
 
 def tracker(client: ReportClient, driver: Driver, *, attempts_max: int = 1) -> Tracker:
-    """One that does not wait between its attempts."""
+    """A tracker that does not wait between its attempts."""
     return Tracker(
         client, driver, attempts_max=attempts_max, pause=lambda seconds: None, rng=Random(1)
     )
@@ -65,13 +67,13 @@ class Interrupted(Exception):
 
 
 class Falling:
-    """A transport whose program or connection falls at one of its writes.
+    """A transport that fails at one of its writes.
 
     Args:
         at: which write, from 0.
-        is_done: whether the service still carries it out.
-        fault: what becomes of the caller: `Interrupted` for the end of its process, a
-            `ConnectFailure` for that of its connection.
+        is_done: whether the service still performs it.
+        fault: the error that the caller gets: `Interrupted` if its process is killed, a
+            `ConnectFailure` if its connection breaks.
     """
 
     def __init__(self, transport: Transport, *, at: int, is_done: bool, fault: Exception) -> None:
@@ -82,7 +84,7 @@ class Falling:
         self.writes = 0
 
     def request(self, url: str, method: str, **options: Any) -> Answer:
-        """Send a request, unless it is the one."""
+        """Send a request, unless it is the failing one."""
         if method != "GET":
             self.writes += 1
             if self.writes == self._at + 1:
@@ -93,5 +95,5 @@ class Falling:
 
 
 def lost_connection() -> exceptions.ConnectFailure:
-    """What keystoneauth raises where a connection breaks."""
+    """The error of keystoneauth for a broken connection."""
     return exceptions.ConnectFailure("the connection broke")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts with libvirt, for tests: from documents as libvirt writes them, without libvirt.
+"""Hosts with libvirt, for tests without libvirt: documents in the form that libvirt writes.
 
-The capabilities stand in `tests/data/libvirt/`: `test-default` is what libvirt's own test driver
-says, the others are written in its form after machines of several kinds. Guests and devices are
-made here, a line each.
+The capabilities are in `tests/data/libvirt/`: `test-default` is from libvirt's own test driver, the
+others describe machines of several kinds in the same form. Guests and devices are generated here,
+one per line.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MDEVS: Final = UUID("6f1d0c55-19a1-4c53-8f0a-4f7a3c1f2b10")
 
 @dataclass
 class RecordedHost:
-    """A host whose libvirt says the same as long as nobody changes its fields."""
+    """A host whose libvirt returns the same documents until a test changes its fields."""
 
     capabilities: str = "one-socket"
     gib: int = 100
@@ -47,11 +47,11 @@ class RecordedHost:
     resting_on: Mapping[int, int] = field(default_factory=dict)
 
     def machine(self) -> Machine:
-        """What the capabilities say."""
+        """The capabilities."""
         read = read_capabilities((RECORDED / f"{self.capabilities}.xml").read_text())
         cpus = frozenset(cpu for cell in read.cells for cpu in cell.cpus)
-        told = cpus - self.resting_on.keys()
-        cells = tuple(replace(cell, cpus=cell.cpus & told) for cell in read.cells)
+        online = cpus - self.resting_on.keys()
+        cells = tuple(replace(cell, cpus=cell.cpus & online) for cell in read.cells)
         return Machine(
             replace(read, cells=cells),
             sum(cell.memory_kib for cell in read.cells) // 1024,
@@ -64,11 +64,11 @@ class RecordedHost:
 
     def devices(self) -> NodeDevices:
         """The node devices."""
-        read = [one for text in self.node_devices for one in read_node_device(text)]
+        read = [device for text in self.node_devices for device in read_node_device(text)]
         return NodeDevices(
-            [one for one in read if isinstance(one, MdevParent)],
-            [one for one in read if isinstance(one, Mdev)],
-            [one for one in read if isinstance(one, Function)],
+            [device for device in read if isinstance(device, MdevParent)],
+            [device for device in read if isinstance(device, Mdev)],
+            [device for device in read if isinstance(device, Function)],
         )
 
     def guests(self) -> list[Guest]:
@@ -76,7 +76,7 @@ class RecordedHost:
         return [read_guest(text, is_running=is_running) for text, is_running in self.domains]
 
     def disk_gib(self, directory: Path) -> int:
-        """The same for every directory."""
+        """The same size for every directory."""
         return self.gib
 
 
@@ -137,7 +137,7 @@ def gpu_xml(bus: str, *, available: int, kind: str = "nvidia-35") -> str:
 
 
 def mdev_xml(uuid: str, parent: str, *, kind: str = "nvidia-35", names_uuid: bool = True) -> str:
-    """The node device of a mediated device; before libvirt 7.3 only its name had the uuid."""
+    """The node device of a mediated device; before libvirt 7.3 only its name contained the uuid."""
     return f"""
     <device>
       <name>mdev_{uuid.replace("-", "_")}{parent.removeprefix("pci") if names_uuid else ""}</name>

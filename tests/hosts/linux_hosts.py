@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drivers of recorded hosts, and trees without a service, drawn as `tests/worlds.py` draws."""
+"""Drivers of recorded hosts, and trees without a service, drawn as `tests/worlds.py` draws them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def driver(
     nvml: NVML | None = None,
     **said: object,
 ) -> LinuxDriver:
-    """The driver of a machine whose files stand, or are written now, below a directory."""
+    """The driver of a machine whose files are written below a directory."""
     if not (root / "proc").exists():
         machine.write(root)
     options = read_options({"root": str(root), **said})
@@ -35,22 +35,20 @@ def driver(
 
 
 def empty_tree(name: str = "cn1") -> ProviderTree:
-    """A host that has reported nothing yet."""
+    """The tree of a host that has not reported yet."""
     tree = ProviderTree()
     tree.new_root(name, provider_uuid(name))
     return tree
 
 
 def report(host: LinuxDriver, tree: ProviderTree, allocations: Allocations | None = None) -> None:
-    """One pass over the tree of `cn1`."""
+    """Run the driver once on the tree of `cn1`."""
     host.update_provider_tree(tree, "cn1", allocations)
 
 
 def drawing(tree: ProviderTree) -> str:
-    """A tree as a drawing, sorted by name; without what every test would repeat.
-
-    That is the traits of the root, which are many, and the owner's trait below it.
-    """
+    """A tree as a drawing, sorted by name, without the traits of the root and the owner's trait
+    below it, which every test would repeat."""
     everything = sorted(map(tree.data, tree.get_provider_uuids()), key=lambda data: data.name)
     return str(
         World(
@@ -68,7 +66,7 @@ def drawing(tree: ProviderTree) -> str:
 
 
 def picture(tree: ProviderTree) -> dict[str, Any]:
-    """All that a tree says, to compare two of them, in whatever order things came."""
+    """Everything in a tree, in an order that does not depend on its history, for comparison."""
     return {
         data.name: data._replace(generation=None)
         for data in map(tree.data, tree.get_provider_uuids())
@@ -76,7 +74,7 @@ def picture(tree: ProviderTree) -> dict[str, Any]:
 
 
 def _stock(record: Mapping[str, Any]) -> Stock:
-    """A record; `max_unit` is left out where it is the total, which is the rule."""
+    """A record; `max_unit` is left out if it is equal to the total, as usual."""
     fields = dict(record)
     if fields.get("max_unit") == fields["total"]:
         del fields["max_unit"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that report to a service in tests: once, and without waiting."""
+"""Reports of hosts to a service in tests: one attempt, without waiting."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.worlds import provider_uuid
 
 
 def start(stage: Stage, driver: Driver, node: str = "cn1") -> Plan:
-    """A host's first report, from a fresh client; a conflict is an error."""
+    """The first report of a host, from a new client; a conflict is an error."""
     return _report(stage, driver, node, startup=True)
 
 
 def periodic(stage: Stage, driver: Driver, node: str = "cn1") -> Plan:
-    """A later report, from a fresh client."""
+    """A later report, from a new client."""
     return _report(stage, driver, node, startup=False)
 
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A service with a drawn world in it, and what the world has become.
+"""A service with a drawn world, and a drawing of its current state.
 
-Providers are drawn as in `tests/worlds.py`; below them stand the consumers, one a line:
+Providers are drawn as in `tests/worlds.py`; the consumers follow below them, one a line:
 
     cn1    VCPU=16  VGPU=8  COMPUTE_NODE
       numa0  MEMORY_MB=1024
     i1: cn1 VCPU=2 VGPU=1, numa0 MEMORY_MB=512
 
-`Stage.picture` draws the service's state in the same way, sorted, so that a test holds one drawing
-against another.
+`Stage.picture` draws the service's state in the same form, sorted, so that a test can compare two
+drawings.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Stage:
         self._aggregates: dict[str, str] = {}
 
     def show(self, drawing: str) -> None:
-        """Make a drawn world of providers and consumers."""
+        """Create a drawn world of providers and consumers."""
         lines = [line for line in drawing.splitlines() if line.strip()]
         fleet = world("\n".join(line for line in lines if not _is_consumer(line)))
         for name in fleet.custom_classes:
@@ -65,18 +65,18 @@ class Stage:
                 self.hold(consumer, held)
 
     def name_consumers(self, *names: str) -> None:
-        """Know consumers of these names, whoever makes them."""
+        """Show consumers with these names in pictures, whoever creates them."""
         self._consumers |= {consumer_uuid(name): name for name in names}
 
     def name_aggregates(self, *names: str) -> None:
-        """Know aggregates of these names, whoever made them."""
+        """Show aggregates with these names in pictures, whoever creates them."""
         self._aggregates |= {aggregate_uuid(name): name for name in names}
 
     def hold(self, consumer: str, held: str, *, kind: str | None = "INSTANCE") -> None:
-        """Let a consumer of some type hold this and nothing else; `""` for nothing.
+        """Replace a consumer's allocations; `""` for none.
 
         Args:
-            kind: None: of none, as nova writes all of its own.
+            kind: its consumer type; None for none, as nova writes.
         """
         uuid = consumer_uuid(consumer)
         self.name_consumers(consumer)
@@ -101,11 +101,11 @@ class Stage:
         )
 
     def release(self, consumer: str) -> None:
-        """Delete all that a consumer holds; no provider's generation moves."""
+        """Delete all allocations of a consumer; no provider's generation changes."""
         self._send("DELETE", f"/allocations/{consumer_uuid(consumer)}")
 
     def trait(self, provider: str, name: str) -> None:
-        """Give a provider one trait more, as an operator would."""
+        """Add a trait to a provider, as an operator would."""
         if name not in standard_traits():
             self._send("PUT", f"/traits/{name}")
         path = f"/resource_providers/{self.uuid_of(provider)}/traits"
@@ -113,7 +113,7 @@ class Stage:
         self._send("PUT", path, {**body, "traits": [*body["traits"], name]})
 
     def stock(self, provider: str, resource_class: str, **fields: int) -> None:
-        """Give a provider a class's record with some fields in place of the one it has, or anew."""
+        """Create a provider's inventory of a class, or change some fields of an existing one."""
         path = f"/resource_providers/{self.uuid_of(provider)}/inventories"
         body = self._get(path)
         self._send(
@@ -121,12 +121,12 @@ class Stage:
         )
 
     def reserve(self, provider: str, resource_class: str, amount: int) -> None:
-        """Keep back so much of what a provider has, as an operator would."""
+        """Set what is reserved of an inventory, as an operator would."""
         path = f"/resource_providers/{self.uuid_of(provider)}/inventories/{resource_class}"
         self._send("PUT", path, {**self._get(path), "reserved": amount})
 
     def remove(self, provider: str) -> None:
-        """Delete a provider, as somebody else would."""
+        """Delete a provider, as another client would."""
         self._send("DELETE", f"/resource_providers/{self.uuid_of(provider)}")
 
     def uuid_of(self, name: str) -> str:
@@ -138,19 +138,19 @@ class Stage:
         return int(self._listed(name)["generation"])
 
     def type_of(self, consumer: str) -> str:
-        """The type of a consumer that holds something, as the service shows it."""
+        """The type of a consumer with allocations, as the service shows it."""
         return str(self._get(f"/allocations/{consumer_uuid(consumer)}")["consumer_type"])
 
     def used(self, uuid: str) -> dict[str, int]:
-        """What is used of a provider, by resource class."""
+        """A provider's usage by resource class."""
         usages: dict[str, int] = self._get(f"/resource_providers/{uuid}/usages")["usages"]
         return usages
 
     def picture(self) -> str:
-        """The providers and consumers that the service has, drawn."""
+        """A drawing of all providers and consumers in the service."""
         listed = sorted(self._providers(), key=lambda data: data["name"])
         names = {data["uuid"]: data["name"] for data in listed}
-        held: dict[str, dict[str, dict[str, int]]] = {}
+        allocations: dict[str, dict[str, dict[str, int]]] = {}
         providers = []
         for data in listed:
             path = f"/resource_providers/{data['uuid']}"
@@ -162,18 +162,22 @@ class Stage:
                     {name: Stock(**inventories[name]) for name in sorted(inventories)},
                     frozenset(self._get(f"{path}/traits")["traits"]),
                     frozenset(
-                        self._aggregates[one]
-                        for one in self._get(f"{path}/aggregates")["aggregates"]
+                        self._aggregates[aggregate]
+                        for aggregate in self._get(f"{path}/aggregates")["aggregates"]
                     ),
                 )
             )
             for consumer, body in self._get(f"{path}/allocations")["allocations"].items():
-                held.setdefault(self._consumers[consumer], {})[data["name"]] = body["resources"]
-        consumers = [f"{consumer}: {_draw_held(held[consumer])}" for consumer in sorted(held)]
+                allocations.setdefault(self._consumers[consumer], {})[data["name"]] = body[
+                    "resources"
+                ]
+        consumers = [
+            f"{consumer}: {_draw_held(allocations[consumer])}" for consumer in sorted(allocations)
+        ]
         return "\n".join([str(World(tuple(providers))), *consumers])
 
     def clear(self) -> None:
-        """Take everything down again."""
+        """Delete everything from the service."""
         listed = self._providers()
         for data in listed:
             path = f"/resource_providers/{data['uuid']}/allocations"
@@ -201,9 +205,9 @@ class Stage:
             "aggregates": [aggregate_uuid(name) for name in sorted(provider.aggregates)],
         }
         generation = 0
-        for what, value in parts.items():
-            body = {what: value, "resource_provider_generation": generation}
-            answer = self._send("PUT", f"/resource_providers/{uuid}/{what}", body).json()
+        for part, value in parts.items():
+            body = {part: value, "resource_provider_generation": generation}
+            answer = self._send("PUT", f"/resource_providers/{uuid}/{part}", body).json()
             generation = answer["resource_provider_generation"]
 
     def _listed(self, name: str) -> dict[str, Any]:
@@ -227,7 +231,7 @@ class Stage:
 
 
 def drawn(drawing: str) -> str:
-    """A drawing in the form of `Stage.picture`, to compare with it."""
+    """A drawing in the form of `Stage.picture`, for comparison."""
     lines = [line for line in drawing.splitlines() if line.strip()]
     fleet = world("\n".join(line for line in lines if not _is_consumer(line)))
     providers = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host whose name is taken: scenario L of spec/compute-side.md 8."""
+"""A host whose name is taken by another provider: scenario L of spec/compute-side.md 8."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def stage(service_in_process: Stage) -> Iterator[Stage]:
 
 
 def configured(folder: Path, text: str) -> AgentConfig:
-    """An agent's configuration; the host's own uuid is kept already."""
+    """The configuration of an agent that already has a uuid for the host."""
     (folder / "node-uuid").write_text(f"{NEW}\n")
     path = folder / "agent.yaml"
     path.write_text(f"{text}\nstate_dir: {folder}\n")
@@ -40,7 +40,7 @@ def configured(folder: Path, text: str) -> AgentConfig:
 
 
 def started(stage: Stage, config: AgentConfig) -> Agent:
-    """An agent that was started."""
+    """An agent after its start."""
     client = ReportClient(stage.transport)
     made = Agent(
         lambda: Orders(
@@ -62,7 +62,8 @@ def started(stage: Stage, config: AgentConfig) -> Agent:
 
 
 def test_a_host_goes_on_as_it_was_known(stage: Stage, tmp_path: Path) -> None:
-    """Where that is allowed: it keeps the uuid, and reports under it from then on."""
+    """If the configuration allows it, the host takes over the uuid of that provider and reports
+    under it from then on."""
     stage.show("""
         cn9  VCPU=8
           cn9_pci_85  VGPU=2  CUSTOM_OWNER_BERTH
@@ -79,7 +80,7 @@ def test_a_host_goes_on_as_it_was_known(stage: Stage, tmp_path: Path) -> None:
 
 
 def test_one_of_several_nodes_goes_on_as_it_was_known(stage: Stage, tmp_path: Path) -> None:
-    """The others are as they were."""
+    """The other nodes keep their uuids."""
     stage.show("    cn9  VCPU=8")
     config = configured(tmp_path, "nodes: [{name: cn1}, {name: cn9}]\nadopt: true")
     (before, _) = config.nodes()
@@ -88,24 +89,31 @@ def test_one_of_several_nodes_goes_on_as_it_was_known(stage: Stage, tmp_path: Pa
 
 
 TAKEN = {
-    "nobody holds any": ("cn9  VCPU=8", "`berth agent run --adopt` goes on as"),
-    "somebody does": ("cn9  VCPU=8\n    i1: cn9 VCPU=1", f"{consumer_uuid('i1')} hold something"),
+    "nobody holds any": ("cn9  VCPU=8", "`berth agent run --adopt` takes it over as"),
+    "somebody does": (
+        "cn9  VCPU=8\n    i1: cn9 VCPU=1",
+        f"{consumer_uuid('i1')} have allocations on it",
+    ),
     "on a child": (
         "cn9\n      cn9_pci_85  VGPU=2  CUSTOM_OWNER_BERTH\n    i1: cn9_pci_85 VGPU=1",
-        f"with 1 below it, and this host is {NEW}. It is not taken over by itself",
+        f"with 1 below it; this host is {NEW}. It is not taken over automatically",
     ),
     "others have inventory below": (
         "cn9  VCPU=8\n      agent\n        bridge  NET_BW_EGR_KILOBIT_PER_SEC=1000",
-        "bridge below it belong to others. If it is this host, installed anew, write uuid: ",
+        "bridge below it belong to other agents. If it is this host, reinstalled, set uuid: ",
     ),
     "it is no host": ("cn1\n      cn9  VGPU=1", f"a child of {provider_uuid('cn1')}"),
-    "the service knows both": ("cn9  VCPU=8\n    new  VCPU=4", "knows this host by its own uuid"),
+    "the service knows both": (
+        "cn9  VCPU=8\n    new  VCPU=4",
+        "has a provider with this host's own UUID",
+    ),
 }
 
 
 @pytest.mark.parametrize("case", TAKEN)
 def test_what_is_not_taken_over_is_explained(stage: Stage, tmp_path: Path, case: str) -> None:
-    """With who has the name, and what to do; and nothing changes, here or there."""
+    """The error says which provider has the name and what to do; neither the service nor the host's
+    files change."""
     world, says = TAKEN[case]
     stage.show(f"    {world}")
     before = stage.picture()
@@ -119,15 +127,15 @@ def test_what_is_not_taken_over_is_explained(stage: Stage, tmp_path: Path, case:
 
 
 def test_a_uuid_in_the_configuration_is_not_overruled(stage: Stage, tmp_path: Path) -> None:
-    """Whoever wrote it has to write another."""
+    """The operator has to change it."""
     stage.show("    cn9  VCPU=8")
     config = configured(tmp_path, f"node: {{name: cn9, uuid: {NEW}}}\nadopt: true")
-    with pytest.raises(BadConfiguration, match=rf"node\.uuid: must be {OLD}, or be left out"):
+    with pytest.raises(BadConfiguration, match=rf"node\.uuid: must be {OLD}, or left out"):
         started(stage, config)
 
 
 def test_another_name_that_is_taken_is_another_fault(stage: Stage, tmp_path: Path) -> None:
-    """A child's name may be taken on another host."""
+    """The name of a child may be taken by a provider of another host."""
     stage.show("""
         cn2
           cn9_pci_84

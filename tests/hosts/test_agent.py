@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent's life: its start, its passes, its pauses (spec/compute-side.md 3)."""
+"""The life of an agent: its start, its passes, its pauses (spec/compute-side.md 3)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from requests import Response
 
 from berth.hosts import BadProviderTree
 from berth.hosts.agent import Agent, Orders, Reporter, Woken
-from berth.hosts.errors import ComputeError, NameTaken, Refused, Unreachable
+from berth.hosts.errors import ComputeError, HostUnreadable, NameTaken, Refused, Unreachable
 from berth.hosts.plan import Allocations, Plan
 from berth.hosts.provider_tree import ProviderTree
 from berth.hosts.report_client import ReportClient
@@ -29,7 +29,7 @@ INTERVAL_S = 60.0
 
 
 class Told:
-    """A tracker whose reports end as they are told to."""
+    """A tracker whose reports end as the test decides."""
 
     def __init__(self, *ends: Exception | None) -> None:
         self._ends = [*ends]
@@ -37,7 +37,7 @@ class Told:
         self.names: list[str] = []
 
     def report(self, node: Node, *, startup: bool) -> Plan:
-        """End as the next one is to."""
+        """End as the test decided for the next report."""
         self.startups.append(startup)
         self.names.append(node.name)
         if (end := self._ends.pop(0)) is not None:
@@ -45,24 +45,24 @@ class Told:
         return Plan()
 
     def is_reshape_pending(self, node: Node) -> bool:
-        """Nothing is known of any."""
+        """Never."""
         return False
 
 
 class Night:
-    """Wakes an agent as it is told to, and notes for how long it wanted to sleep."""
+    """Replaces sleep: wakes the agent as the test decides, and records the requested times."""
 
     def __init__(self, *woken: Woken) -> None:
         self._woken = iter([*woken, Woken.TO_STOP])
         self.slept: list[float] = []
 
     def __call__(self, seconds: float) -> Woken:
-        """Sleep, and be woken."""
+        """Sleep until woken."""
         self.slept.append(seconds)
         return next(self._woken)
 
     def clock(self) -> float:
-        """The time that was slept."""
+        """The total time slept."""
         return sum(self.slept)
 
 
@@ -75,7 +75,7 @@ def agent(
     let_go: Callable[[], None] = lambda: None,
     take_over: Callable[[Node, NameTaken], Node] | None = None,
 ) -> Agent:
-    """An agent of some nodes, patient for a minute."""
+    """An agent for some nodes that retries its start for a minute."""
     return Agent(
         lambda: Orders(
             next(reporters),
@@ -93,7 +93,7 @@ def agent(
 
 
 def test_it_reshapes_at_its_start_and_then_finds_nothing_to_do(stage: Stage) -> None:
-    """Over a real service."""
+    """Against a real service."""
     stage.show(BEFORE)
     client = ReportClient(stage.transport)
     started = agent(iter([tracker(client, three_guests())]), Night(Woken.BY_TIME))
@@ -106,7 +106,7 @@ def test_it_reshapes_at_its_start_and_then_finds_nothing_to_do(stage: Stage) -> 
 
 
 def test_it_lets_go_of_the_service_before_each_pause() -> None:
-    """Where it is started in vain, too."""
+    """It closes the connection, also after a failed start."""
     pauses: list[str] = []
     night = Night(*[Woken.BY_TIME] * 3)
 
@@ -122,7 +122,7 @@ def test_it_lets_go_of_the_service_before_each_pause() -> None:
 
 
 def test_a_start_that_fails_ends_it() -> None:
-    """The first document: fatal at start-up."""
+    """As the first document of the specification requires."""
     failing = agent(iter([Told(BadProviderTree(["total is missing"]))]), Night())
     with pytest.raises(ComputeError, match="total is missing"):
         failing.start()
@@ -131,10 +131,10 @@ def test_a_start_that_fails_ends_it() -> None:
 def test_a_reshape_that_is_needed_later_waits(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is told once, and shown for as long as it is so; nothing is sent meanwhile."""
+    """The agent logs it once and reports it as pending; it sends nothing."""
 
     class Still:
-        """A host that says nothing of itself."""
+        """A host that changes nothing."""
 
         def update_provider_tree(
             self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
@@ -150,29 +150,29 @@ def test_a_reshape_that_is_needed_later_waits(
     started.start()
     started.run()
     assert started.state.nodes["cn1"].needs_reshape
-    assert caplog.text.count("needs another shape") == 1
+    assert caplog.text.count("needs a reshape") == 1
     assert stage.picture() == drawn(BEFORE)
 
 
 def test_a_start_outlasts_a_service_that_is_not_there_yet(caplog: pytest.LogCaptureFixture) -> None:
-    """After growing pauses; each is told of."""
+    """It retries after growing pauses, and logs each."""
     told = Told(*[Unreachable("no answer")] * 5, None)
     night = Night(*[Woken.BY_TIME] * 5)
     patient = agent(iter([told]), night, clock=night.clock)
     assert patient.start() == {}
     for slept, longest in zip(night.slept, [1, 2, 4, 8, 16], strict=True):
         assert longest / 2 <= slept <= longest
-    assert caplog.text.count("no answer; tried again in") == 5
+    assert caplog.text.count("no answer; retrying in") == 5
 
 
 def test_a_caller_whom_keystone_does_not_know_is_not_tried_again() -> None:
-    """That does not pass by itself."""
+    """Such an error does not go away by itself."""
 
     class Keystone:
-        """Refuses."""
+        """Keystone, refusing the credentials."""
 
         def request(self, url: str, method: str, **options: Any) -> Answer:
-            """As keystoneauth raises it, whatever the caller wants of answers."""
+            """Raise as keystoneauth does, whatever the arguments."""
             raise exceptions.Unauthorized("wrong password", http_status=401)
 
     night = Night()
@@ -183,7 +183,7 @@ def test_a_caller_whom_keystone_does_not_know_is_not_tried_again() -> None:
 
 
 def test_patience_ends(caplog: pytest.LogCaptureFixture) -> None:
-    """And then the start has failed, by what was wrong at last."""
+    """The start then fails with the last error."""
     night = Night(*[Woken.BY_TIME] * 20)
     patient = agent(iter([Told(*[Unreachable("no answer")] * 20)]), night, clock=night.clock)
     with pytest.raises(Unreachable, match="no answer"):
@@ -192,10 +192,10 @@ def test_patience_ends(caplog: pytest.LogCaptureFixture) -> None:
 
 
 class Failing:
-    """A service whose database fails some requests: they are answered 500, and nothing is done.
+    """A service whose database fails for some requests: it answers 500 and does nothing.
 
     Args:
-        times: by the beginning of a request, how many.
+        times: by the beginning of the request, how often it fails.
     """
 
     def __init__(self, transport: Transport, times: Mapping[str, int]) -> None:
@@ -203,7 +203,7 @@ class Failing:
         self._times = dict(times)
 
     def request(self, url: str, method: str, **options: Any) -> Answer:
-        """Send a request, or fail."""
+        """Send a request, or answer 500."""
         for beginning, times in self._times.items():
             if times and f"{method} {url}".startswith(beginning):
                 self._times[beginning] -= 1
@@ -215,7 +215,7 @@ class Failing:
 
 
 def test_a_start_outlasts_a_service_that_fails(stage: Stage) -> None:
-    """It says nothing of the request, be it a read or the reshape itself."""
+    """The 500 may be the answer to a read or to the reshape itself."""
     stage.show(BEFORE)
     service = Failing(stage.transport, {"GET": 1, "POST /reshaper": 2})
     night = Night(*[Woken.BY_TIME] * 3)
@@ -226,7 +226,7 @@ def test_a_start_outlasts_a_service_that_fails(stage: Stage) -> None:
 
 
 def test_a_service_that_fails_for_good_ends_a_start_after_its_patience(stage: Stage) -> None:
-    """By what it said; nothing has changed."""
+    """The error is that of the service, and nothing has changed."""
     stage.show(BEFORE)
     service = Failing(stage.transport, {"POST /reshaper": 1000})
     night = Night(*[Woken.BY_TIME] * 20)
@@ -240,7 +240,7 @@ def test_a_service_that_fails_for_good_ends_a_start_after_its_patience(stage: St
 
 
 def test_a_start_that_waits_can_be_stopped_and_told_better() -> None:
-    """SIGHUP takes a repaired configuration at once; SIGTERM ends it."""
+    """SIGHUP loads a corrected configuration at once; SIGTERM ends it."""
     first, second = Told(Unreachable("wrong port")), Told(Unreachable("no answer"))
     waiting = agent(iter([first, second]), Night(Woken.TO_RELOAD))
     with pytest.raises(KeyboardInterrupt):
@@ -249,9 +249,10 @@ def test_a_start_that_waits_can_be_stopped_and_told_better() -> None:
 
 
 def test_a_start_goes_on_through_conflicts(stage: Stage) -> None:
-    """Scenario F4: four in a row, each time another guest comes; meanwhile the reshape is pending.
+    """Scenario F4: four conflicts in a row, because a new guest comes each time; meanwhile the
+    reshape is pending.
 
-    The original gives up after four, and runs on in the old shape.
+    nova gives up after four and continues with the old tree.
     """
     stage.show(BEFORE)
     host = gpu_host(
@@ -260,12 +261,12 @@ def test_a_start_goes_on_through_conflicts(stage: Stage) -> None:
     coming = iter(range(4))
 
     class Busy:
-        """The host, to which a guest comes between the agent's reading and its writing."""
+        """The host; a guest comes between the agent's read and its write."""
 
         def update_provider_tree(
             self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
         ) -> None:
-            """As the host does."""
+            """Claim for a new guest, and update as the host does."""
             host.update_provider_tree(provider_tree, nodename, allocations)
             if (number := next(coming, None)) is not None:
                 stage.hold(f"late{number}", "cn1 VCPU=1 VGPU=1" if number < 3 else "cn1 VCPU=1")
@@ -273,7 +274,7 @@ def test_a_start_goes_on_through_conflicts(stage: Stage) -> None:
     pending = []
 
     def wait(seconds: float) -> Woken:
-        """Look at what the agent says of itself."""
+        """Record the state that the agent reports."""
         pending.append(busy.state.nodes["cn1"].needs_reshape)
         return Woken.BY_TIME
 
@@ -286,7 +287,7 @@ def test_a_start_goes_on_through_conflicts(stage: Stage) -> None:
 
 
 def test_one_node_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
-    """Neither at the start nor later; one that has not started yet goes on starting."""
+    """Neither at the start nor later; a node that has not started yet is retried."""
     told = Told(BadProviderTree(["total is missing"]), None, None, None, ValueError("oh"), None)
     night = Night(Woken.BY_TIME)
     several = agent(iter([told]), night, nodes=["a", "b", "c"])
@@ -301,7 +302,8 @@ def test_one_node_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_a_service_that_does_not_answer_is_not_asked_for_every_node() -> None:
-    """Those who were left out come first the next time: perhaps it was for one of them alone."""
+    """The nodes that were skipped come first in the next pass: the failure may concern one node
+    only."""
     told = Told(None, None, None, None, Unreachable("no answer"), None, None, Unreachable("no"))
     several = agent(iter([told]), Night(Woken.BY_TIME, Woken.BY_TIME), nodes=["a", "b", "c"])
     several.start()
@@ -310,8 +312,18 @@ def test_a_service_that_does_not_answer_is_not_asked_for_every_node() -> None:
     assert several.state.nodes["c"].error == ""
 
 
+def test_the_node_for_which_the_service_did_not_answer_comes_last() -> None:
+    """Also after nodes that reported successfully: if it fails again, they do not wait for it."""
+    told = Told(None, HostUnreadable("not yet"), None, Unreachable("no"), *[None] * 4)
+    several = agent(iter([told]), Night(*[Woken.BY_TIME] * 3), nodes=["a", "b", "c"])
+    several.start()
+    several.run()
+    assert told.names == [*"abc", *"b", *"b", *"acb"]
+
+
 def test_a_node_is_taken_over_once_though_the_service_falls_then() -> None:
-    """It has had another uuid since, and is one of two nodes as before."""
+    """The service fails during the takeover; the next pass continues with the new uuid, and the
+    other node is not affected."""
     taken = NameTaken("POST /resource_providers", status=409, code="", detail="taken")
     told = Told(taken, Unreachable("it falls"), None, None, None, None)
     asked = []
@@ -330,7 +342,7 @@ def test_a_node_is_taken_over_once_though_the_service_falls_then() -> None:
 
 
 def test_a_start_in_which_no_node_can_be_reported_fails() -> None:
-    """By what is wrong with the first."""
+    """The error is that of the first node."""
     told = Told(BadProviderTree(["one"]), BadProviderTree(["two"]))
     several = agent(iter([told]), Night(), nodes=["a", "b"])
     with pytest.raises(BadProviderTree, match="one"):
@@ -338,7 +350,7 @@ def test_a_start_in_which_no_node_can_be_reported_fails() -> None:
 
 
 def test_a_new_name_reaches_the_service(stage: Stage) -> None:
-    """The node's uuid stays, and so does what is held of it."""
+    """The provider keeps its uuid and its allocations."""
     stage.show("""
         cn1  VCPU=8
         i1: cn1 VCPU=2
@@ -349,7 +361,8 @@ def test_a_new_name_reaches_the_service(stage: Stage) -> None:
 
 
 def test_failures_are_told_once_and_slow_it_down(caplog: pytest.LogCaptureFixture) -> None:
-    """Each kind once; when it works again, that is told, and the pauses are the usual ones."""
+    """The agent logs each kind of failure once, and its end; then the pauses are the usual ones
+    again."""
     caplog.set_level(logging.INFO)
     told = Told(None, *[Unreachable("no answer")] * 5, ValueError("a mistake"), None, None)
     night = Night(*[Woken.BY_TIME] * 8)
@@ -366,7 +379,7 @@ def test_failures_are_told_once_and_slow_it_down(caplog: pytest.LogCaptureFixtur
 def test_the_configuration_is_read_again_when_it_is_told_to(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A wrong one leaves the old one in force."""
+    """An invalid one leaves the old one in force."""
     first, second = Told(None), Told(None, None)
 
     def reporters() -> Iterator[Told]:
@@ -378,13 +391,13 @@ def test_the_configuration_is_read_again_when_it_is_told_to(
     reloaded.start()
     reloaded.run()
     assert (first.startups, second.startups) == ([True], [False, False])
-    assert "left as it was: no such driver" in caplog.text
+    assert "is unchanged: no such driver" in caplog.text
 
 
 def test_a_driver_that_cannot_be_made_anew_does_not_end_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Whatever goes wrong while the configuration is read again: another's driver, say."""
+    """Whatever a driver raises while the configuration is reloaded."""
     told = Told(None, None)
 
     def reporters() -> Iterator[Told]:
@@ -395,11 +408,11 @@ def test_a_driver_that_cannot_be_made_anew_does_not_end_it(
     reloaded.start()
     reloaded.run()
     assert told.startups == [True, False]
-    assert "left as it was: RuntimeError: no such device" in caplog.text
+    assert "is unchanged: RuntimeError: no such device" in caplog.text
 
 
 def test_a_url_of_something_else_is_told() -> None:
-    """Where a page answers that is no placement service, as a proxy in maintenance does."""
+    """For example a maintenance page of a proxy."""
 
     class Page:
         """A transport to a web page."""
@@ -411,5 +424,5 @@ def test_a_url_of_something_else_is_told() -> None:
             page._content = b"<html>Back soon</html>"
             return page
 
-    with pytest.raises(Unreachable, match="no JSON; see whether the url is that of the placement"):
+    with pytest.raises(Unreachable, match="not JSON; check that the URL is that of the placement"):
         start(ReportClient(Page()), GPUHost({}))

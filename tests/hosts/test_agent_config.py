@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in agent.yaml: its faults, each with its place, and the nodes that it means."""
+"""The content of agent.yaml: its faults, each with its place, and the nodes that it defines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from berth.cli.agent_sample import SAMPLE
-from berth.hosts.agent_config import KEYS, AgentConfig, read_agent_config
+from berth.hosts.agent_config import AgentConfig, AgentFile, read_agent_config
 from berth.hosts.errors import BadConfiguration
 from berth.hosts.tracker import Node
 
@@ -18,7 +18,7 @@ UUID = "6f1c2d5e-3a41-4f58-9a3c-0d6f0e9b7a10"
 
 
 def said(folder: Path, text: str) -> AgentConfig:
-    """What a file says."""
+    """The message for a file."""
     path = folder / "agent.yaml"
     path.write_text(f"{text}\nstate_dir: {folder}/state\n")
     return read_agent_config(path)
@@ -27,53 +27,59 @@ def said(folder: Path, text: str) -> AgentConfig:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("drivr: linux", "drivr: there is no such key; did you mean driver?"),
-        ("service: {}", "service: must say either token_file, or auth_type and auth"),
-        ("service: {token_file: t}", "must have the url"),
+        ("drivr: linux", "drivr: unknown key; did you mean driver?"),
+        ("service: {}", "service: needs either token_file, or auth_type and auth"),
+        ("service: {token_file: t}", "service: needs the url of the service"),
         (
             "service: {url: 'placement:8778', token_file: t}",
-            "service.url: is 'placement:8778', and must begin with http:// or https://",
+            "service.url: expected http:// or https:// and a host",
         ),
-        ("service: {url: http://x, token_file: t, auth_type: password}", "must say either"),
-        ("interval_s: 0", "interval_s: must be a number of seconds, from 1"),
-        ("interval_s: .inf", "interval_s: must be"),
+        ("service: {url: http://x, token_file: t, auth_type: password}", "service: needs either"),
+        ("interval_s: 0", "interval_s: expected a number of seconds >= 1, got 0"),
+        ("interval_s: .inf", "interval_s: expected a number of seconds >= 1, got inf"),
         (
             "start_patience_s: long",
-            "start_patience_s: must be a number of seconds, from 0, or fore",
+            "start_patience_s: expected a number of seconds >= 0, or forever, got 'long'",
         ),
-        ("metrics: {bind: here}", "metrics.bind: is 'here', and must be HOST:PORT"),
-        ("metrics: {bind: '127.0.0.1:70000'}", "must be HOST:PORT"),
-        ("node: {uuid: host-1}", "node.uuid: is 'host-1', and must be a uuid"),
-        ("node: {name: a}\nnodes: [{name: b}]", "nodes: stands beside node; say one of them"),
-        ("nodes: []", "nodes: must list at least one node"),
-        ("nodes: [{}]", "nodes[0].name: is nothing"),
-        ("nodes: [{name: a}, {name: a}]", "nodes: several have the name a"),
-        (f"nodes: [{{name: a, uuid: {UUID}}}, {{name: b, uuid: {UUID}}}]", "have the uuid 6f1c"),
+        (
+            "metrics: {bind: here}",
+            "metrics.bind: expected HOST:PORT, as in 127.0.0.1:9109 or [::1]:9109, got 'here'",
+        ),
+        ("metrics: {bind: '127.0.0.1:70000'}", "expected HOST:PORT"),
+        ("node: {uuid: host-1}", "node.uuid: expected a uuid, got 'host-1'"),
+        ("node: {name: a}\nnodes: [{name: b}]", "has both node and nodes; use one of them"),
+        ("nodes: []", "nodes: expected a list of length >= 1, got []"),
+        ("nodes: [{}]", "nodes[0].name: is missing"),
+        ("nodes: [{name: a}, {name: a}]", "2 nodes have the name a"),
+        (
+            f"nodes: [{{name: a, uuid: {UUID}}}, {{name: b, uuid: {UUID}}}]",
+            "2 nodes have the uuid 6f1c",
+        ),
     ],
 )
 def test_a_fault_is_told_with_its_place(tmp_path: Path, text: str, says: str) -> None:
-    """And what would be right."""
+    """The message says what would be valid."""
     with pytest.raises(BadConfiguration) as refused:
         said(tmp_path, text)
     assert says in str(refused.value)
 
 
 def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
-    """So that one look repairs them."""
+    """So that the operator can repair them in one go."""
     with pytest.raises(BadConfiguration) as refused:
         said(tmp_path, "interval_s: 0\nstart_patience_s: -1\nnode: {name: ''}")
     assert len(refused.value.faults) == 3
 
 
 def test_a_service_is_needed_where_it_is_asked(tmp_path: Path) -> None:
-    """And not before: some commands reach the database itself, or ask nobody."""
+    """Not earlier: some commands use the database directly, or contact no service."""
     config = said(tmp_path, "node: {name: cn1}")
-    with pytest.raises(BadConfiguration, match="service: is missing; it must have url"):
+    with pytest.raises(BadConfiguration, match="service: is missing; it needs url"):
         config.access()
 
 
 def test_patience_can_be_without_end(tmp_path: Path) -> None:
-    """For hosts that nobody watches."""
+    """For hosts that no one watches."""
     assert said(tmp_path, "start_patience_s: forever").start_patience_s == inf
 
 
@@ -82,19 +88,19 @@ def test_patience_can_be_without_end(tmp_path: Path) -> None:
     [("127.0.0.1:9109", ("127.0.0.1", 9109)), ("[::1]:9109", ("::1", 9109))],
 )
 def test_metrics_have_an_address(tmp_path: Path, bind: str, address: tuple[str, int]) -> None:
-    """Of either kind."""
+    """IPv4 or IPv6."""
     assert said(tmp_path, f"metrics: {{bind: '{bind}'}}").metrics_bind == address
 
 
 def test_a_node_keeps_its_uuid_whatever_its_name_is(tmp_path: Path) -> None:
-    """It is made once, and stands in the state directory."""
+    """It is generated once and stored in the state directory."""
     (before,) = said(tmp_path, "node: {name: cn1}").nodes()
     (after,) = said(tmp_path, "node: {name: cn2}").nodes()
     assert (after.uuid, after.name) == (before.uuid, "cn2")
 
 
 def test_several_nodes_keep_their_uuids_by_their_names(tmp_path: Path) -> None:
-    """Those that the file does not give."""
+    """For nodes whose uuid is not in the configuration."""
     given = Node(UUID, "b")
     first = said(tmp_path, f"nodes: [{{name: a}}, {{name: b, uuid: {UUID}}}]").nodes()
     then = said(tmp_path, f"nodes: [{{name: c}}, {{name: b, uuid: {UUID}}}, {{name: a}}]").nodes()
@@ -104,39 +110,39 @@ def test_several_nodes_keep_their_uuids_by_their_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "file"), [("node", "node-uuid"), ("nodes", "node-uuids.json")])
 def test_a_broken_file_of_uuids_is_not_replaced(tmp_path: Path, text: str, file: str) -> None:
-    """A new uuid would be a new host, and the old one's consumers would be lost."""
+    """New uuids would be new hosts, and the allocations on the old ones would be lost."""
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / file).write_text("oops")
     config = said(tmp_path, "node: {name: a}" if text == "node" else "nodes: [{name: a}]")
-    with pytest.raises(BadConfiguration, match=f"{file} has not"):
+    with pytest.raises(BadConfiguration, match=f"{file} does not contain"):
         config.nodes()
     assert (tmp_path / "state" / file).read_text() == "oops"
 
 
 def test_several_nodes_are_not_one_host(tmp_path: Path) -> None:
-    """Each would have all that the host has."""
+    """Otherwise each would report all resources of the host."""
     config = said(tmp_path, "driver: linux\nnodes: [{name: a}, {name: b}]")
-    with pytest.raises(BadConfiguration, match="nodes: the driver linux knows one host"):
+    with pytest.raises(BadConfiguration, match="nodes: the driver linux reports one host"):
         config.make_driver(lambda uuid: {})
 
 
 def test_the_sample_is_a_configuration(tmp_path: Path) -> None:
-    """With every key that can stand in one; what is behind a # can stand before it too."""
+    """It has every key, and the lines that are commented out are valid as well."""
     assert said(tmp_path, SAMPLE).access().token_file == Path("/etc/berth/agent.token")
     whole = re.sub(r"^# (?=[a-z_]+:)", "", SAMPLE, flags=re.MULTILINE).replace("\nstate_dir", "\n#")
     assert said(tmp_path, whole).metrics_bind == ("127.0.0.1", 9109)
-    for key in set(KEYS) - {"nodes"}:
+    for key in set(AgentFile.__struct_fields__) - {"nodes"}:
         assert re.search(rf"^(# )?{key}:", SAMPLE, re.MULTILINE), key
 
 
 def test_a_file_in_a_folder_of_others_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever starts the agent as another user reads what is wrong."""
+    """The error explains it to whoever starts the agent as another user."""
 
     def refused(path: Path) -> bool:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "exists", refused)
-    with pytest.raises(BadConfiguration, match=r"agent\.yaml cannot be read: Permission denied"):
+    with pytest.raises(BadConfiguration, match=r"cannot read .*agent\.yaml: Permission denied"):
         read_agent_config(tmp_path / "agent.yaml")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How an agent is: its metrics and its health (their names: tests/docs/test_agent_page.py)."""
+"""The agent's metrics and health (their names: tests/docs/test_agent_page.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from berth.cli.agent_endpoint import told_at
+from berth.cli.agent_endpoint import metrics_served_at
 from berth.cli.failure import CommandFailed
 from berth.hosts import BadProviderTree, ReshapeNeeded
 from berth.hosts.agent import Agent, Orders, Woken
@@ -25,37 +25,37 @@ VIEW = TreeView(providers=3, others=1, over_full=(OverFull("cn1", "VCPU", 6, 4),
 
 
 class Host:
-    """A tracker and a watch whose reports go as they are told to, at a time of their own."""
+    """A tracker and a watch whose reports end as the test decides, at times of its own."""
 
     def __init__(self) -> None:
         self.now = 1000.0
         self.fault: Exception | None = None
 
     def report(self, node: Node, *, startup: bool) -> Plan:
-        """One inventory is sent, unless something is wrong."""
+        """Send one inventory, unless the test set an error."""
         self.now += 2
         if self.fault is not None:
             raise self.fault
         return Plan(inventories={"u": {}})
 
     def is_reshape_pending(self, node: Node) -> bool:
-        """As it was told."""
+        """As the test set it."""
         return isinstance(self.fault, ReshapeNeeded)
 
     def look(self, node: Node, plan: Plan) -> TreeView:
-        """Always the same."""
+        """Always return the same view."""
         return VIEW
 
 
 @pytest.fixture
 def host() -> Host:
-    """All is well."""
+    """A host without problems."""
     return Host()
 
 
 @pytest.fixture
 def agent(host: Host) -> Agent:
-    """It makes one pass more when it is run."""
+    """An agent that makes one more pass when it is run."""
     woken = iter([Woken.BY_TIME, Woken.TO_STOP] * 9)
     return Agent(
         lambda: Orders(
@@ -74,19 +74,19 @@ def agent(host: Host) -> Agent:
 
 
 def report(agent: Agent, host: Host) -> AgentReport:
-    """What is told of it."""
+    """The report of the agent."""
     return AgentReport(agent, Counter(GET=5, PUT=1), clock=lambda: host.now)
 
 
 def test_metrics_tell_what_happened(agent: Agent, host: Host) -> None:
-    """Each has its value."""
+    """Each metric has its value."""
     agent.start()
     agent.run()
     host.fault = ReshapeNeeded()
     agent.run()
     _, body = report(agent, host).metrics("")
-    told = Exposed(body.decode())
-    values = {name: told.value(name, node="cn1") for name in told.names()}
+    metrics = Exposed(body.decode())
+    values = {name: metrics.value(name, node="cn1") for name in metrics.names()}
     assert {
         name.removeprefix("berth_agent_"): value for name, value in values.items() if value
     } == {
@@ -99,13 +99,13 @@ def test_metrics_tell_what_happened(agent: Agent, host: Host) -> None:
         "others_providers": 1,
         "over_full_providers": 1,
     }
-    assert told.by("method", "berth_agent_requests_total") == {"GET": 5, "PUT": 1}
-    assert told.value("berth_agent_pass_seconds_count") == 3
-    assert told.value("berth_agent_pass_seconds_sum") == 6
+    assert metrics.by("method", "berth_agent_requests_total") == {"GET": 5, "PUT": 1}
+    assert metrics.value("berth_agent_pass_seconds_count") == 3
+    assert metrics.value("berth_agent_pass_seconds_sum") == 6
 
 
 def test_health_is_a_report_of_late(agent: Agent, host: Host) -> None:
-    """Not yet at the start, and not any more after three passes without one."""
+    """It is false before the first report, and after three passes without one."""
     assert not report(agent, host).health()[0]
     agent.start()
     is_well, said = report(agent, host).health()
@@ -129,8 +129,8 @@ def test_health_is_a_report_of_late(agent: Agent, host: Host) -> None:
 
 
 def test_it_is_told_over_http(agent: Agent, host: Host) -> None:
-    """`/healthz` is 503 where something is wrong, and says the same."""
-    with told_at("127.0.0.1", 0, report(agent, host)) as url:
+    """`/healthz` is 503 if something is wrong, and has the same content."""
+    with metrics_served_at("127.0.0.1", 0, report(agent, host)) as url:
         with pytest.raises(HTTPError) as unwell:
             urlopen(f"{url}/healthz", timeout=10)
         assert unwell.value.code == 503
@@ -146,11 +146,11 @@ def test_it_is_told_over_http(agent: Agent, host: Host) -> None:
 
 
 def test_an_address_that_is_taken_is_told(agent: Agent, host: Host) -> None:
-    """With where to choose another."""
-    with told_at("127.0.0.1", 0, report(agent, host)) as url:
+    """The error says where to configure another."""
+    with metrics_served_at("127.0.0.1", 0, report(agent, host)) as url:
         port = int(url.rpartition(":")[2])
         with (
-            pytest.raises(CommandFailed, match=r"in use; choose another with metrics\.bind"),
-            told_at("127.0.0.1", port, report(agent, host)),
+            pytest.raises(CommandFailed, match=r"in use; set another metrics\.bind"),
+            metrics_served_at("127.0.0.1", port, report(agent, host)),
         ):
             pass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees whose hosts are gone, and somebody who uses them while they are taken down."""
+"""Trees of hosts that no longer exist, and other clients that use them while they are deleted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GONE = """
 
 
 class Meanwhile:
-    """A transport before one of whose requests somebody else does something."""
+    """A transport; another client acts before one of its requests."""
 
     def __init__(self, transport: Transport, request: str, somebody: Callable[[], object]) -> None:
         self._transport = transport
@@ -32,7 +32,7 @@ class Meanwhile:
         self._somebody = somebody
 
     def request(self, url: str, method: str, **options: Any) -> Answer:
-        """Send a request, after whatever is done before it."""
+        """Send a request, after the other client's."""
         if f"{method} {url}" == self._before:
             self._somebody()
         return self._transport.request(url, method, **options)
@@ -40,7 +40,7 @@ class Meanwhile:
 
 @pytest.fixture
 def stage(service_in_process: Stage) -> Iterator[Stage]:
-    """The tree of a host that is gone."""
+    """The tree of a host that no longer exists."""
     service_in_process.show(GONE)
     yield service_in_process
     service_in_process.clear()
@@ -55,13 +55,13 @@ def undo(tmp_path: Path) -> UndoFile:
 
 
 def found(stage: Stage) -> Finding:
-    """The only thing that is wrong: there is no host of that name."""
+    """The only finding: there is no host of that name."""
     (finding,) = find(read_world(Service(stage.transport)), {}, Known(hosts=frozenset({"cn1"})), {})
     return finding
 
 
 def test_a_tree_that_came_into_use_is_left_whole(stage: Stage, undo: UndoFile) -> None:
-    """The scheduler has found room on it since it was looked at."""
+    """The scheduler has claimed on it since the check."""
     finding = found(stage)
     stage.hold("i1", "gone VCPU=1")
     before = stage.picture()
@@ -71,7 +71,7 @@ def test_a_tree_that_came_into_use_is_left_whole(stage: Stage, undo: UndoFile) -
 
 
 def test_a_tree_that_has_grown_is_left_whole(stage: Stage, undo: UndoFile) -> None:
-    """Somebody puts something to it, so that there is a host."""
+    """Another client has created a child, so there is a host."""
     finding = found(stage)
     transport = stage.transport
     body = {"name": "more", "parent_provider_uuid": provider_uuid("gone")}
@@ -82,14 +82,14 @@ def test_a_tree_that_has_grown_is_left_whole(stage: Stage, undo: UndoFile) -> No
 
 
 def test_a_tree_that_is_gone_already_is_nothing_to_do(stage: Stage, undo: UndoFile) -> None:
-    """Whoever was quicker."""
+    """Another client has deleted it already."""
     finding = found(stage)
     stage.clear()
     assert fix(Service(stage.transport), {}, finding, undo) is Outcome.NOTHING_TO_DO
 
 
 def test_what_was_deleted_comes_back_where_the_rest_cannot_go(stage: Stage, undo: UndoFile) -> None:
-    """The scheduler is quicker than the last request: the host keeps its children."""
+    """The scheduler claims on the root before the last request: its children are created again."""
     root = f"DELETE /resource_providers/{provider_uuid('gone')}"
     meanwhile = Meanwhile(stage.transport, root, lambda: stage.hold("i1", "gone VCPU=1"))
     assert fix(Service(meanwhile), {}, found(stage), undo) is Outcome.CHANGED_SINCE
@@ -97,7 +97,7 @@ def test_what_was_deleted_comes_back_where_the_rest_cannot_go(stage: Stage, undo
 
 
 def test_what_cannot_come_back_is_told_and_can_later(stage: Stage, undo: UndoFile) -> None:
-    """Somebody has taken its name by then."""
+    """Another provider has taken its name by then; a later undo succeeds."""
 
     def meanwhile() -> None:
         stage.hold("i1", "gone VCPU=1")
@@ -117,7 +117,7 @@ def test_what_cannot_come_back_is_told_and_can_later(stage: Stage, undo: UndoFil
 
 
 def test_what_came_back_in_part_is_completed(stage: Stage, undo: UndoFile) -> None:
-    """The service fell when the host had its name again and its traits, and nothing to offer."""
+    """The service failed when the host had its name and traits again, but no inventory."""
     assert fix(Service(stage.transport), {}, found(stage), undo) is Outcome.DONE
     assert stage.picture() == ""
     stage.show("gone  CUSTOM_GOLD")

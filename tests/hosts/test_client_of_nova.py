@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report client as programs like nova call it (spec/compute-side.md 2.3 and 2.6)."""
+"""The report client as programs like nova use it (spec/compute-side.md 2.3 and 2.6)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOBODY = aggregate_uuid("nobody")
 
 @pytest.fixture
 def stage(service_in_process: Stage) -> Iterator[Stage]:
-    """The same application as over HTTP, without a socket."""
+    """A service in this process."""
     yield service_in_process
     service_in_process.clear()
 
@@ -41,12 +41,12 @@ def client(stage: Stage) -> ReportClient:
 
 
 def test_single_things_are_read(client: ReportClient) -> None:
-    """What is not there is an error, and never None."""
+    """A missing object is an error, never None."""
     found = client.get_provider_traits(None, CN1)
     assert found.traits == {"COMPUTE_NODE"} and found.generation > 0
     assert client.get_resource_provider_name(None, CN1) == "cn1"
-    held = client.get_allocations_for_resource_provider(None, CN1).allocations
-    assert held[consumer_uuid("i1")]["resources"] == {"VCPU": 2, "PCPU": 1, "MEMORY_MB": 512}
+    allocations = client.get_allocations_for_resource_provider(None, CN1).allocations
+    assert allocations[consumer_uuid("i1")]["resources"] == {"VCPU": 2, "PCPU": 1, "MEMORY_MB": 512}
     assert set(client.get_allocations_for_consumer(None, consumer_uuid("i1"))) == {CN1}
     assert client.get_allocations_for_consumer(None, consumer_uuid("i9")) == {}
     for read in (
@@ -59,7 +59,7 @@ def test_single_things_are_read(client: ReportClient) -> None:
 
 
 def test_usage_is_counted_for_quotas(client: ReportClient) -> None:
-    """Cores of both kinds; a user's besides, where one is named."""
+    """VCPU and PCPU together; of one user, if given."""
     assert client.get_usages_counts_for_quota(None, "web") == {"project": {"cores": 3, "ram": 512}}
     assert client.get_usages_counts_for_quota(None, "web", user_id="bob") == {
         "project": {"cores": 3, "ram": 512},
@@ -68,7 +68,7 @@ def test_usage_is_counted_for_quotas(client: ReportClient) -> None:
 
 
 def test_one_provider_is_written(stage: Stage, client: ReportClient) -> None:
-    """Its inventory, its traits, its aggregates; nothing where nothing differs."""
+    """Its inventory, traits and aggregates; nothing is sent if nothing differs."""
     inventory = {"VCPU": {"total": 8}, "PCPU": {"total": 4}, "MEMORY_MB": {"total": 2048}}
     for _ in range(2):
         client.set_inventory_for_provider(None, CN1, inventory)
@@ -79,7 +79,7 @@ def test_one_provider_is_written(stage: Stage, client: ReportClient) -> None:
         )
         writes = client.service.requests["PUT"]
     assert writes == 4, "the custom trait is made"
-    with pytest.raises(BadProviderTree, match="cn1 is to lose its MEMORY_MB"):
+    with pytest.raises(BadProviderTree, match="cn1 would lose its MEMORY_MB"):
         client.set_inventory_for_provider(None, CN1, {"VCPU": {"total": 8}, "PCPU": {"total": 4}})
     with pytest.raises(NotThere):
         client.set_traits_for_provider(None, NOBODY, [])
@@ -88,7 +88,7 @@ def test_one_provider_is_written(stage: Stage, client: ReportClient) -> None:
 
 
 def test_who_lost_a_race_wins_the_next(stage: Stage, client: ReportClient) -> None:
-    """After a conflict the tree is looked at again, whoever has written: this client too."""
+    """After a conflict the client reads the tree again, whichever client changed it."""
     client.set_traits_for_provider(None, CN1, ["COMPUTE_NODE", "CUSTOM_GOLD"])
     stage.trait("cn1", "CUSTOM_RACK_7")
     wanted = ["COMPUTE_NODE", "CUSTOM_RACK_7"]
@@ -107,7 +107,7 @@ def test_who_lost_a_race_wins_the_next(stage: Stage, client: ReportClient) -> No
 
 @pytest.mark.parametrize("is_told", [True, False])
 def test_what_is_as_it_should_be_was_not_read_long_ago(stage: Stage, is_told: bool) -> None:
-    """What others have taken away is given back: after an hour, or where the client was told."""
+    """What another client removed is restored after an hour, or at once if the client is told."""
     stage.show(WORLD)
     now = [0.0]
     client = ReportClient(stage.transport, clock=lambda: now[0])
@@ -122,7 +122,7 @@ def test_what_is_as_it_should_be_was_not_read_long_ago(stage: Stage, is_told: bo
 
 
 def test_a_host_that_was_reshaped_is_written(stage: Stage) -> None:
-    """The client knows what it has done itself."""
+    """The client knows what it has written itself."""
     stage.show(BEFORE)
     client = ReportClient(stage.transport)
     start(client, three_guests())
@@ -134,7 +134,7 @@ def test_a_host_that_was_reshaped_is_written(stage: Stage) -> None:
 
 
 def test_what_may_have_been_done_is_looked_at(stage: Stage) -> None:
-    """An answer that was lost: the client cannot know what the provider has."""
+    """If the answer was lost, the client reads the provider again."""
     stage.show(WORLD)
     broken = Falling(stage.transport, at=0, is_done=True, fault=lost_connection())
     client = ReportClient(broken)
@@ -145,7 +145,8 @@ def test_what_may_have_been_done_is_looked_at(stage: Stage) -> None:
 
 
 def test_a_host_is_put_into_an_aggregate(stage: Stage, client: ReportClient) -> None:
-    """By name or uuid, and out again; what shares with it is then in its tree."""
+    """By name or uuid, and out of it again; its tree then includes the aggregate's sharing
+    providers."""
     for _ in range(2):
         client.aggregate_add_host(None, A, host_name="cn1")
         assert stage.picture() == drawn(WORLD.replace("COMPUTE_NODE", "COMPUTE_NODE  @A"))
@@ -158,14 +159,14 @@ def test_a_host_is_put_into_an_aggregate(stage: Stage, client: ReportClient) -> 
     client.aggregate_add_host(None, A, rp_uuid=CN1)
     with pytest.raises(ValueError, match="No such provider cn9"):
         client.aggregate_add_host(None, A, "cn9")
-    with pytest.raises(ValueError, match="Say which host"):
+    with pytest.raises(ValueError, match="Give the host's name"):
         client.aggregate_add_host(None, A)
 
 
 def test_the_client_knows_the_aggregates_that_it_has_changed_itself(
     stage: Stage, client: ReportClient
 ) -> None:
-    """What it has read before that is read again, and not taken for what is so still."""
+    """Older reads of the aggregates are repeated."""
     in_a = drawn(WORLD.replace("COMPUTE_NODE", "COMPUTE_NODE  @A"))
     for aggregates, picture in (([], drawn(WORLD)), ([A], in_a)):
         client.set_aggregates_for_provider(None, CN1, aggregates)
@@ -185,7 +186,7 @@ def type_of(stage: Stage, consumer: str) -> object:
 
 
 def test_nobody_loses_his_type(stage: Stage, client: ReportClient) -> None:
-    """This client speaks microversions that know of no types: what is there stays."""
+    """This client uses microversions without types; the existing type stays."""
     i1 = consumer_uuid("i1")
     client.add_resources_to_instance_allocation(None, i1, {CN1: {"VCPU": 1}})
     nfs = {"allocations": {provider_uuid("nfs"): {"resources": {"DISK_GB": 1}}}}
@@ -199,7 +200,7 @@ def test_nobody_loses_his_type(stage: Stage, client: ReportClient) -> None:
 
 
 def test_a_reshape_keeps_types(stage: Stage) -> None:
-    """Of all that is moved."""
+    """For all consumers whose allocations move."""
     stage.show(BEFORE)
     stage.hold("i3", "cn1 VCPU=2 MEMORY_MB=2048 VGPU=1", kind="MIGRATION")
     start(ReportClient(stage.transport), three_guests())
@@ -210,7 +211,7 @@ class Old:
     """A service whose newest microversion is 1.29."""
 
     class Answer:
-        """That of the original to a microversion that it does not know."""
+        """The response of OpenStack Placement to an unknown microversion."""
 
         status_code = 406
         headers: Mapping[str, str] = MappingProxyType({})
@@ -222,13 +223,13 @@ class Old:
             return {"errors": [error]}
 
     def request(self, url: str, method: str, **options: Any) -> Answer:
-        """Refuse a request."""
+        """Refuse newer microversions."""
         assert options["microversion"] == "1.30"
         return self.Answer()
 
 
 def test_a_service_that_is_too_old_is_named_as_that() -> None:
-    """Nothing works with it, and nothing is written to it."""
+    """Every call fails with that message, and nothing is written."""
     client = ReportClient(Old())
     with pytest.raises(
         TooOld, match=r"does not speak microversion 1\.30, only up to 1\.29; upgrade it"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What consumers hold, as programs like nova write it (spec/compute-side.md 2.6)."""
+"""Writing allocations as programs like nova do (spec/compute-side.md 2.6)."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ GUEST = "    i1: cn1 VCPU=2, gpu VGPU=1, nfs DISK_GB=10\n"
 
 @pytest.fixture
 def client(stage: Stage) -> ConsumerClient:
-    """A client that does not wait, of a service with two hosts and shared storage."""
+    """A client that does not pause, of a service with two hosts and shared storage."""
     stage.show(HOSTS)
     return ConsumerClient(Service(stage.transport), pause=lambda seconds: None)
 
 
 def candidate(**held: dict[str, int]) -> dict[str, Any]:
-    """One of the allocation requests of the candidates, by providers' names."""
+    """An allocation request of a candidate, by providers' names."""
     return {
         "allocations": {
             provider_uuid(name): {"resources": resources} for name, resources in held.items()
@@ -44,23 +44,25 @@ def candidate(**held: dict[str, int]) -> dict[str, Any]:
 
 
 def claim(client: ConsumerClient, consumer: str, **held: dict[str, int]) -> None:
-    """Claim for a project's consumer."""
+    """Claim for a consumer in a project."""
     client.claim_resources(None, consumer_uuid(consumer), candidate(**held), "web", "alice")
 
 
 def test_a_candidate_is_claimed(stage: Stage, client: ConsumerClient) -> None:
-    """For a consumer that holds nothing."""
+    """For a consumer without allocations."""
     stage.name_consumers("i1")
-    found = client.get_allocation_candidates(None, resources="VCPU:2", in_tree=provider_uuid("cn1"))
+    candidates = client.get_allocation_candidates(
+        None, resources="VCPU:2", in_tree=provider_uuid("cn1")
+    )
     client.claim_resources(
-        None, consumer_uuid("i1"), found["allocation_requests"][0], "web", "alice"
+        None, consumer_uuid("i1"), candidates["allocation_requests"][0], "web", "alice"
     )
     assert stage.picture() == drawn(HOSTS + "    i1: cn1 VCPU=2")
     assert client.get_usages_counts_for_limits(None, "web") == {"VCPU": 2}
 
 
 def test_who_is_evacuated_holds_of_both_hosts(stage: Stage, client: ConsumerClient) -> None:
-    """What is held of a provider of the candidate stays as it is."""
+    """Its existing allocations on providers outside of the candidate stay."""
     stage.show(GUEST)
     claim(client, "i1", cn2={"VCPU": 1}, nfs={"DISK_GB": 99})
     assert stage.picture() == drawn(
@@ -69,7 +71,7 @@ def test_who_is_evacuated_holds_of_both_hosts(stage: Stage, client: ConsumerClie
 
 
 def test_what_does_not_fit_is_refused(stage: Stage, client: ConsumerClient) -> None:
-    """And nothing is changed."""
+    """And nothing changes."""
     stage.show(GUEST)
     with pytest.raises(Refused, match="409"):
         claim(client, "i2", cn1={"VCPU": 3})
@@ -77,7 +79,7 @@ def test_what_does_not_fit_is_refused(stage: Stage, client: ConsumerClient) -> N
 
 
 class Meddling:
-    """A transport that lets somebody else be quicker, before some PUTs of allocations."""
+    """A transport that lets another client act before some PUTs of allocations."""
 
     def __init__(self, transport: Transport, *meddle: Callable[[], object]) -> None:
         self._transport = transport
@@ -91,7 +93,7 @@ class Meddling:
 
 
 def test_a_consumer_that_changed_is_a_conflict(stage: Stage, client: ConsumerClient) -> None:
-    """Only the caller knows what then."""
+    """Only the caller knows what to do then."""
     stage.show(GUEST)
     meddling = Meddling(stage.transport, lambda: stage.hold("i1", "cn2 VCPU=4"))
     with pytest.raises(Conflict):
@@ -102,7 +104,7 @@ def test_a_consumer_that_changed_is_a_conflict(stage: Stage, client: ConsumerCli
 def test_adding_and_taking_look_again_at_a_consumer_that_changed(
     stage: Stage, client: ConsumerClient
 ) -> None:
-    """They say what to change, not what it is to be."""
+    """Both change the current allocations instead of replacing them."""
     stage.show(GUEST)
     meddling = ConsumerClient(
         Service(Meddling(stage.transport, lambda: stage.hold("i1", "cn1 VCPU=1, gpu VGPU=2")))
@@ -121,13 +123,13 @@ def test_what_is_not_held_cannot_be_taken(stage: Stage, client: ConsumerClient) 
         client.remove_resources_from_instance_allocation(
             None, consumer_uuid("i1"), {provider_uuid("cn1"): {"VCPU": 3}}
         )
-    with pytest.raises(NotHeld, match="holds nothing"):
+    with pytest.raises(NotHeld, match="has no allocations"):
         client.add_resources_to_instance_allocation(None, consumer_uuid("i9"), {})
     assert stage.picture() == drawn(HOSTS + GUEST)
 
 
 def test_all_is_moved_at_once(stage: Stage, client: ConsumerClient) -> None:
-    """From a guest to its migration; a second time there is nothing to move."""
+    """From a guest to its migration; the second time there is nothing to move."""
     stage.show(GUEST)
     stage.name_consumers("m1")
     for _ in range(2):
@@ -136,7 +138,7 @@ def test_all_is_moved_at_once(stage: Stage, client: ConsumerClient) -> None:
 
 
 def test_one_tree_is_taken_from_a_consumer(stage: Stage, client: ConsumerClient) -> None:
-    """The root's part and the children's; not what is shared."""
+    """The parts on the root and its children, but not on sharing providers."""
     stage.show(GUEST)
     for _ in range(2):
         client.remove_provider_tree_from_instance_allocation(
@@ -147,7 +149,7 @@ def test_one_tree_is_taken_from_a_consumer(stage: Stage, client: ConsumerClient)
 
 @pytest.mark.parametrize("force", [False, True])
 def test_all_is_taken_from_a_consumer(stage: Stage, client: ConsumerClient, force: bool) -> None:
-    """Whether it held something or not."""
+    """Whether it has allocations or not."""
     stage.show(GUEST)
     for _ in range(2):
         client.delete_allocation_for_instance(None, consumer_uuid("i1"), force=force)
@@ -157,7 +159,8 @@ def test_all_is_taken_from_a_consumer(stage: Stage, client: ConsumerClient, forc
 def test_a_tree_in_use_is_deleted_only_with_what_is_held_of_it(
     stage: Stage, client: ConsumerClient
 ) -> None:
-    """And then whole, children first; consumers keep the rest."""
+    """With that option the whole tree is deleted, children first; consumers keep their other
+    allocations."""
     stage.show(GUEST)
     with pytest.raises(Refused):
         client.delete_resource_provider(None, provider_uuid("cn1"))
@@ -173,13 +176,13 @@ def test_a_tree_in_use_is_deleted_only_with_what_is_held_of_it(
 
 
 def test_who_has_gone_meanwhile_is_no_fault(stage: Stage) -> None:
-    """Of a tree that is deleted with what is held of it."""
+    """When a tree is deleted with its allocations."""
     stage.show(HOSTS + "    i1: cn2 VCPU=1\n    i2: cn2 VCPU=1")
 
-    held = stage.transport.get(
+    allocations = stage.transport.get(
         f"/resource_providers/{provider_uuid('cn2')}/allocations", microversion="1.30"
     ).json()["allocations"]
-    _, second = ({consumer_uuid(name): name for name in ("i1", "i2")}[one] for one in held)
+    _, second = ({consumer_uuid(name): name for name in ("i1", "i2")}[uuid] for uuid in allocations)
     meddling = Meddling(stage.transport, lambda: stage.hold(second, ""))
     client = ConsumerClient(Service(meddling))
     client.delete_resource_provider(None, provider_uuid("cn2"), cascade=True)
@@ -187,14 +190,14 @@ def test_who_has_gone_meanwhile_is_no_fault(stage: Stage) -> None:
 
 
 class Busy:
-    """A transport whose service lets others be quicker with a provider, once at each path."""
+    """A service in which another client changes a provider, once at each path."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self.refused: set[str] = set()
 
     def request(self, url: str, method: str, **options: Any) -> Answer:
-        """Send a request, or answer as such a service does."""
+        """Send a request, or answer with a conflict."""
         if method == "GET" or url in self.refused:
             return self._transport.request(url, method, **options)
         self.refused.add(url)
@@ -205,7 +208,7 @@ class Busy:
 
 
 def test_who_lost_a_race_for_a_provider_sends_again(stage: Stage) -> None:
-    """Whatever is written; the consumers are as they were."""
+    """For every kind of write; the consumers do not change."""
     stage.show(HOSTS + GUEST)
     stage.name_consumers("m1")
     busy = Busy(stage.transport)

@@ -14,7 +14,7 @@ from berth.hosts.errors import BadConfiguration
 
 
 def test_a_driver_is_loaded_by_its_name() -> None:
-    """It gets its options, and is told whom to ask what is used."""
+    """It gets its options, and a function that returns usages."""
     driver = load_driver("linux", {"model": "numa"}, used=lambda uuid: {uuid: 1})
     assert isinstance(driver, LinuxDriver)
     assert driver.used is not None
@@ -22,17 +22,17 @@ def test_a_driver_is_loaded_by_its_name() -> None:
 
 
 def test_an_unknown_driver_is_told_with_those_that_exist() -> None:
-    """One sentence."""
+    """In one sentence."""
     with pytest.raises(BadConfiguration) as refused:
         load_driver("windows", {})
     assert str(refused.value) == (
-        f"There is no driver 'windows'; there are {', '.join(driver_names())}"
+        f"Unknown driver 'windows'; the installed ones are {', '.join(driver_names())}"
     )
     assert "linux" in driver_names()
 
 
 def test_a_driver_without_its_library_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one whose extra was not installed."""
+    """As if its extra was not installed."""
     broken = EntryPoint("broken", "no_such_library_x:create", drivers.GROUP)
     monkeypatch.setattr(drivers, "entry_points", EntryPoints([broken]).select)
     with pytest.raises(BadConfiguration, match="broken needs a library that is not installed"):
@@ -42,7 +42,7 @@ def test_a_driver_without_its_library_says_so(monkeypatch: pytest.MonkeyPatch) -
 def test_a_driver_of_another_package_that_is_broken_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With where it comes from, so that its author is asked and not ours."""
+    """The error names the package, so that its author is asked."""
     points = EntryPoints(
         [
             EntryPoint("gone", "json:no_such_function", drivers.GROUP),
@@ -52,5 +52,5 @@ def test_a_driver_of_another_package_that_is_broken_is_named(
     monkeypatch.setattr(drivers, "entry_points", lambda **params: points.select(**params))
     with pytest.raises(BadConfiguration, match=r"gone cannot be loaded from json:no_such_function"):
         load_driver("gone", {})
-    with pytest.raises(BadConfiguration, match=r"strict, json:loads, does not take .* TypeError"):
+    with pytest.raises(BadConfiguration, match=r"strict, json:loads cannot be created: TypeError"):
         load_driver("strict", {})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many hosts at one service: they start all at once, and nobody has anything to complain about.
+"""Many hosts start at once at one service, and no problem is logged.
 
-`BERTH_FLEET_HOSTS=1000` makes as many hosts; what each asks is printed.
+`BERTH_FLEET_HOSTS=1000` sets their number; the number of requests per host is printed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ HELD = {"VCPU": 2, "MEMORY_MB": 4096}
 
 
 class Site:
-    """A service that can fall and come back, and transports to it."""
+    """A service that can fail and come back, and transports to it."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -63,11 +63,11 @@ class Site:
         self.client = Client.at(self.service.url)
 
     def transport(self) -> Adapter:
-        """A connection of somebody's own."""
+        """A connection of its own for a host."""
         return with_token(self.service.url, "admin", {"X-Roles": "admin,service"})
 
     def fall_and_come_back(self) -> None:
-        """End the service as a power cut would, and start it again at its address."""
+        """Kill the service, and start it again at its address."""
         os.killpg(self.service.process.pid, signal.SIGKILL)
         self.service.process.wait()
         address = f"127.0.0.1:{self.service.port}"
@@ -80,20 +80,20 @@ class Site:
         self._serving.close()
 
     def get(self, path: str) -> Any:
-        """A body of the newest microversion."""
+        """A body at the newest microversion."""
         answer = self.client.get(path)
         assert answer.status == HTTPStatus.OK, answer.text
         return answer.json
 
     def send(self, method: str, path: str, body: object) -> None:
-        """Something that must be done."""
+        """A write that must succeed."""
         answer = self.client.request(method, path, json=body)
         assert answer.status < HTTPStatus.BAD_REQUEST, answer.text
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A service, at which each test has hosts of its own."""
+    """A service; each test has hosts of its own in it."""
     made = Site(tmp_path_factory.mktemp("site"))
     yield made
     made.close()
@@ -103,11 +103,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def nothing_to_complain_about(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """No warning and no error is logged."""
     yield
-    assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 def told(what: str, reports: Reports) -> Reports:
-    """Print what each host asked for; nothing went wrong."""
+    """Print the requests of each host; nothing went wrong."""
     each = {method: count / HOSTS for method, count in sorted(reports.requests.items())}
     slowest = max(reports.seconds)
     print(
@@ -143,7 +143,7 @@ def picture(
     parent: str | None, inventory: Inventory, used: Mapping[str, int], trait: str
 ) -> Picture:
     """One provider."""
-    room = {name: one["total"] - one.get("reserved", 0) for name, one in inventory.items()}
+    room = {name: record["total"] - record.get("reserved", 0) for name, record in inventory.items()}
     amounts = {name: (amount, used.get(name, 0)) for name, amount in room.items()}
     return parent, amounts, frozenset({trait, OWNER})
 
@@ -151,36 +151,42 @@ def picture(
 def assert_world(
     site: Site, fleet: SimulatedFleet, shape: Shape, *, with_guests: bool = False
 ) -> None:
-    """The service has the trees of a fleet as they should be."""
+    """Check that the service has the expected trees."""
     hosts = [SimulatedHost(number, shape) for number in fleet.numbers]
     roots = {host.node.uuid for host in hosts}
     wanted = {
-        name: one for host in hosts for name, one in expected(host, with_guests=with_guests).items()
+        name: provider
+        for host in hosts
+        for name, provider in expected(host, with_guests=with_guests).items()
     }
     listed = site.get("/resource_providers")["resource_providers"]
-    names = {one["uuid"]: one["name"] for one in listed if one["root_provider_uuid"] in roots}
+    names = {
+        provider["uuid"]: provider["name"]
+        for provider in listed
+        if provider["root_provider_uuid"] in roots
+    }
     assert sorted(names.values()) == sorted(wanted)
     # The summaries tell of every provider of every tree with one request.
     summaries = site.get(f"/allocation_candidates?resources={LICENCE}:1")["provider_summaries"]
-    there = {
+    actual = {
         names[uuid]: (
-            names.get(one["parent_provider_uuid"]),
+            names.get(summary["parent_provider_uuid"]),
             {
                 name: (amount["capacity"], amount["used"])
-                for name, amount in one["resources"].items()
+                for name, amount in summary["resources"].items()
             },
-            frozenset(one["traits"]),
+            frozenset(summary["traits"]),
         )
-        for uuid, one in summaries.items()
+        for uuid, summary in summaries.items()
         if uuid in names
     }
-    assert there == wanted
+    assert actual == wanted
 
 
 def put_guests(site: Site, fleet: SimulatedFleet) -> None:
-    """On each NUMA node of each host a guest with a vGPU of the host's root."""
+    """Claim for one guest on each NUMA node of each host, with a vGPU on the root."""
     listed = site.get("/resource_providers")["resource_providers"]
-    uuids = {one["name"]: one["uuid"] for one in listed}
+    uuids = {provider["name"]: provider["uuid"] for provider in listed}
     for number in fleet.numbers:
         host = SimulatedHost(number, Shape.FLAT)
         for consumer, cell in host.guests().items():
@@ -198,7 +204,7 @@ def put_guests(site: Site, fleet: SimulatedFleet) -> None:
 
 
 def test_a_fleet_starts_at_once_and_then_sends_no_write(site: Site) -> None:
-    """Every tree is made as it should be; after that, a pass costs a host one request."""
+    """All trees are as expected; afterwards a pass costs a host one request."""
     fleet = SimulatedFleet(HOSTS, site.transport, first=0)
     started = told("the first start", fleet.report(Shape.BY_GPU, startup=True))
     assert_world(site, fleet, Shape.BY_GPU)
@@ -214,7 +220,8 @@ def test_a_fleet_starts_at_once_and_then_sends_no_write(site: Site) -> None:
 
 
 def test_a_fleet_is_reshaped_at_once(site: Site) -> None:
-    """Every guest keeps what it holds, and each host sends one reshape; a later pass, nothing."""
+    """Every guest keeps its amounts, and each host sends one reshape; a later pass sends
+    nothing."""
     fleet = SimulatedFleet(HOSTS, site.transport, first=HOSTS)
     told("flat hosts", fleet.report(Shape.FLAT, startup=True))
     put_guests(site, fleet)
@@ -224,14 +231,16 @@ def test_a_fleet_is_reshaped_at_once(site: Site) -> None:
     assert_world(site, fleet, Shape.BY_GPU, with_guests=True)
     for number in fleet.numbers:
         for cell in range(CELLS):
-            held = site.get(f"/allocations/{consumer_uuid(number * CELLS + cell)}")["allocations"]
-            parts = sorted(sorted(part["resources"].items()) for part in held.values())
+            allocations = site.get(f"/allocations/{consumer_uuid(number * CELLS + cell)}")[
+                "allocations"
+            ]
+            parts = sorted(sorted(part["resources"].items()) for part in allocations.values())
             assert parts == [sorted(HELD.items()), [("VGPU", 1)]]
     assert told("after it", fleet.report(Shape.BY_GPU, startup=False)).writes_count == 0
 
 
 def test_a_fleet_starts_while_the_service_falls(site: Site) -> None:
-    """Whoever was cut off begins again where it was, and nobody gives up."""
+    """A host whose requests failed continues, and none gives up."""
     fleet = SimulatedFleet(HOSTS, site.transport, first=2 * HOSTS)
     made: list[Reports] = []
     hosts = threading.Thread(target=lambda: made.append(fleet.report(Shape.BY_GPU, startup=True)))
@@ -248,12 +257,12 @@ def test_a_fleet_starts_while_the_service_falls(site: Site) -> None:
 
 
 def providers_count(site: Site) -> int:
-    """How many providers there are."""
+    """The number of providers."""
     return len(site.get("/resource_providers")["resource_providers"])
 
 
 def test_a_host_that_rests_keeps_no_place(site: Site) -> None:
-    """Its connection is closed, and its next request opens one."""
+    """Its connection is closed, and its next request opens another."""
     transport = site.transport()
     client = ReportClient(transport)
     gc.collect()
@@ -266,14 +275,14 @@ def test_a_host_that_rests_keeps_no_place(site: Site) -> None:
 
 
 def connections_count(site: Site) -> int:
-    """How many connections to the service are open at the clients' side."""
+    """The number of open connections to the service at the clients' side."""
     established, there = "01", f":{site.service.port:04X}"
     lines = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
     return sum(to.endswith(there) and state == established for _, _, to, state, *_ in lines)
 
 
 class Busy:
-    """A service that is too busy for whatever it is asked."""
+    """A service that answers 503 to everything."""
 
     status_code = 503
     headers = MappingProxyType({"retry-after": "3"})
@@ -284,7 +293,7 @@ class Busy:
         return json.loads(self.text)
 
     def request(self, url: str, method: str, **options: Any) -> Answer:
-        """Put a request off."""
+        """Answer 503."""
         return self
 
 
@@ -294,8 +303,8 @@ class Busy:
 def test_a_busy_service_is_left_alone_for_as_long_as_it_asks(
     asked: str, least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """But for a minute at most, for a second where it names no seconds, and longer each time; never
-    as long as others are, and in the end it cannot be reached."""
+    """At most for a minute, for a second if it names no time, and longer each time; not beyond its
+    patience: then the service counts as unreachable."""
     monkeypatch.setattr(Busy, "headers", MappingProxyType({"retry-after": asked}))
     pauses: list[float] = []
     client = ReportClient(Busy(), pause=pauses.append)

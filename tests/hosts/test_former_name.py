@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What other packages name by `berth.compute` is found for one release more."""
+"""`berth.compute`, the former name of `berth.hosts`, works for one more release."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
 
-from berth.hosts import drivers
+from berth.hosts import HealingNeeded, ReshapeNeeded, drivers
 from berth.hosts.drivers import driver_names, load_driver
 
 PROGRAM = """
@@ -23,7 +24,7 @@ assert ProviderTree is provider_tree.ProviderTree
 
 
 def test_its_modules_are_those_of_the_present_name() -> None:
-    """And there is one warning, which names the present one."""
+    """There is one warning, which names the new one."""
     done = subprocess.run(
         [sys.executable, "-W", "always::DeprecationWarning", "-c", PROGRAM],
         capture_output=True,
@@ -34,8 +35,19 @@ def test_its_modules_are_those_of_the_present_name() -> None:
     assert done.stderr.count("berth.compute is called berth.hosts now") == 1
 
 
+def test_what_a_driver_calls_truth_is_the_actual_usage() -> None:
+    """As an argument and as an attribute, with a warning for each."""
+    usage = {"guest": {"VGPU": 2}}
+    for signal in (partial(ReshapeNeeded, "the VGPUs move"), HealingNeeded):
+        with pytest.warns(DeprecationWarning, match="`truth` is called `actual_usage` now"):
+            needed: ReshapeNeeded = signal(truth=usage)
+        assert needed.actual_usage == usage
+        with pytest.warns(DeprecationWarning, match="`truth` is called `actual_usage` now"):
+            assert needed.truth == usage
+
+
 def test_a_module_that_never_was_is_not_found() -> None:
-    """As below the present name."""
+    """As below the new name."""
     program = "import berth.compute.nothing"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
@@ -44,7 +56,7 @@ def test_a_module_that_never_was_is_not_found() -> None:
 
 
 def test_a_driver_may_be_registered_under_the_former_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where both names have one, the present name's is taken."""
+    """If both names have it, the one under the new name is used."""
     points = EntryPoints(
         [
             EntryPoint("theirs", "berth.hosts.drivers.static:make_driver", drivers.FORMER_GROUP),

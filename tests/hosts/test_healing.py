@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumers that have more than the service knows of: scenario J of spec/compute-side.md 8."""
+"""Guests that use more than is allocated to them: scenario J of spec/compute-side.md 8."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from berth.hosts.plan import Allocations
 from berth.hosts.provider_tree import ProviderTree
 from berth.hosts.report_client import ReportClient
 from tests.hosts.drivers import GPUHost, PCIHost
-from tests.hosts.hosts import BEFORE, gpu_host, node, tracker
+from tests.hosts.hosts import AFTER, BEFORE, gpu_host, node, tracker
 from tests.hosts.stage import Stage, consumer_uuid, drawn
 
 CARD, VF = "0000:81:00.0", "CUSTOM_PCI_8086_1528"
@@ -52,56 +52,59 @@ def test_what_guests_have_is_added_to_what_they_hold(stage: Stage, startup: bool
 def test_who_holds_nothing_is_told_and_gets_nothing(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A guest that is lost, or about to move: nobody knows whose project it is."""
+    """The guest is lost or about to move, and its project is unknown: the agent only logs it."""
     stage.show(UNTOLD)
     reporter = tracker(ReportClient(stage.transport), pci_host(i1=1, i2=1))
     reporter.report(node(), startup=False)
     assert stage.picture() == drawn(
         HEALED.replace(f"1, cn1_{CARD} {VF}=2", f"1, cn1_{CARD} {VF}=1")
     )
-    assert f"Consumer {consumer_uuid('i2')} has 1 {VF} and holds nothing" in caplog.text
+    assert f"Consumer {consumer_uuid('i2')} uses 1 {VF} but has no allocation" in caplog.text
 
 
 def test_more_than_there_is_is_refused(stage: Stage) -> None:
     """Before anything is sent."""
     stage.show(UNTOLD)
     reporter = tracker(ReportClient(stage.transport), pci_host(i1=3))
-    with pytest.raises(BadProviderTree, match=f"cn1_{CARD} has 2 {VF}, and 3 are needed"):
+    with pytest.raises(BadProviderTree, match=f"cn1_{CARD} has 2 {VF}, but 3 are needed"):
         reporter.report(node(), startup=False)
     assert stage.picture() == drawn(UNTOLD)
 
 
 class Growing(GPUHost):
-    """A host that says what guests have, and gives them something else."""
+    """A host that reports what guests use, and allocates something else."""
 
-    truth = 0
+    who = "i1"
+    actual = 0
 
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
     ) -> None:
-        """Its guests have more vGPUs than they hold."""
+        """Allocate more vGPUs to its guests."""
         if allocations is None and "VGPU" in provider_tree.data(nodename).inventory:
-            guest = consumer_uuid("i1")
-            raise ReshapeNeeded(truth={guest: {"VGPU": self.truth}} if self.truth else None)
+            guest = consumer_uuid(self.who)
+            usage = {guest: {"VGPU": self.actual}} if self.actual else None
+            raise ReshapeNeeded(actual_usage=usage)
         super().update_provider_tree(provider_tree, nodename, allocations)
 
 
 @pytest.mark.parametrize(
-    ("truth", "told"),
+    ("actual", "told"),
     [
-        (0, "holds 1 VGPU and would hold 2"),
-        (1, "holds 1 VGPU and would hold 2"),
-        (3, "holds 1 VGPU, really has 3 and would hold 2"),
+        (0, "holds 1 VGPU and would have 2"),
+        (1, "holds 1 VGPU and would have 2"),
+        (3, "holds 1 VGPU, actually uses 3 and would have 2"),
         (2, ""),
     ],
 )
-def test_what_grows_has_to_be_said(stage: Stage, truth: int, told: str) -> None:
-    """Scenario A2: neither less nor more than was said; then it moves and grows in one step."""
+def test_what_grows_has_to_be_said(stage: Stage, actual: int, told: str) -> None:
+    """Scenario A2: the new amounts must be exactly those of the actual usage; then moving and
+    growing are one request."""
     stage.show(BEFORE)
     host = Growing(
         {"84": 4, "85": 4}, gpu_host(i1={"84": 1, "85": 1}, i2={"84": 2}, i3={"85": 1}).guests
     )
-    host.truth = truth
+    host.actual = actual
     reporter = tracker(ReportClient(stage.transport), host)
     if told:
         with pytest.raises(BadProviderTree, match=f"consumer {consumer_uuid('i1')} {told}$"):
@@ -114,13 +117,22 @@ def test_what_grows_has_to_be_said(stage: Stage, truth: int, told: str) -> None:
         )
 
 
+def test_who_uses_less_than_it_holds_keeps_all_of_it(stage: Stage) -> None:
+    """A stopped guest uses nothing for now; only an undo removes allocations."""
+    stage.show(BEFORE)
+    host = Growing({"84": 4, "85": 4}, gpu_host(i1={"84": 1}, i2={"84": 2}, i3={"85": 1}).guests)
+    host.who, host.actual = "i2", 1
+    tracker(ReportClient(stage.transport), host).report(node(), startup=True)
+    assert stage.picture() == drawn(AFTER)
+
+
 class Moving(PCIHost):
-    """A host that moves what is held while it heals."""
+    """A host that moves allocations while it adds missing ones."""
 
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
     ) -> None:
-        """The VCPUs go to a child."""
+        """Move the VCPUs to a child."""
         super().update_provider_tree(provider_tree, nodename, allocations)
         if allocations is None:
             return
@@ -131,11 +143,13 @@ class Moving(PCIHost):
 
 
 def test_nothing_moves_while_it_is_healed(stage: Stage) -> None:
-    """Not later than at the start."""
+    """Moving is only allowed at the start."""
     stage.show(UNTOLD)
     host = Moving(VF, {CARD: 2}, {consumer_uuid("i1"): {CARD: 2}})
     reporter = tracker(ReportClient(stage.transport), host)
-    with pytest.raises(BadProviderTree, match="would hold 0 VCPU of cn1 instead of 1, and what is"):
+    with pytest.raises(
+        BadProviderTree, match="would hold 0 VCPU of cn1 instead of 1, but allocations"
+    ):
         reporter.report(node(), startup=False)
     assert stage.picture() == drawn(UNTOLD)
     reporter.report(node(), startup=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that a host keeps: what of them is there after a fall, or where a disk is full."""
+"""Files on a host: their content after a crash or on a full disk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def read(undo: UndoFile) -> list[object]:
 
 
 def test_a_change_that_was_not_written_whole_was_not_made(tmp_path: Path) -> None:
-    """A fall while it was written; those before it can be undone all the same."""
+    """The process was killed while writing the last change; the earlier ones can still be
+    undone."""
     undo = UndoFile(tmp_path / "undo.jsonl")
     undo.create()
     undo.append({"n": 1})
@@ -38,7 +39,7 @@ def test_a_change_that_was_not_written_whole_was_not_made(tmp_path: Path) -> Non
 
 
 def test_a_file_that_is_broken_in_its_middle_is_refused(tmp_path: Path) -> None:
-    """Nobody knows what it was."""
+    """Its meaning would be a guess."""
     undo = UndoFile(tmp_path / "undo.jsonl")
     undo.path.write_text('{"n": 1}\n{"n"\n{"n": 3}\n')
     with pytest.raises(BadConfiguration, match="cannot be read"):
@@ -46,7 +47,7 @@ def test_a_file_that_is_broken_in_its_middle_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_kept_file_outlasts_a_fall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its name too: a host whose uuid is lost comes as another one."""
+    """Including its directory entry: a host that lost its uuid would come back as another host."""
     synced: list[str] = []
 
     def fsync(descriptor: int) -> None:
@@ -59,7 +60,7 @@ def test_a_kept_file_outlasts_a_fall(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_what_root_makes_in_an_agents_folder_is_the_agents(tmp_path: Path) -> None:
-    """Who migrates a host as root does not keep its agent from starting afterwards."""
+    """If root migrates a host, the agent can still start afterwards."""
     os.chown(tmp_path, NOBODY, NOBODY)
     undo = UndoFile(new_undo_path(tmp_path))
     undo.create()
@@ -73,7 +74,7 @@ def test_what_root_makes_in_an_agents_folder_is_the_agents(tmp_path: Path) -> No
 def test_no_link_in_an_agents_folder_leads_elsewhere(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What an agent's user puts there is not written to by root."""
+    """Root does not write through links that the agent's user has made."""
     other = tmp_path / "other"
     other.write_text("of somebody else")
     for name in ("lock", "node-uuid.new"):
@@ -83,4 +84,4 @@ def test_no_link_in_an_agents_folder_leads_elsewhere(
     with pytest.raises(OSError, match="symbolic links"):
         replace_file(tmp_path / "node-uuid", "x\n")
     assert other.read_text() == "of somebody else"
-    assert "would not be noticed" in caplog.text
+    assert "Cannot lock the state directory" in caplog.text

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of the models that hold for every host and all its guests, whatever was configured."""
+"""Properties of the host models, for every host, its guests, and any configuration."""
 
 from __future__ import annotations
 
 import copy
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from berth.hosts import ProviderTree, ReshapeNeeded
 from berth.hosts.drivers.hosts.devices import Device
@@ -19,6 +19,7 @@ from berth.hosts.drivers.hosts.options import HostOptions, HugePages, Model
 from berth.hosts.drivers.hosts.shaping import Shaper
 from berth.hosts.errors import BadProviderTree, ReshapeFailed
 from berth.hosts.plan import Allocations, make_plan, sums_of
+from tests.effort import scaled
 from tests.hosts.linux_hosts import empty_tree, picture
 
 CLASSES = ("VCPU", "PCPU", "MEMORY_MB")
@@ -27,7 +28,7 @@ MIB = 1024
 
 @st.composite
 def hosts(draw: st.DrawFn) -> Facts:
-    """A host with some NUMA nodes, of which some have no CPUs, no memory, or nothing."""
+    """A host with some NUMA nodes; some have no CPUs, no memory, or neither."""
     numbers = draw(st.lists(st.integers(0, 9), min_size=1, max_size=4, unique=True))
     nodes = {}
     for node in sorted(numbers):
@@ -54,7 +55,7 @@ def hosts(draw: st.DrawFn) -> Facts:
 
 @st.composite
 def models(draw: st.DrawFn) -> HostOptions:
-    """What an operator says of a host."""
+    """The options of an operator."""
     amounts = st.dictionaries(st.sampled_from(CLASSES), st.integers(0, 3))
     ratios = st.dictionaries(st.sampled_from(CLASSES), st.sampled_from([1.0, 1.5, 4.0]))
     return HostOptions(
@@ -67,7 +68,7 @@ def models(draw: st.DrawFn) -> HostOptions:
 def report(
     tree: ProviderTree, facts: Facts, options: HostOptions, allocations: Allocations | None = None
 ) -> None:
-    """One pass over the tree of `cn1`."""
+    """Run the driver once on the tree of `cn1`."""
     Shaper(
         tree,
         tree.data("cn1"),
@@ -80,7 +81,7 @@ def report(
 
 
 def guests_of(tree: ProviderTree, draw: st.DataObject) -> Allocations:
-    """Guests that hold some of each class of the root, all together no more than there is."""
+    """Guests with some of each class of the root, within its capacity."""
     root = tree.data("cn1")
     left = {name: root.inventory[name]["total"] for name in CLASSES if name in root.inventory}
     left["MEMORY_MB"] = left.get("MEMORY_MB", 0) - root.inventory.get("MEMORY_MB", {}).get(
@@ -94,26 +95,27 @@ def guests_of(tree: ProviderTree, draw: st.DataObject) -> Allocations:
                 left[name] -= some
                 part[name] = some
         if part:
-            held = {root.uuid: {"resources": part}}
-            guests[str(UUID(int=number))] = {"allocations": held, "consumer_generation": 1}
+            allocations = {root.uuid: {"resources": part}}
+            guests[str(UUID(int=number))] = {"allocations": allocations, "consumer_generation": 1}
     return guests
 
 
-@settings(max_examples=60, deadline=None, print_blob=True)
+@settings(max_examples=scaled(40), deadline=None, print_blob=True)
 @given(facts=hosts(), options=models(), data=st.data())
 def test_to_numa_nodes_and_back_nobody_and_nothing_is_lost(
     facts: Facts, options: HostOptions, data: st.DataObject
 ) -> None:
-    """Every guest holds as much of each class, what is reserved adds up, and the host is as before.
+    """Every guest keeps its amount of each class, the sum of what is reserved stays, and in the end
+    the host is as before.
 
-    Where it does not fit, it is said; a second pass has nothing to send.
+    If it does not fit, there is an error; a second pass sends nothing.
     """
     numa = replace(options, model=Model.NUMA)
     tree = empty_tree()
     report(tree, facts, options)
     before = picture(tree)
-    held = guests_of(tree, data)
-    allocations = copy.deepcopy(held)
+    allocated = guests_of(tree, data)
+    allocations = copy.deepcopy(allocated)
     split = copy.deepcopy(tree)
     try:
         try:
@@ -121,11 +123,11 @@ def test_to_numa_nodes_and_back_nobody_and_nothing_is_lost(
             assert not before["cn1"].inventory.keys() & set(CLASSES), "nothing was to move"
         except ReshapeNeeded:
             report(split, facts, numa, allocations)
-        make_plan(tree, split, tree.data("cn1").uuid, held=held, allocations=allocations)
+        make_plan(tree, split, tree.data("cn1").uuid, current=allocated, allocations=allocations)
     except (ReshapeFailed, BadProviderTree):
-        assert held, "an empty host can take every shape"
+        assert allocated, "an empty host can take every shape"
         return
-    assert sums(allocations) == sums(held)
+    assert sums(allocations) == sums(allocated)
     for name in CLASSES:
         assert reserved(split, name) == reserved(tree, name)
     again = copy.deepcopy(split)
@@ -136,15 +138,19 @@ def test_to_numa_nodes_and_back_nobody_and_nothing_is_lost(
     except ReshapeNeeded:
         report(split, facts, options, allocations)
     assert picture(split) == before
-    assert sums(allocations) == sums(held)
+    assert sums(allocations) == sums(allocated)
 
 
 def sums(allocations: Allocations) -> dict[str, Counter[str]]:
-    """What each guest holds of each class."""
+    """The amounts of each guest by class."""
     return {consumer: sums_of(body) for consumer, body in allocations.items()}
 
 
 def reserved(tree: ProviderTree, name: str) -> int:
     """What is reserved of a class in the whole tree."""
     every = map(tree.data, tree.get_provider_uuids())
-    return sum(one.inventory[name].get("reserved", 0) for one in every if name in one.inventory)
+    return sum(
+        provider.inventory[name].get("reserved", 0)
+        for provider in every
+        if name in provider.inventory
+    )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host that falls while it changes its tree: scenario H of spec/compute-side.md 8.
+"""A host that is interrupted while it changes its tree: scenario H of spec/compute-side.md 8.
 
-The tree's inventories and allocations are those of before or those of after, whatever falls when,
-and the next start makes the rest.
+The inventories and allocations are either all old or all new, whatever fails when, and the next
+start completes the change.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WRITES = 5
 
 
 def consumers_in(picture: str) -> list[str]:
-    """The lines of a drawing that say who holds what."""
+    """The lines of a drawing with allocations."""
     return [line.strip() for line in picture.splitlines() if line.strip()[2:3] == ":"]
 
 
@@ -37,7 +37,7 @@ def consumers_in(picture: str) -> list[str]:
 def test_a_start_that_is_killed_is_finished_by_the_next(
     stage: Stage, at: int, is_done: bool
 ) -> None:
-    """H2 and H3, at every write, before and after the service has carried it out."""
+    """H2 and H3, at every write, before and after the service has performed it."""
     stage.show(BEFORE)
     falling = Falling(stage.transport, at=at, is_done=is_done, fault=Interrupted())
     with pytest.raises(Interrupted):
@@ -52,7 +52,7 @@ def test_a_start_that_is_killed_is_finished_by_the_next(
 
 @pytest.mark.parametrize("at", range(WRITES))
 def test_an_answer_that_is_lost_is_no_failure(stage: Stage, at: int) -> None:
-    """H4: the report looks again, sees what was done, and goes on."""
+    """H4: the client reads the tree again, sees its change, and continues."""
     stage.show(BEFORE)
     falling = Falling(stage.transport, at=at, is_done=True, fault=lost_connection())
     reporter = tracker(ReportClient(falling), three_guests(), attempts_max=2)

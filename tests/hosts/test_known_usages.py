@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a host has lost and somebody still holds is looked after, and idle passes stay cheap."""
+"""Usages of providers that a host no longer has are followed, and idle passes stay cheap."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def stage(service_in_process: Stage) -> Iterator[Stage]:
 
 
 class Agent:
-    """A host whose file has named some GPUs that somebody holds, and names them no more."""
+    """A host whose file no longer lists some GPUs that have allocations."""
 
     def __init__(self, stage: Stage, folder: Path) -> None:
         self.now = 0.0
@@ -49,7 +49,7 @@ class Agent:
         self.passes()
 
     def passes(self, *, startup: bool = False) -> int:
-        """How many requests a pass was, a minute after the one before."""
+        """The number of requests of each pass, a minute after the one before."""
         self.now += 60.0
         before = self._requests.total()
         self._tracker.report(node(), startup=startup)
@@ -57,7 +57,7 @@ class Agent:
 
 
 def test_an_idle_pass_asks_for_the_use_of_one_of_them_at_most(stage: Stage, tmp_path: Path) -> None:
-    """They were four requests more each time."""
+    """It used to ask for each of them in every pass."""
     agent = Agent(stage, tmp_path)
     agent.passes()  # their generations have moved when they were closed
     assert [agent.passes() for _ in range(3 * LOST)] == [2] * 3 * LOST
@@ -65,8 +65,8 @@ def test_an_idle_pass_asks_for_the_use_of_one_of_them_at_most(stage: Stage, tmp_
 
 @pytest.mark.parametrize("let_go", [range(LOST), range(LOST)[::-1]], ids=["first", "last"])
 def test_what_is_let_go_goes(stage: Stage, tmp_path: Path, let_go: range) -> None:
-    """Its turn to be asked for comes, also when others have gone before, or stay: nothing else
-    tells of it."""
+    """Each usage is read in its turn, also when others have been removed or stay: a release moves
+    no generation."""
     agent = Agent(stage, tmp_path)
     agent.passes()
     for gone, number in enumerate(let_go, start=1):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host behind a libvirt that breaks off, is late, or cannot tell: what is taken for gone.
+"""A host whose libvirt connection breaks, is slow, or cannot answer: what counts as gone.
 
-The objects of libvirt's binding are stood in for; the errors are its own.
+The objects of libvirt's binding are replaced; its exceptions are real.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LATE = libvirt.VIR_ERR_OPERATION_TIMEOUT
 
 
 def failing(code: int, domain: int = libvirt.VIR_FROM_RPC) -> Callable[..., Any]:
-    """A question that libvirt answers with an error."""
+    """A query that libvirt answers with an error."""
 
     def fail(*_: object) -> Any:
         error = libvirt.libvirtError("a question")
@@ -57,7 +57,7 @@ class Named:
 
 
 class Connection:
-    """A connection to a host with a GPU, a mediated device of it and two guests."""
+    """A connection to a host with a GPU, a mediated device and two guests."""
 
     def __init__(self) -> None:
         self.mdev = Named(mdev_xml(provider_uuid("mdev"), "pci_0000_84_00_0"))
@@ -67,7 +67,7 @@ class Connection:
         self.baselineCPU: Callable[[list[str], int], str] = lambda cpus, flags: WHOLE_CPU
 
     def isAlive(self) -> int:
-        """It is."""
+        """True."""
         return 1
 
     def getCapabilities(self) -> str:
@@ -75,11 +75,11 @@ class Connection:
         return CAPABILITIES
 
     def getCPUMap(self) -> tuple[int, list[bool], int]:
-        """All run."""
+        """All CPUs are online."""
         return 32, [True] * 32, 32
 
     def getInfo(self) -> list[str | int]:
-        """Only the memory is asked for."""
+        """Only the memory is read."""
         return ["x86_64", 65536]
 
     def listAllDevices(self, flags: int) -> list[Named]:
@@ -91,18 +91,18 @@ class Connection:
         return self.domains
 
     def close(self) -> None:
-        """It stays."""
+        """Do nothing."""
 
 
 @pytest.fixture
 def connection() -> Connection:
-    """One that answers."""
+    """A connection that works."""
     return Connection()
 
 
 @pytest.fixture
 def host(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> LibvirtHost:
-    """The host behind it."""
+    """The host of this connection."""
     from berth.hosts.drivers.libvirt.connection import LibvirtHost
 
     monkeypatch.setattr(libvirt, "open", lambda uri: connection)
@@ -113,7 +113,8 @@ def host(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> LibvirtHost
 def test_what_libvirt_fails_to_tell_is_not_taken_for_gone(
     host: LibvirtHost, connection: Connection, code: int
 ) -> None:
-    """A connection that breaks, or a late answer: the pass is left, whatever was asked."""
+    """If a connection breaks or an answer is late, the pass is abandoned, whichever query it
+    was."""
     fail = failing(code)
     asked: list[tuple[object, str, Callable[[], object]]] = [
         (connection, "getDomainCapabilities", host.machine),
@@ -134,13 +135,13 @@ def test_what_libvirt_fails_to_tell_is_not_taken_for_gone(
 def test_what_goes_while_it_is_listed_is_left_out(
     host: LibvirtHost, connection: Connection
 ) -> None:
-    """A guest that is undefined, and a device that is pulled, in that moment."""
+    """A guest is undefined, or a device removed, while they are listed."""
     connection.domains[0].isActive = failing(libvirt.VIR_ERR_NO_DOMAIN)
     connection.domains[0].XMLDesc = failing(libvirt.VIR_ERR_NO_DOMAIN)
     assert [guest.uuid for guest in host.guests()] == [consumer_uuid("i2")]
     connection.mdev.XMLDesc = failing(libvirt.VIR_ERR_NO_NODE_DEVICE)
-    found = host.devices()
-    assert (len(found.parents), len(found.mdevs)) == (1, 0)
+    devices = host.devices()
+    assert (len(devices.parents), len(devices.mdevs)) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +157,7 @@ def test_what_goes_while_it_is_listed_is_left_out(
 def test_a_host_that_cannot_tell_of_guests_cpus_is_reported(
     host: LibvirtHost, connection: Connection, fail: Callable[..., Any]
 ) -> None:
-    """Without an emulator, on arm, or with a CPU that libvirt does not know."""
+    """Without an emulator, on ARM, or with a CPU model that libvirt does not know."""
     assert host.machine().cpu_features == {"svm"}
     connection.baselineCPU = fail
     assert host.machine().encryption_slots == {"sev": 15, "sev_es": 0}
@@ -166,7 +167,7 @@ def test_a_host_that_cannot_tell_of_guests_cpus_is_reported(
 
 
 def test_libvirts_own_words_of_an_unknown_cpu_are_forgiven() -> None:
-    """As its test driver says them, which knows CPUs as the others do."""
+    """The message of its test driver about an unknown CPU model."""
     from berth.hosts.drivers.libvirt.connection import LibvirtHost, _of_guests
 
     host = LibvirtHost("test:///default")
@@ -182,7 +183,7 @@ def test_libvirts_own_words_of_an_unknown_cpu_are_forgiven() -> None:
 def test_a_mediated_device_that_is_only_defined_is_not_counted(
     host: LibvirtHost, connection: Connection
 ) -> None:
-    """It takes nothing up, so that all that could be made still can be; libvirt lists it too."""
+    """It uses no capacity, so as many as before can be created; libvirt lists it too."""
     defined = [mdev_xml(provider_uuid(f"mdev{n}"), "pci_0000_84_00_0") for n in range(4)]
     connection.devices += [Named(text, is_active=0) for text in defined]
     options = read_options({"mdev": [{"type": "nvidia-35"}]})

@@ -61,19 +61,19 @@ I1, I2, I3, M3 = (consumer_uuid(name) for name in ("i1", "i2", "i3", "m3"))
 
 
 def driver(host: RecordedHost, **options: Any) -> LibvirtDriver:
-    """A driver that offers vGPUs of one type."""
+    """A driver with vGPUs of one type."""
     return LibvirtDriver(host, read_options({"mdev": [{"type": "nvidia-35"}], **options}))
 
 
 def world_after(drawing: str, *, kept: str = "", left: str = "") -> str:
-    """The providers after a move: with something kept free on GPU 84, and left on the root."""
+    """The providers after a move, with an amount kept free on GPU 84 and left on the root."""
     root = ROOT.replace("VCPU=8", f"VGPU={left}  VCPU=8") if left else ROOT
     gpus = GPUS.replace("VGPU=4(max:4)", f"VGPU=4(max:4,reserved:{kept})", 1) if kept else GPUS
     return drawn(f"    {root}\n{gpus}\n{drawing}")
 
 
 def test_a_vgpus_move_to_their_gpus(stage: Stage) -> None:
-    """Scenario A: which guest has which device, the domains tell; a second start sends nothing."""
+    """Scenario A: the domains show which guest has which device; a second start sends nothing."""
     stage.show(BEFORE)
     host = driver(gpu_host(ALL))
     with pytest.raises(ReshapeNeeded):
@@ -83,19 +83,20 @@ def test_a_vgpus_move_to_their_gpus(stage: Stage) -> None:
     assert stage.picture() == drawn(AFTER)
     assert not periodic(stage, host)
     assert not start(stage, driver(gpu_host(ALL)))
-    assert host.untold == ()
+    assert host.unattributed == ()
 
 
 def test_a1_a_guest_on_two_gpus_holds_of_both(stage: Stage) -> None:
     """Scenario A1."""
     stage.show(BEFORE)
     start(stage, driver(gpu_host({**ALL, "i2": "84 85"})))
-    held = "i2: cn1 VCPU=2, cn1_pci_0000_84_00_0 VGPU=1, cn1_pci_0000_85_00_0 VGPU=1"
-    assert held in stage.picture()
+    line = "i2: cn1 VCPU=2, cn1_pci_0000_84_00_0 VGPU=1, cn1_pci_0000_85_00_0 VGPU=1"
+    assert line in stage.picture()
 
 
 def test_a2_a_guest_with_other_devices_than_are_held_is_refused(stage: Stage) -> None:
-    """Scenario A2: the host would be sold twice, or not at all; an operator may decide."""
+    """Scenario A2: otherwise the host could be overcommitted or underused; an operator can
+    decide."""
     stage.show(BEFORE)
     guests = {**ALL, "i1": "84 85"}
     with pytest.raises(
@@ -111,7 +112,8 @@ def test_a2_a_guest_with_other_devices_than_are_held_is_refused(stage: Stage) ->
 def test_a3_a_stopped_guest_does_not_hold_up_the_others(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Scenario A3: it keeps what it holds, as much is kept free, and nothing more fits there."""
+    """Scenario A3: it keeps its allocation on the root, and as much is kept free on a GPU, so that
+    nothing more fits there."""
     stage.show(BEFORE)
     host = driver(gpu_host(ALL, stopped="i3"))
     start(stage, host)
@@ -124,28 +126,28 @@ def test_a3_a_stopped_guest_does_not_hold_up_the_others(
         kept="1",
         left="1(max:1,reserved:1)",
     )
-    (untold,) = host.untold
-    assert (untold.consumer, untold.amount) == (I3, 1)
-    assert str(untold) == (
-        f"consumer {I3} holds 1 VGPU, and it cannot be told of which GPU: its guest is stopped and "
-        f"has no mediated device; start the guest, or say on which GPU it is: "
-        f"assume: {{{I3}: pci_0000_84_00_0}}"
+    (unattributed,) = host.unattributed
+    assert (unattributed.consumer, unattributed.amount) == (I3, 1)
+    assert str(unattributed) == (
+        f"consumer {I3} holds 1 VGPU, but its GPU is unknown: its guest is stopped and "
+        f"has no mediated device; start the guest, or set its GPU: assume: {{{I3}: "
+        f"pci_0000_84_00_0}}"
     )
-    assert str(untold) in caplog.text
+    assert str(unattributed) in caplog.text
 
 
 def test_a_guest_with_fewer_devices_than_it_holds_is_left_too(stage: Stage) -> None:
-    """Room for all that it holds is kept, whichever device it has lost."""
+    """All of its allocation is kept free, whichever device it has lost."""
     stage.show(BEFORE)
     host = driver(gpu_host({**ALL, "i2": "85"}))
     start(stage, host)
-    assert [(one.consumer, one.amount) for one in host.untold] == [(I2, 2)]
-    assert host.untold[0].why == "its guest has only 1 on pci_0000_85_00_0"
+    assert [(consumer.consumer, consumer.amount) for consumer in host.unattributed] == [(I2, 2)]
+    assert host.unattributed[0].why == "its guest has only 1 on pci_0000_85_00_0"
     assert "VGPU=4(reserved:2,max:4)" in stage.picture()
 
 
 def test_what_is_held_of_a_gpu_already_does_not_count_twice(stage: Stage) -> None:
-    """A guest that was left on the root, and has got a vGPU of a GPU since."""
+    """A guest was left on the root, and has since got a vGPU on a GPU."""
     stage.show(
         f"""
         cn1  {STOCKS}  VGPU=1  {TRAITS}
@@ -158,7 +160,8 @@ def test_what_is_held_of_a_gpu_already_does_not_count_twice(stage: Stage) -> Non
 
 
 def test_an_untold_guest_moves_at_a_later_start(stage: Stage) -> None:
-    """Until then the passes go on, and what is kept free stays so; then nothing is left over."""
+    """Until then, passes go on and the amount is kept free; afterwards nothing is left on the
+    root."""
     stage.show(BEFORE)
     host = driver(gpu_host(ALL, stopped="i3"))
     start(stage, host)
@@ -171,7 +174,7 @@ def test_an_untold_guest_moves_at_a_later_start(stage: Stage) -> None:
 
 
 def test_a_driver_that_was_made_anew_lives_with_what_is_untold(stage: Stage) -> None:
-    """As when the configuration is read again: it asks for a move once, and reports then."""
+    """As after a reload of the configuration: it needs one move, and then reports."""
     stage.show(BEFORE)
     start(stage, driver(gpu_host(ALL, stopped="i3")))
     before = stage.picture()
@@ -184,7 +187,7 @@ def test_a_driver_that_was_made_anew_lives_with_what_is_untold(stage: Stage) -> 
 
 
 def test_what_was_kept_for_one_that_has_gone_is_given_out_again(stage: Stage) -> None:
-    """Where the use is known, that needs no start."""
+    """Without a restart, if the usage is known."""
     stage.show(BEFORE + "    i4: cn1 VGPU=1\n")
     host = driver(gpu_host(ALL, stopped="i3"))
     host.used = stage.used
@@ -207,7 +210,7 @@ def test_what_was_kept_for_one_that_has_gone_is_given_out_again(stage: Stage) ->
 
 
 def test_a_gpu_that_an_operator_drains_stays_drained(stage: Stage) -> None:
-    """What is reserved is an operator's, in any pass and after a start."""
+    """What an operator reserved stays reserved, in every pass and after a start."""
     host = driver(gpu_host({}))
     start(stage, host)
     stage.reserve(GPU_84, "VGPU", 4)
@@ -219,23 +222,24 @@ def test_a_gpu_that_an_operator_drains_stays_drained(stage: Stage) -> None:
 def test_what_is_kept_for_the_untold_comes_on_top_of_what_an_operator_reserves(
     stage: Stage,
 ) -> None:
-    """And goes again without it, also where the driver was made anew meanwhile."""
+    """It is released without it, also if the driver was created again in between."""
     stage.show(BEFORE)
-    untold = gpu_host(ALL, stopped="i3")
-    host = driver(untold)
+    unattributed = gpu_host(ALL, stopped="i3")
+    host = driver(unattributed)
     start(stage, host)
     for reserved, then in [(0, 1), (2, 3), (4, 4), (3, 4), (1, 2)]:
         stage.reserve(GPU_84, "VGPU", reserved)
         periodic(stage, host)
         assert f"{GPU_84}  VGPU=4(reserved:{then},max:4)" in stage.picture()
         assert not periodic(stage, host)
-    assert not start(stage, driver(untold))
+    assert not start(stage, driver(unattributed))
     start(stage, driver(gpu_host(ALL)))
     assert stage.picture() == world_after(TOLD, kept="1"), "an operator's 1 of the 2"
 
 
 def test_a_gpu_that_is_drained_stays_so_when_the_untold_have_gone(stage: Stage) -> None:
-    """In the pass that notices, and at a start: all of it is an operator's then."""
+    """In the pass that notices it, and at a start: then all of the reserved amount is the
+    operator's."""
     for has_gone_before_a_start in (False, True):
         stage.show(BEFORE)
         host = driver(gpu_host(ALL, stopped="i3"))
@@ -252,7 +256,7 @@ def test_a_gpu_that_is_drained_stays_so_when_the_untold_have_gone(stage: Stage) 
 
 
 def test_a_release_that_the_service_did_not_take_is_made_again(stage: Stage) -> None:
-    """What was not taken away is not taken for an operator's."""
+    """What was not released is not taken for an operator's amount."""
     stage.show(BEFORE)
     host = driver(gpu_host(ALL, stopped="i3"))
     host.used = stage.used
@@ -265,7 +269,7 @@ def test_a_release_that_the_service_did_not_take_is_made_again(stage: Stage) -> 
 
 
 def test_what_an_operator_reserves_of_the_root_moves_along(stage: Stage) -> None:
-    """Shared by the GPUs; what was left for the untold is not counted again."""
+    """It is divided among the GPUs; what was left for unattributed guests is not counted again."""
     stage.show(BEFORE.replace("VGPU=8", "VGPU=8(reserved:2)"))
     for _ in range(2):
         start(stage, driver(gpu_host(ALL, stopped="i3")))
@@ -281,7 +285,8 @@ def test_what_an_operator_reserves_of_the_root_moves_along(stage: Stage) -> None
 def test_vgpus_of_a_drained_host_move(
     stage: Stage, caplog: pytest.LogCaptureFixture, falls: bool
 ) -> None:
-    """All that is free stays reserved; that the rest is not is said. Also where a pass fell."""
+    """All free vGPUs stay reserved, and the log says that the others are not. Also after an
+    interrupted pass."""
     stage.show(BEFORE)
     stage.reserve("cn1", "VGPU", 8)
     host = driver(gpu_host(ALL))
@@ -294,13 +299,13 @@ def test_vgpus_of_a_drained_host_move(
             "85_00_0  VGPU=4(max:4)", "85_00_0  VGPU=4(max:4,reserved:3)"
         )
     )
-    assert "4 VGPU that were reserved of the host or its GPUs are held, and not" in caplog.text
+    assert "4 VGPU that were reserved on the host or its GPUs are allocated now" in caplog.text
 
 
 def test_who_turns_up_on_a_drained_gpu_moves_there(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is there, and its agent must be able to start; nobody else gets any."""
+    """The guest exists, and the agent must be able to start; no other guest gets a vGPU."""
     stage.show(BEFORE)
     start(stage, driver(gpu_host(ALL, stopped="i3")))
     stage.reserve(GPU_85, "VGPU", 4)
@@ -308,11 +313,11 @@ def test_who_turns_up_on_a_drained_gpu_moves_there(
     assert f"i3: cn1 VCPU=2, {GPU_85} VGPU=1" in stage.picture()
     assert f"{GPU_85}  VGPU=4(reserved:3,max:4)" in stage.picture()
     assert f"{GPU_84}  VGPU=4(max:4)" in stage.picture()
-    assert "1 VGPU that were reserved of the host or its GPUs are held, and not" in caplog.text
+    assert "1 VGPU that were reserved on the host or its GPUs are allocated now" in caplog.text
 
 
 def test_an_operator_says_where_an_untold_guest_is(stage: Stage) -> None:
-    """By the device's PCI address, or libvirt's name of it; one that is none is refused."""
+    """By the device's PCI address or libvirt's name; any other text is refused."""
     stage.show(BEFORE)
     with pytest.raises(ReshapeFailed, match="the GPUs with VGPU are pci_0000_84_00_0, pci_0000_85"):
         start(stage, driver(gpu_host(ALL, stopped="i3"), assume={I3: "pci_0000_86_00_0"}))
@@ -321,23 +326,24 @@ def test_an_operator_says_where_an_untold_guest_is(stage: Stage) -> None:
 
 
 def test_without_room_for_the_untold_the_move_is_refused(stage: Stage) -> None:
-    """Both GPUs are taken up by what is told: all that cannot be told are listed."""
+    """Attributed guests fill both GPUs; the error lists all unattributed ones."""
     before = BEFORE + "    i4: cn1 VGPU=1\n    i5: cn1 VGPU=1\n"
     stage.show(before)
     guests = {"i1": "84", "i2": "85 85"}
     with pytest.raises(ReshapeFailed) as refused:
         start(stage, driver(gpu_host(guests, size=2)))
-    assert "the GPUs have 1 VGPU left, too few for those that cannot be told" in str(refused.value)
+    assert "the GPUs have 1 VGPU left, too few for those that cannot" in str(refused.value)
     for name in ("i3", "i4", "i5"):
         assert consumer_uuid(name) in str(refused.value)
     assert stage.picture() == drawn(before)
 
 
 def test_d_a_migration_is_moved_by_its_instances_devices(stage: Stage) -> None:
-    """Scenario D: the mapping tells whose guest it is; the instance's own, elsewhere, stays."""
+    """Scenario D: the mapping tells whose guest it is; the instance's allocations elsewhere
+    stay."""
     cn2 = "    cn2  VCPU=16\n"
-    held = BEFORE.replace("i3: cn1", "m3: cn1") + cn2 + "    i3: cn2 VCPU=2\n"
-    stage.show(held)
+    world = BEFORE.replace("i3: cn1", "m3: cn1") + cn2 + "    i3: cn2 VCPU=2\n"
+    stage.show(world)
     generation = stage.generation_of("cn2")
     start(stage, driver(gpu_host(ALL), migrations={M3: I3}))
     after = AFTER.replace("i3: cn1", "m3: cn1") + cn2 + "    i3: cn2 VCPU=2\n"
@@ -346,12 +352,12 @@ def test_d_a_migration_is_moved_by_its_instances_devices(stage: Stage) -> None:
 
 
 def test_a_migration_without_a_mapping_is_reported(stage: Stage) -> None:
-    """It stays on the root; with the mapping it moves at the next start."""
+    """It stays on the root; with a mapping it moves at the next start."""
     stage.show(BEFORE.replace("i3: cn1", "m3: cn1"))
     host = driver(gpu_host(ALL))
     start(stage, host)
-    assert [(one.consumer, one.amount) for one in host.untold] == [(M3, 1)]
-    assert "map the migration to its instance under `migrations`" in host.untold[0].what_to_do
+    assert [(consumer.consumer, consumer.amount) for consumer in host.unattributed] == [(M3, 1)]
+    assert "map the migration to its instance under `migrations`" in host.unattributed[0].what_to_do
     start(stage, driver(gpu_host(ALL), migrations={M3: I3}))
     assert stage.picture() == drawn(AFTER.replace("i3: cn1", "m3: cn1"))
 
@@ -361,27 +367,27 @@ def test_an_instance_and_its_migration_on_one_host_cannot_be_told_apart(stage: S
     stage.show(BEFORE + "    m3: cn1 VGPU=1\n")
     host = driver(gpu_host(ALL), migrations={M3: I3})
     start(stage, host)
-    assert {one.consumer for one in host.untold} == {I3, M3}
-    assert {one.why for one in host.untold} == {
-        "an instance and its migration both hold some on this host"
+    assert {consumer.consumer for consumer in host.unattributed} == {I3, M3}
+    assert {consumer.why for consumer in host.unattributed} == {
+        "an instance and its migration both have some on this host"
     }
 
 
 def test_d2_an_evacuated_guest_keeps_what_it_holds_of_its_other_host(stage: Stage) -> None:
-    """Scenario D2: only this host's part changes; and where its guest is not, it is reported."""
+    """Scenario D2: only the part on this host changes; if the guest is not here, it is reported."""
     other = "    cn2  VCPU=16  VGPU=4\n"
-    held = BEFORE.replace("i3: cn1 VCPU=2 VGPU=1", "i3: cn1 VCPU=2 VGPU=1, cn2 VCPU=2 VGPU=1")
-    stage.show(other + held)
+    world = BEFORE.replace("i3: cn1 VCPU=2 VGPU=1", "i3: cn1 VCPU=2 VGPU=1, cn2 VCPU=2 VGPU=1")
+    stage.show(other + world)
     host = driver(gpu_host({name: ALL[name] for name in ("i1", "i2")}))
     start(stage, host)
-    assert "it was evacuated" in host.untold[0].why
+    assert "it was evacuated" in host.unattributed[0].why
     start(stage, driver(gpu_host(ALL)))
     after = AFTER.replace("85_00_0 VGPU=1", "85_00_0 VGPU=1, cn2 VCPU=2 VGPU=1")
     assert stage.picture() == drawn(other + after)
 
 
 def test_others_on_the_root_and_below_it_stay(stage: Stage) -> None:
-    """An operator's class and trait, and another agent's child."""
+    """A class and a trait of an operator, and the child of another agent."""
     others = f"cn1  {STOCKS}  CUSTOM_X=1  {TRAITS}  CUSTOM_Y"
     agent = "      agent  CUSTOM_VNIC_TYPE_NORMAL"
     stage.show(f"    {others}  VGPU=8\n{agent}")
@@ -392,7 +398,8 @@ def test_others_on_the_root_and_below_it_stay(stage: Stage) -> None:
 def test_a_gpu_that_is_not_seen_keeps_its_provider(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nothing more of it is given out, which is said once; when it is back, so is all of it."""
+    """The rest of its capacity is reserved, with one log line; when the GPU is back, so is its
+    capacity."""
     stage.show(BEFORE)
     seen = gpu_host(ALL)
     host = driver(seen)
@@ -403,7 +410,7 @@ def test_a_gpu_that_is_not_seen_keeps_its_provider(
     for _ in range(2):
         periodic(stage, host)
     assert "cn1_pci_0000_85_00_0  VGPU=1(max:4)" in stage.picture()
-    assert caplog.text.count("any more; it is kept while 1 are in use") == 1
+    assert caplog.text.count("it stays while 1 are allocated") == 1
     seen.node_devices = devices
     periodic(stage, host)
     assert stage.picture() == drawn(AFTER)
@@ -416,15 +423,15 @@ def test_a_gpu_that_is_not_seen_keeps_its_provider(
 
 
 def test_without_any_gpu_the_vgpus_stay_on_the_root(stage: Stage) -> None:
-    """A driver that is not loaded yet: reported, and nothing moves."""
+    """The GPU's kernel driver is not loaded yet: it is reported, and nothing moves."""
     stage.show(BEFORE)
     host = driver(RecordedHost())
     assert not start(stage, host)
-    assert host.notices == ("cn1 has VGPU, and no GPU with it is there to take it over",)
+    assert host.notices == ("cn1 has VGPU, but there is no GPU to move it to",)
 
 
 def test_a_gpu_without_a_rule_goes(stage: Stage) -> None:
-    """What is not offered any more leaves the service."""
+    """A GPU that the configuration no longer offers is removed from the service."""
     start(stage, driver(gpu_host({})))
     host = driver(gpu_host({}), mdev=[{"type": "nvidia-35", "parents": ["0000:85:00.0"]}])
     host.used = stage.used
@@ -434,9 +441,9 @@ def test_a_gpu_without_a_rule_goes(stage: Stage) -> None:
 
 
 def test_each_gpu_has_its_type_and_class(stage: Stage) -> None:
-    """A rule names its devices; the one that names none is for the rest; a limit holds.
+    """A rule names its devices, and one without devices applies to the rest; a limit is observed.
 
-    Devices that exist count in any case.
+    Existing devices always count.
     """
     host = gpu_host({"i1": "84 84 84"}, size=8)
     general = {"type": "nvidia-35", "instances_max": 2, "resource_class": "CUSTOM_T4"}
@@ -448,7 +455,7 @@ def test_each_gpu_has_its_type_and_class(stage: Stage) -> None:
 
 
 def test_a_device_that_two_guests_name_is_the_running_ones(stage: Stage) -> None:
-    """A stopped guest's XML may name a device that is another's by now."""
+    """The XML of a stopped guest may name a device that another guest uses now."""
     stage.show(BEFORE.replace("    i3: cn1 VCPU=2 VGPU=1\n", "").replace("VGPU=2", "VGPU=1"))
     mdev = provider_uuid("mdev")
     host = RecordedHost(
@@ -463,5 +470,5 @@ def test_a_device_that_two_guests_name_is_the_running_ones(stage: Stage) -> None
     )
     started = driver(host)
     start(stage, started)
-    assert [one.consumer for one in started.untold] == [I1]
+    assert [consumer.consumer for consumer in started.unattributed] == [I1]
     assert "i2: cn1 VCPU=2, cn1_pci_0000_84_00_0 VGPU=1" in stage.picture()

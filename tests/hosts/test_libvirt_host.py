@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host with libvirt: its CPUs, memory, disk, traits and NUMA nodes, on machines of several kinds.
 
-libvirt's own test driver is asked where its Python binding is installed (`berthd[libvirt]`).
+Some tests use libvirt's own test driver, if its Python binding is installed (`berthd[libvirt]`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def stocks(stage: Stage, provider: str) -> str:
 
 @pytest.fixture
 def stage(service_in_process: Stage) -> Iterator[Stage]:
-    """An empty service; what a driver does is the same however it is reached."""
+    """An empty service in this process: the transport does not matter here."""
     yield service_in_process
     service_in_process.clear()
 
@@ -52,7 +52,7 @@ def stage(service_in_process: Stage) -> Iterator[Stage]:
 
 
 def test_a_flat_host_has_everything_on_its_root(stage: Stage) -> None:
-    """First values where nothing is configured: ratio 4 for VCPU, 512 MiB reserved."""
+    """The defaults: ratio 4 for VCPU, 512 MiB reserved."""
     host = driver(RecordedHost("two-sockets"))
     start(stage, host)
     assert stage.picture() == drawn(
@@ -68,7 +68,7 @@ def test_a_flat_host_has_everything_on_its_root(stage: Stage) -> None:
 
 
 def test_what_is_not_configured_is_left_to_operators(stage: Stage) -> None:
-    """Reserved amounts, ratios, classes and traits that they gave through the API."""
+    """Reserved amounts, ratios, classes and traits that they set through the API."""
     stage.show(
         """
         cn1  VCPU=8(ratio:2.0,reserved:1)  MEMORY_MB=4096(reserved:99)  CUSTOM_X=1  HW_CPU_X86_AVX \
@@ -97,7 +97,7 @@ def test_what_is_not_configured_is_left_to_operators(stage: Stage) -> None:
 def test_shared_and_dedicated_cpus(
     stage: Stage, options: dict[str, Any], vcpus: int, pcpus: int
 ) -> None:
-    """A class of which there is none is left out."""
+    """A class without CPUs is left out."""
     start(stage, driver(RecordedHost(), **options))
     line = stocks(stage, "cn1")
     assert (f" VCPU={vcpus}(" in line) == bool(vcpus)
@@ -105,7 +105,8 @@ def test_shared_and_dedicated_cpus(
 
 
 def test_a_shared_disk_is_not_counted_twice(stage: Stage) -> None:
-    """Where another provider shares one with the host; one that stands on the root stays."""
+    """If a sharing provider serves the host's disk, the host reports none; an existing inventory on
+    the root stays."""
     nfs = "    nfs  DISK_GB=1000  MISC_SHARES_VIA_AGGREGATE  @A\n"
     stage.show(nfs + "    cn1  VCPU=8  @A\n    cn2  DISK_GB=7  @A")
     for node in ("cn1", "cn2"):
@@ -131,7 +132,7 @@ CPUS = {"cpu_shared": "0-7,8-15", "cpu_dedicated": "16-31"}
 
 
 def numa_host() -> RecordedHost:
-    """Guests of scenario B: one on node 0, one bound to node 1, one on both, one that floats."""
+    """The guests of scenario B: one on node 0, one bound to node 1, one on both, one unpinned."""
     pins = {"i1": "16 17 18 19", "i3": "20 21 22 23 24 25 26 27"}
     host = RecordedHost("two-sockets")
     for name in ("i1", "i2", "i3", "i4"):
@@ -142,9 +143,10 @@ def numa_host() -> RecordedHost:
 
 
 def test_b_cpus_and_memory_move_to_the_numa_nodes(stage: Stage) -> None:
-    """Scenario B: guests go where they are pinned; reserved amounts and ratios go along.
+    """Scenario B: guests move to the nodes that they are pinned to, with reserved amounts and
+    ratios.
 
-    What cannot be divided is on the first node.
+    What cannot be divided moves to the first node.
     """
     stage.show(FLAT)
     host = driver(numa_host(), model="numa", **CPUS)
@@ -164,7 +166,7 @@ def test_b_cpus_and_memory_move_to_the_numa_nodes(stage: Stage) -> None:
 
 
 def test_b_and_back(stage: Stage) -> None:
-    """The nodes go, and everybody holds of the root what it held of them."""
+    """The nodes are removed, and every guest has on the root what it had on them."""
     stage.show(FLAT)
     start(stage, driver(numa_host(), model="numa", **CPUS))
     start(stage, driver(numa_host(), **CPUS))
@@ -181,20 +183,20 @@ def test_b_and_back(stage: Stage) -> None:
 
 
 def test_who_does_not_fit_a_node_is_told(stage: Stage) -> None:
-    """With the node, what is needed there and what there is; and nothing moves."""
+    """The error names the node, the amount needed and the capacity; nothing moves."""
     before = FLAT.replace("i4: cn1 VCPU=2 MEMORY_MB=1000", "i4: cn1 MEMORY_MB=30000")
     stage.show(before)
     guests = numa_host()
     guests.domains[3] = (domain_xml(consumer_uuid("i4"), memory="0"), True)
     with pytest.raises(
-        BadProviderTree, match="cn1_NUMA0 has 32256 MEMORY_MB, and 46385 are needed"
+        BadProviderTree, match="cn1_NUMA0 has 32256 MEMORY_MB, but 46385 are needed"
     ):
         start(stage, driver(guests, model="numa", **CPUS))
     assert stage.picture() == drawn(before)
 
 
 def test_nodes_with_gaps_and_without_cpus(stage: Stage) -> None:
-    """Ids are not counted through; a node that is memory only has no CPUs."""
+    """Node ids may have gaps; a node with memory only has no CPUs."""
     start(stage, driver(RecordedHost("sparse-nodes"), model="numa", disk=False))
     assert "VCPU=8(max:8,ratio:4.0)" in stocks(stage, "cn1_NUMA8")
     assert stocks(stage, "cn1_NUMA255").split()[:2] == [
@@ -206,13 +208,14 @@ def test_nodes_with_gaps_and_without_cpus(stage: Stage) -> None:
 
 
 def test_a_host_without_numa_nodes_is_flat(stage: Stage) -> None:
-    """Asked for otherwise, it says so."""
-    with pytest.raises(BadConfiguration, match="libvirt tells of no NUMA nodes here; it must be"):
+    """If the configuration asks for NUMA nodes, the host logs it."""
+    with pytest.raises(BadConfiguration, match="libvirt reports no NUMA nodes here; use flat"):
         start(stage, driver(RecordedHost("no-cells"), model="numa"))
 
 
 def test_a_cpu_that_libvirt_does_not_tell_of_is_where_the_kernel_has_it(stage: Stage) -> None:
-    """A power manager has parked the dedicated CPUs of both nodes before the agent was started."""
+    """A power manager has taken the dedicated CPUs of both nodes offline before the agent
+    started."""
     parked = dict.fromkeys(range(2, 16), 0) | dict.fromkeys(range(16, 32), 1)
     host = RecordedHost("two-sockets", resting=frozenset(parked), resting_on=parked)
     start(stage, driver(host, model="numa", cpu_shared="0-1", cpu_dedicated="2-31"))
@@ -221,11 +224,11 @@ def test_a_cpu_that_libvirt_does_not_tell_of_is_where_the_kernel_has_it(stage: S
 
 
 def test_dedicated_cpus_must_be_there(stage: Stage) -> None:
-    """Each that is not is named; one that only rests counts."""
+    """The error names each missing CPU; an offline one counts as present."""
     resting = RecordedHost(resting=frozenset({7}))
     start(stage, driver(resting, cpu_shared="0-6", cpu_dedicated="7"))
     assert " PCPU=1(max:1)" in stocks(stage, "cn1")
-    with pytest.raises(BadConfiguration, match="cpu_dedicated names CPU 8, 9, and the host has"):
+    with pytest.raises(BadConfiguration, match="cpu_dedicated names CPU 8, 9, but the host has"):
         start(stage, driver(RecordedHost(), cpu_dedicated="7-9"))
 
 
@@ -233,7 +236,7 @@ def test_dedicated_cpus_must_be_there(stage: Stage) -> None:
 
 
 def test_libvirts_own_test_driver(stage: Stage) -> None:
-    """Over a real connection: CPUs, memory, and a guest's mediated devices as it keeps them."""
+    """Over a real connection: CPUs, memory, and the mediated devices of a guest."""
     libvirt = pytest.importorskip("libvirt")
     options = {"uri": "test:///default", "disk": "/", "mdev": [{"type": "nvidia-35"}]}
     host = load_driver("libvirt", options)
@@ -253,41 +256,41 @@ def test_libvirts_own_test_driver(stage: Stage) -> None:
 
 
 def test_a_libvirt_that_does_not_answer_is_said(stage: Stage) -> None:
-    """With the address and libvirt's own words."""
+    """The error has the URI and libvirt's message."""
     pytest.importorskip("libvirt")
     with pytest.raises(HostUnreadable, match="libvirt at test:///nowhere: "):
         start(stage, load_driver("libvirt", {"uri": "test:///nowhere"}))
 
 
 def test_an_odd_guest_does_not_hide_the_others(caplog: pytest.LogCaptureFixture) -> None:
-    """A definition that cannot be read is left out, with a warning; nobody else's is."""
+    """A domain whose XML cannot be parsed is left out with a warning; the others are reported."""
     connection = pytest.importorskip("berth.hosts.drivers.libvirt.connection")
 
     class Domain:
-        """A domain of libvirt, as far as it is asked."""
+        """A domain, as far as the driver uses it."""
 
         def __init__(self, text: str) -> None:
             self.XMLDesc = lambda: text
 
         def isActive(self) -> int:
-            """It runs."""
+            """True."""
             return 1
 
     class Connection:
-        """A connection that lists two domains."""
+        """A connection with two domains."""
 
         def listAllDomains(self) -> list[Domain]:
-            """One of them odd."""
+            """One of them has invalid XML."""
             good = domain_xml(consumer_uuid("i1"))
             return [Domain(good.replace("<vcpu>", "<")), Domain(good)]
 
     (guest,) = connection._guests(Connection())
     assert guest.uuid == consumer_uuid("i1")
-    assert "One of libvirt's documents is left out" in caplog.text
+    assert "Skipping one of libvirt's documents" in caplog.text
 
 
 def test_capabilities_that_make_no_sense_are_said(stage: Stage) -> None:
-    """They may come right: a number that is none is not the end of the agent."""
+    """An invalid number may be gone in the next pass, so it does not end the agent."""
     connection = pytest.importorskip("berth.hosts.drivers.libvirt.connection")
     text = "<c><host><topology><cells><cell id='x'/></cells></topology></host></c>"
     host = connection.LibvirtHost("test:///default")
@@ -296,15 +299,15 @@ def test_capabilities_that_make_no_sense_are_said(stage: Stage) -> None:
 
 
 def test_a_disk_that_is_not_there_is_told(stage: Stage) -> None:
-    """With the option that names it."""
+    """The error names the option with its path."""
     pytest.importorskip("libvirt")
     options = {"uri": "test:///default", "disk": "/nowhere"}
-    with pytest.raises(HostUnreadable, match="disk: /nowhere cannot be looked at: No such file"):
+    with pytest.raises(HostUnreadable, match=r"options\.disk: cannot read /nowhere: No such file"):
         start(stage, load_driver("libvirt", options))
 
 
 def test_capabilities_of_libvirts_own_test_driver() -> None:
-    """As recorded of libvirt 9.0."""
+    """As recorded from libvirt 9.0."""
     read = read_capabilities((RECORDED / "test-default.xml").read_text())
     assert (read.arch, read.cpu, read.has_hyperthreads) == ("i686", None, False)
     assert read.cells == (
@@ -317,7 +320,7 @@ def test_capabilities_of_libvirts_own_test_driver() -> None:
 
 
 def test_the_cpu_that_guests_get() -> None:
-    """Of domain capabilities, that of mode host-model; what is disabled does not count."""
+    """From the domain capabilities, mode host-model; disabled features do not count."""
     model = read_host_model(
         """
         <domainCapabilities><cpu>
@@ -336,7 +339,7 @@ def test_the_cpu_that_guests_get() -> None:
 
 
 def test_memory_encryption_is_a_provider_for_each_kind(stage: Stage) -> None:
-    """As many as domain capabilities say; a guest takes one."""
+    """With the numbers of the domain capabilities; each guest uses one."""
     sev = "<sev supported='yes'><maxGuests>59</maxGuests><maxESGuests>450</maxESGuests></sev>"
     text = f"<domainCapabilities><features>{sev}</features></domainCapabilities>"
     assert read_encryption_slots(text.replace("yes", "no")) == {}
@@ -347,39 +350,42 @@ def test_memory_encryption_is_a_provider_for_each_kind(stage: Stage) -> None:
 
 
 def test_other_node_devices_are_left_aside() -> None:
-    """A device that has nothing to do with mediated ones."""
+    """Devices that are unrelated to mediated devices are ignored."""
     text = "<device><name>scsi_host1</name><capability type='scsi_host'/></device>"
     assert not list(read_node_device(text))
-    with pytest.raises(HostUnreadable, match="libvirt's XML cannot be read"):
+    with pytest.raises(HostUnreadable, match="cannot parse libvirt's XML"):
         list(read_node_device("<device>"))
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"cpus": 4}, "has no option 'cpus'; there are allocation_ratios, assume, cpu_dedicated"),
-        ({"uri": 4}, "The libvirt driver, uri: 4 must be text"),
-        ({"model": "tree"}, "model: 'tree' must be one of flat, numa"),
-        ({"cpu_shared": "a-b"}, "cpu_shared: 'a-b' must be a list of CPUs such as 0-3,8"),
-        ({"cpu_shared": "0-3", "cpu_dedicated": "3-4"}, "cpu_shared and cpu_dedicated both name"),
-        ({"disk": "images"}, "disk: 'images' must be a path from /"),
-        ({"reserved": {"VGPU": 1}}, "reserved: {'VGPU': 1} has 'VGPU'; there are VCPU"),
-        ({"reserved": {"VCPU": -1}}, "has no whole number from 0 for VCPU"),
-        ({"allocation_ratios": {"VCPU": 0}}, "has no number above 0 for VCPU"),
-        ({"mdev": {}}, "mdev: {} must be a list"),
-        ({"mdev": [{}]}, "mdev 1: type must say which type of mediated devices is meant"),
-        ({"mdev": [{"type": "a", "class": "b"}]}, "mdev 1 has no option 'class'; there are ins"),
+        (
+            {"cpus": 4},
+            "options.cpus: unknown key; possible keys: allocation_ratios, assume, cpu_dedi",
+        ),
+        ({"uri": 4}, "driver libvirt, options.uri: expected text, got 4"),
+        ({"model": "tree"}, "options.model: expected flat or numa, got 'tree'"),
+        ({"cpu_shared": "a-b"}, "cpu_shared: expected a list of CPUs such as 0-3,8, got 'a-b'"),
+        ({"cpu_shared": "0-3", "cpu_dedicated": "3-4"}, "cpu_shared: CPU 3 is in cpu_dedicated"),
+        ({"disk": "images"}, "disk: expected an absolute path, got 'images'"),
+        ({"reserved": {"VGPU": 1}}, "reserved.VGPU: expected one of VCPU, PCPU, MEMORY_MB"),
+        ({"reserved": {"VCPU": -1}}, "reserved.VCPU: expected a whole number >= 0, got -1"),
+        ({"allocation_ratios": {"VCPU": 0}}, "ratios.VCPU: expected a number > 0.0, got 0"),
+        ({"mdev": {}}, "options.mdev: expected a list, got {}"),
+        ({"mdev": [{}]}, "options.mdev[0].type: is missing"),
+        ({"mdev": [{"type": "a", "class": "b"}]}, "mdev[0].class: unknown key; possible keys: ins"),
         ({"mdev": [{"type": "a", "resource_class": "GPU"}]}, "or one that begins with CUSTOM_"),
-        ({"mdev": [{"type": "a"}, {"type": "b"}]}, "of the types a, b all but one must name"),
+        ({"mdev": [{"type": "a"}, {"type": "b"}]}, "of the types a, b, only one may leave out its"),
         (
             {"mdev": [{"type": kind, "parents": ["0000:84:00.0"]} for kind in "ab"]},
             "mdev: pci_0000_84_00_0 cannot be of both types a and b",
         ),
-        ({"assume": ["x"]}, "assume: ['x'] must be a mapping of uuids"),
+        ({"assume": ["x"]}, "assume: expected a mapping of uuids, got ['x']"),
     ],
 )
 def test_an_option_that_cannot_be_meant_is_told(options: dict[str, Any], said: str) -> None:
-    """One sentence: the option, what stands there, and what would be right."""
+    """One sentence: the option, its value, and what would be valid."""
     with pytest.raises(BadConfiguration) as refused:
         read_options(options)
     (fault,) = refused.value.faults

@@ -33,7 +33,7 @@ AFTER = f"""
 
 
 def host(**guests: str) -> RecordedHost:
-    """A host with two virtual functions of one card, and the functions that guests have."""
+    """A host with two virtual functions of one card, and the functions that guests use."""
     made = RecordedHost(node_devices=[pci_xml(CARD, "8086:1520")])
     for number in (1, 2):
         made.node_devices.append(pci_xml(vf(number), "8086:1528", physical=CARD))
@@ -49,21 +49,22 @@ def vf(number: int) -> str:
 
 
 def driver(recorded: RecordedHost, **options: Any) -> LibvirtDriver:
-    """A driver that gives out the functions of the card."""
+    """A driver that offers the functions of the card."""
     said = {"disk": False, "pci": [{"functions_of": CARD}], **options}
     return LibvirtDriver(recorded, read_options(said))
 
 
 @pytest.fixture
 def stage(service_in_process: Stage) -> Iterator[Stage]:
-    """An empty service; what a driver does is the same however it is reached."""
+    """An empty service in this process: the transport does not matter here."""
     yield service_in_process
     service_in_process.clear()
 
 
 @pytest.mark.parametrize("report", [start, periodic])
 def test_j_what_guests_have_is_added_to_what_they_hold(stage: Stage, report: Any) -> None:
-    """Scenario J: one reshape in any pass; the second sends nothing, the third asks nothing."""
+    """Scenario J: one reshape in any pass; the second pass writes nothing, the third sends no extra
+    request."""
     stage.show(BEFORE)
     libvirt = driver(host(i1="12"))
     assert report(stage, libvirt).is_reshape
@@ -78,13 +79,13 @@ def test_j_what_guests_have_is_added_to_what_they_hold(stage: Stage, report: Any
 
 
 def heal(stage: Stage, libvirt: LibvirtDriver) -> None:
-    """The second pass knows what the first one has seen."""
+    """Run two passes: the second uses what the first has read."""
     for _ in range(2):
         periodic(stage, libvirt)
 
 
 def test_what_is_lost_or_new_is_healed_later(stage: Stage) -> None:
-    """A guest that gets a function, and one whose claim somebody deletes."""
+    """A guest gets a function, and another client deletes the allocations of a guest."""
     stage.show(BEFORE + "    i2: cn1 VCPU=1\n")
     recorded = host(i1="1")
     libvirt = driver(recorded)
@@ -99,9 +100,10 @@ def test_what_is_lost_or_new_is_healed_later(stage: Stage) -> None:
 
 
 def test_a_function_that_somebody_else_holds_is_told(stage: Stage) -> None:
-    """One whose guest is gone: the host is reported, now and at a start; then there is room.
+    """The consumer's guest no longer exists: the agent logs it in passes and at a start; once it is
+    released, the function is allocated.
 
-    Until then a pass costs one question, for who may have let go.
+    Until then each pass sends one request, to see whether it was released.
     """
     stage.show(BEFORE + "    i2: cn1 VCPU=1\n    gone: cn1 VCPU=1\n")
     recorded = host(i1="1")
@@ -119,10 +121,10 @@ def test_a_function_that_somebody_else_holds_is_told(stage: Stage) -> None:
         client.service.requests.clear()
         assert not reporter.report(node(), startup=False)
         assert libvirt.notices == (
-            f"the guest of consumer {consumer_uuid('i2')} has 1 more {VF} of cn1_{CARD} than it "
-            f"holds, and no more fit: 2 can be held, and "
+            f"the guest of consumer {consumer_uuid('i2')} has 1 more {VF} of cn1_{CARD} than are "
+            f"allocated to it, and no more fit: 2 can be allocated, and "
             f"consumer {consumer_uuid('gone')} holds 1, consumer {consumer_uuid('i1')} holds 1; "
-            f"take from {consumer_uuid('gone')} what its guest does not have",
+            f"take from {consumer_uuid('gone')} what its guest does not use",
         )
     assert client.service.requests.total() == 2
     assert stage.picture() == before
@@ -135,7 +137,7 @@ def test_a_function_that_somebody_else_holds_is_told(stage: Stage) -> None:
 
 @pytest.mark.parametrize("report", [start, periodic])
 def test_a_function_that_is_reserved_is_told(stage: Stage, report: Any) -> None:
-    """An operator drains the card; of a guest that has two functions, one is added."""
+    """An operator drains the card: of a guest's two functions, one is added."""
     stage.show(
         f"""
         {ROOT}
@@ -147,7 +149,7 @@ def test_a_function_that_is_reserved_is_told(stage: Stage, report: Any) -> None:
     report(stage, libvirt)
     assert f"i1: cn1 VCPU=1, cn1_{CARD} {VF}=1" in stage.picture()
     assert "has 1 more" in libvirt.notices[0]
-    assert "1 can be held" in libvirt.notices[0]
+    assert "1 can be allocated" in libvirt.notices[0]
     assert "reserve less than 1 of it" in libvirt.notices[0]
     stage.reserve(f"cn1_{CARD}", VF, 0)
     report(stage, libvirt)
@@ -155,19 +157,20 @@ def test_a_function_that_is_reserved_is_told(stage: Stage, report: Any) -> None:
 
 
 def test_what_cannot_be_written_anew_is_told(stage: Stage) -> None:
-    """A consumer that holds less than one may since an operator has said so."""
+    """A consumer has less than the min_unit that an operator has set since."""
     stage.show(BEFORE)
     stage.stock("cn1", "VCPU", total=8, max_unit=8, min_unit=2)
     libvirt = driver(host(i1="1"))
     heal(stage, libvirt)
     assert "i1: cn1 VCPU=1\n" in f"{stage.picture()}\n"
-    (told,) = libvirt.notices
-    assert f"guest of consumer {consumer_uuid('i1')} has 1 more {VF} of cn1_{CARD}" in told
-    assert "holds 1 VCPU of cn1, where one may hold from 2 to 8 in steps of 1" in told
+    (notice,) = libvirt.notices
+    assert f"guest of consumer {consumer_uuid('i1')} has 1 more {VF} of cn1_{CARD}" in notice
+    assert "holds 1 VCPU of cn1, where one consumer may have 2 to 8 in steps of 1" in notice
 
 
 def test_who_asked_in_vain_asks_again(stage: Stage) -> None:
-    """There is room by now, and the service did not answer when it was to be given."""
+    """There is capacity by now, but the service fails at the first attempt; the next pass
+    succeeds."""
     stage.show(BEFORE + "    i2: cn1 VCPU=1\n    gone: cn1 VCPU=1\n")
     recorded = host(i1="1")
     libvirt = driver(recorded)
@@ -186,7 +189,7 @@ def test_who_asked_in_vain_asks_again(stage: Stage) -> None:
 
 
 def test_a_migration_holds_what_its_instances_guest_has(stage: Stage) -> None:
-    """And a guest that holds nothing is healed as soon as it holds something of the host."""
+    """A guest without allocations is healed as soon as it has some on the host."""
     stage.show(BEFORE.replace("i1: ", "m1: "))
     migrations = {consumer_uuid("m1"): consumer_uuid("i1")}
     libvirt = driver(host(i1="1", i2="2"), migrations=migrations)
@@ -198,7 +201,8 @@ def test_a_migration_holds_what_its_instances_guest_has(stage: Stage) -> None:
 
 
 def test_healing_and_a_move_are_one_step(stage: Stage) -> None:
-    """A host that is split by NUMA nodes at the start, with guests that hold too little."""
+    """The host is split by NUMA nodes at its start, and its guests lack allocations: one
+    request."""
     stage.show(BEFORE)
     recorded = host(i1="12")
     recorded.node_devices[1:] = [
@@ -207,11 +211,11 @@ def test_healing_and_a_move_are_one_step(stage: Stage) -> None:
     assert start(stage, driver(recorded, model="numa")).is_reshape
     picture = stage.picture()
     assert f"i1: cn1_0000:81:00.0 {VF}=2, cn1_NUMA0 VCPU=1" in picture
-    assert f"    cn1_{CARD}" in picture, "it stands below its NUMA node"
+    assert f"    cn1_{CARD}" in picture, "it is below its NUMA node"
 
 
 def test_functions_that_are_gone_stay_until_they_are_let_go(stage: Stage) -> None:
-    """One of two, and then the card: what is held of them keeps its place, and no more."""
+    """One function of two, and then the card: the provider keeps what is allocated, and no more."""
     stage.show(BEFORE)
     recorded = host(i1="12")
     libvirt = driver(recorded)
@@ -220,7 +224,7 @@ def test_functions_that_are_gone_stay_until_they_are_let_go(stage: Stage) -> Non
     del recorded.node_devices[2]
     periodic(stage, libvirt)
     assert f"cn1_{CARD}  {VF}=2(max:2)" in stage.picture()
-    assert libvirt.notices == (f"cn1_{CARD} has 1 {VF}, and 2 are in use",)
+    assert libvirt.notices == (f"cn1_{CARD} has 1 {VF}, and 2 are allocated",)
     recorded.node_devices.clear()
     periodic(stage, libvirt)
     assert f"cn1_{CARD}  {VF}=2(max:2)" in stage.picture()
@@ -231,7 +235,7 @@ def test_functions_that_are_gone_stay_until_they_are_let_go(stage: Stage) -> Non
 
 
 def test_more_than_are_offered_is_not_asked_for(stage: Stage) -> None:
-    """A function that no rule gives out is nobody's business here."""
+    """A function that no rule offers is ignored."""
     stage.show(BEFORE)
     libvirt = driver(host(i1="12"), pci=[{"address": vf(1)}])
     with pytest.raises(HealingNeeded) as needed:
@@ -241,4 +245,4 @@ def test_more_than_are_offered_is_not_asked_for(stage: Stage) -> None:
             ),
             "cn1",
         )
-    assert needed.value.truth == {consumer_uuid("i1"): {VF: 1}}
+    assert needed.value.actual_usage == {consumer_uuid("i1"): {VF: 1}}

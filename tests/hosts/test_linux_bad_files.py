@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host whose files are not as they should be: it is told, or does without, and never a traceback.
+"""A host with missing or invalid files: they are reported or ignored, and never cause a traceback.
 
-Kernels differ, devices vanish while they are read, and what is mounted into a container may be half
-of it.
+Kernels differ, devices disappear while they are read, and a container may see only some files.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 import pytest
 
 from berth.hosts import BadProviderTree
-from berth.hosts.drivers.hosts.options import SHARED_OUT
+from berth.hosts.drivers.hosts.options import SHARED_CLASSES
 from berth.hosts.errors import BadConfiguration, HostUnreadable
 from berth.hosts.plan import make_plan
 from tests.hosts import linux_hosts as hosts
@@ -34,27 +33,27 @@ OPTIONS: dict[str, Any] = {
 
 
 def empty(path: Path) -> None:
-    """A file that says nothing."""
+    """An empty file."""
     path.write_bytes(b"")
 
 
 def junk(path: Path) -> None:
-    """A file of something else."""
+    """A file with other content."""
     path.write_bytes(b"\xff\xfe\x00-,-7x\n:" * 3)
 
 
 def huge(path: Path) -> None:
-    """A list that no host has."""
+    """A list longer than any host has."""
     path.write_text("0-99999999999999\n")
 
 
 def large(path: Path) -> None:
-    """A number that no host has."""
+    """A number larger than any host has."""
     path.write_text("MemTotal: 99999999999999999999 kB\n" if "mem" in path.name else "9" * 20)
 
 
 def directory(path: Path) -> None:
-    """What cannot be read as a file."""
+    """A directory in place of the file."""
     path.unlink()
     path.mkdir()
 
@@ -64,7 +63,7 @@ SPOILERS: tuple[Callable[[Path], None], ...] = (empty, junk, huge, large, direct
 
 @pytest.mark.parametrize("machine", [GPU_HOST, SRIOV_HOST, FOUR_NODES], ids=["GPU", "SR-IOV", "4"])
 def test_one_file_that_is_spoilt_is_no_traceback(tmp_path: Path, machine: Machine) -> None:
-    """Each file in turn, in each way; what is reported then makes sense."""
+    """Each file in turn, in each way; the reported tree is still valid."""
     root = machine.write(tmp_path)
     host = hosts.driver(machine, root, **OPTIONS)
     files = [path for path in sorted(root.rglob("*")) if path.is_file() or path.is_symlink()]
@@ -94,7 +93,7 @@ def test_one_file_that_is_spoilt_is_no_traceback(tmp_path: Path, machine: Machin
 
 
 def test_directories_that_are_not_there_are_done_without(tmp_path: Path) -> None:
-    """Half a /sys, as a container may have it: what is left is reported, or it is said."""
+    """A container may see half of /sys: the rest is reported, or there is an error."""
     rng = Random(6)
     for number in range(20):
         root = GPU_HOST.write(tmp_path / str(number))
@@ -109,6 +108,6 @@ def test_directories_that_are_not_there_are_done_without(tmp_path: Path) -> None
             assert str(root) in str(error)
         else:
             classes = {
-                name for one in tree.get_provider_uuids() for name in tree.data(one).inventory
+                name for uuid in tree.get_provider_uuids() for name in tree.data(uuid).inventory
             }
-            assert classes <= {*SHARED_OUT, "VGPU"}
+            assert classes <= {*SHARED_CLASSES, "VGPU"}

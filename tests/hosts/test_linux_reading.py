@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is read of a host's files, where kernels, firmware and machines differ."""
+"""Reading a host's files, with the differences between kernels, firmware and machines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.hosts.machines.machine import PCI, Machine, Node
 
 
 def put(root: Path, path: str, text: str) -> HostFiles:
-    """One file of a host; the host."""
+    """Write one file of a host; return the host."""
     (root / path).parent.mkdir(parents=True, exist_ok=True)
     (root / path).write_text(text)
     return HostFiles(root)
@@ -56,7 +56,8 @@ def test_lists_of_ids_are_read_as_the_kernel_and_libvirt_write_them(
 
 
 def test_flags_become_traits(tmp_path: Path) -> None:
-    """By the names of /proc/cpuinfo, which are not always the traits'; some are of one vendor."""
+    """By the names in /proc/cpuinfo, which differ from those of the traits; some are of one
+    vendor."""
     intel = read_cpu_traits(HostFiles(TWO_SOCKETS.write(tmp_path / "intel")))
     amd = read_cpu_traits(HostFiles(FOUR_NODES.write(tmp_path / "amd")))
     prefix = "HW_CPU_X86_"
@@ -73,7 +74,7 @@ def test_flags_become_traits(tmp_path: Path) -> None:
 
 
 def test_what_only_some_cpus_can_do_is_no_trait(tmp_path: Path) -> None:
-    """A guest may land on any of them; words without a trait are skipped."""
+    """A guest may run on any CPU; flags without a trait are skipped."""
     traits = read_cpu_traits(HostFiles(ARM_SERVER.write(tmp_path)))
     assert {trait.removeprefix("HW_CPU_AARCH64_") for trait in traits} == {
         "FP", "ASIMD", "EVTSTRM", "AES", "PMULL", "SHA1", "SHA2", "CRC32", "ATOMICS",
@@ -90,9 +91,8 @@ def test_power_processors_are_known_by_their_model(tmp_path: Path) -> None:
 
 
 def test_a_cpu_that_rests_stays_on_the_node_where_it_was(tmp_path: Path) -> None:
-    """The kernel takes a resting CPU from its node's list, and leaves it its link to the node;
-    where there is none, one that was never seen is counted with the CPUs before it.
-    """
+    """The kernel removes an offline CPU from its node's list but keeps its link to the node.
+    Without a link, one that was never online belongs to the node of the CPUs before it."""
     nodes = {0: Node(cpus="0,2,4"), 1: Node(cpus="1,3,5")}
     before = read_topology(
         HostFiles(replace(TWO_SOCKETS, nodes=nodes).write(tmp_path / "before")), remembered={}
@@ -111,7 +111,7 @@ def test_a_cpu_that_rests_stays_on_the_node_where_it_was(tmp_path: Path) -> None
 def test_threads_are_seen_where_the_kernel_has_no_switch_for_them(
     tmp_path: Path, has_threads: bool
 ) -> None:
-    """Older kernels tell by the siblings of each CPU only."""
+    """Older kernels only list the siblings of each CPU."""
     files = HostFiles(ONE_SOCKET.write(tmp_path))
     (tmp_path / "sys/devices/system/cpu/smt/active").unlink()
     siblings = "sys/devices/system/cpu/cpu0/topology/thread_siblings_list"
@@ -120,7 +120,7 @@ def test_threads_are_seen_where_the_kernel_has_no_switch_for_them(
 
 
 def test_a_kernel_without_numa_is_one_node(tmp_path: Path) -> None:
-    """All CPUs, all memory, and the huge pages that it tells of elsewhere."""
+    """With all CPUs, all memory, and the huge pages, which are listed elsewhere then."""
     put(tmp_path, "proc/meminfo", "MemTotal:  4194304 kB")
     put(tmp_path, "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "10")
     put(tmp_path, "sys/kernel/mm/hugepages/hugepages-2048kB/surplus_hugepages", "4")
@@ -134,7 +134,7 @@ def test_a_kernel_without_numa_is_one_node(tmp_path: Path) -> None:
 
 
 def test_a_host_that_tells_nothing_is_an_error(tmp_path: Path) -> None:
-    """As where the files of the host are not mounted; it is no host without CPUs."""
+    """As if the host's files are not mounted; it is not a host without CPUs."""
     with pytest.raises(HostUnreadable, match="cpu/online does not say which CPUs the host has"):
         report(make_driver({"root": str(tmp_path)}), empty_tree())
     put(tmp_path, "sys/devices/system/cpu/online", "0")
@@ -146,7 +146,7 @@ def test_a_host_that_tells_nothing_is_an_error(tmp_path: Path) -> None:
 
 
 def test_shares_add_up_and_never_exceed_their_weights() -> None:
-    """Whatever is split."""
+    """Whatever is divided."""
     for weights in ([8, 8], [1, 1, 1], [0, 5, 3], [7]):
         for amount in range(sum(weights) + 1):
             shares = share_out(amount, weights)
@@ -155,7 +155,7 @@ def test_shares_add_up_and_never_exceed_their_weights() -> None:
 
 
 def test_what_is_left_over_goes_to_the_first() -> None:
-    """The rule of scenario B; in whole pages where there are pages."""
+    """The rule of scenario B; whole pages, if there are pages."""
     assert share_to_first(16384, [4, 4]) == [8192, 8192]
     assert share_to_first(1000, [1, 2]) == [334, 666]
     assert share_to_first(1024, [1, 1, 1], step=2) == [344, 340, 340]
@@ -165,7 +165,7 @@ def test_what_is_left_over_goes_to_the_first() -> None:
 
 
 def test_mediated_devices_are_counted_with_those_that_could_be_made(tmp_path: Path) -> None:
-    """A rule that names parents comes first; a parent without any of the type is left out."""
+    """A rule with parents comes first; a parent without any device of the type is left out."""
     host = hosts.driver(
         GPU_HOST,
         tmp_path,
@@ -195,12 +195,12 @@ def test_mediated_devices_are_counted_with_those_that_could_be_made(tmp_path: Pa
 
 
 class FakeNVMLError(Exception):
-    """What the fake library raises."""
+    """The error of the fake library."""
 
 
 @dataclass
 class FakeNVML:
-    """NVIDIA's library with two GPUs: one whole, one cut into three slices of seven."""
+    """NVIDIA's library with two GPUs: one whole, one divided into three slices of seven."""
 
     #: "no driver", or "lost": all GPUs are; a number: that one is.
     fault: str | int = ""
@@ -251,12 +251,12 @@ class FakeNVML:
 
 #: The GPU host without mediated devices.
 UNCUT = replace(
-    GPU_HOST, pci={address: replace(one, mdev={}) for address, one in GPU_HOST.pci.items()}
+    GPU_HOST, pci={address: replace(device, mdev={}) for address, device in GPU_HOST.pci.items()}
 )
 
 
 def test_gpus_are_whole_or_counted_by_their_slices(tmp_path: Path) -> None:
-    """A class for each profile; a compute capability without a standard trait has a custom one."""
+    """A class for each profile; a compute capability without a standard trait gets a custom one."""
     tree = empty_tree()
     fake = FakeNVML()
     report(hosts.driver(UNCUT, tmp_path, nvml=fake, model="numa"), tree)
@@ -277,7 +277,7 @@ def test_gpus_are_whole_or_counted_by_their_slices(tmp_path: Path) -> None:
 
 
 def test_another_card_in_the_same_place_has_its_own_traits(tmp_path: Path) -> None:
-    """What the driver told of the first is not true of the second; yours stay."""
+    """The detected traits of the old card are removed; the operator's stay."""
     tree = empty_tree()
     report(hosts.driver(UNCUT, tmp_path, nvml=FakeNVML()), tree)
     gpu = "cn1_pci_0000_84_00_0"
@@ -292,18 +292,20 @@ def test_another_card_in_the_same_place_has_its_own_traits(tmp_path: Path) -> No
 
 
 def test_a_vgpu_that_comes_while_it_is_counted_is_counted_once(tmp_path: Path) -> None:
-    """Neither as one of those there are nor as one that could be made, the GPU had none left."""
+    """The GPU has no capacity left, so it does not count both as existing and as possible."""
     GPU_HOST.write(tmp_path)
     types = "sys/class/mdev_bus/0000:85:00.0/mdev_supported_types"
-    before = {one.address: one for one in read_mdev_parents(HostFiles(tmp_path))}["0000:85:00.0"]
+    before = {parent.address: parent for parent in read_mdev_parents(HostFiles(tmp_path))}[
+        "0000:85:00.0"
+    ]
     taken = tmp_path / types / "nvidia-222"
     number = taken / "available_instances"
 
     class Busy(HostFiles):
-        """A host on which a guest starts after the first look at the vGPUs there are."""
+        """A host on which a guest starts between the two reads."""
 
         def number(self, path: str) -> int | None:
-            """As the file says, then."""
+            """The number in the file at that time."""
             if path == f"{types}/nvidia-222/available_instances" and not self.has_started:
                 self.has_started = True
                 (taken / "devices/guest").mkdir(parents=True)
@@ -312,13 +314,15 @@ def test_a_vgpu_that_comes_while_it_is_counted_is_counted_once(tmp_path: Path) -
 
         has_started = False
 
-    counted = {one.address: one for one in read_mdev_parents(Busy(tmp_path))}["0000:85:00.0"]
+    counted = {parent.address: parent for parent in read_mdev_parents(Busy(tmp_path))}[
+        "0000:85:00.0"
+    ]
     assert counted.made["nvidia-222"] == before.made["nvidia-222"] + 1
     assert counted.available["nvidia-222"] == before.available["nvidia-222"] - 1
 
 
 def test_a_gpu_is_reported_once(tmp_path: Path) -> None:
-    """As what the operator calls it: here one is given out whole, one cut into mediated devices."""
+    """As the operator configured it: here one is offered whole, one as mediated devices."""
     host = hosts.driver(
         GPU_HOST,
         tmp_path,
@@ -335,7 +339,7 @@ def test_a_gpu_is_reported_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", ["no driver", "lost"])
 def test_gpus_that_cannot_be_read_are_no_gpus(tmp_path: Path, fault: str) -> None:
-    """The rest of the host is reported; what was reported of them before stays, unless unused."""
+    """The rest of the host is reported; earlier inventory of the GPUs stays unless it is unused."""
     whole = hosts.driver(UNCUT, tmp_path, nvml=FakeNVML())
     tree = empty_tree()
     report(whole, tree)
@@ -346,7 +350,7 @@ def test_gpus_that_cannot_be_read_are_no_gpus(tmp_path: Path, fault: str) -> Non
 
 
 def test_a_gpu_that_is_lost_takes_no_other_with_it(tmp_path: Path) -> None:
-    """Neither one before nor one after it."""
+    """GPUs before and after it are reported."""
     for lost, left in ((0, "85"), (1, "84")):
         tree = empty_tree()
         report(hosts.driver(ONE_SOCKET, tmp_path / left, nvml=FakeNVML(lost)), tree)
@@ -359,8 +363,8 @@ VGPU = "4b20d080-1b54-4048-85b3-a6a62d165c01"
 
 
 def cut_gpu(root: Path, *, made: int, possible: int) -> Machine:
-    """A GPU with four virtual functions, of each of which one mediated device can be made as long
-    as all together are not more than what is possible."""
+    """A GPU with four virtual functions; each can have one mediated device, up to a common
+    limit."""
     functions = [f"0000:84:00.{number}" for number in range(4, 8)]
     machine = replace(
         ONE_SOCKET,
@@ -378,8 +382,8 @@ def cut_gpu(root: Path, *, made: int, possible: int) -> Machine:
 
 @pytest.mark.parametrize("made", [0, 1, 2])
 def test_virtual_functions_share_what_their_gpu_can_hold(tmp_path: Path, made: int) -> None:
-    """Each says that one more could be made, and for how many there is memory an operator says; the
-    GPU is not given out whole besides."""
+    """Each function shows one more possible device; an operator configures how many the memory
+    allows. The GPU is not offered whole as well."""
     machine = cut_gpu(tmp_path, made=made, possible=2)
     rule = {"type": "nvidia-558"}
     nvml = FakeNVML()
@@ -392,12 +396,12 @@ def test_virtual_functions_share_what_their_gpu_can_hold(tmp_path: Path, made: i
     tree = empty_tree()
     report(host(mdev=[{**rule, "instances_max": 2}]), tree)
     offered = [data.inventory for data in map(tree.data, tree.get_provider_uuids("cn1"))]
-    assert sum(one.get("VGPU", {}).get("total", 0) for one in offered) == 2
-    assert [one["PGPU"]["total"] for one in offered if "PGPU" in one] == []
+    assert sum(inventory.get("VGPU", {}).get("total", 0) for inventory in offered) == 2
+    assert [inventory["PGPU"]["total"] for inventory in offered if "PGPU" in inventory] == []
 
 
 def test_a_gpu_with_mediated_devices_is_not_given_out_whole(tmp_path: Path) -> None:
-    """Of whichever type they are, and whether or not they are given out."""
+    """Of any type, whether offered or not."""
     machine = replace(
         ONE_SOCKET, pci={"0000:84:00.0": PCI("10de:1eb8", mdev={"a": (0, 0), "b": (2, 0)})}
     )
@@ -408,7 +412,7 @@ def test_a_gpu_with_mediated_devices_is_not_given_out_whole(tmp_path: Path) -> N
 
 
 def test_the_real_library_has_what_is_used(tmp_path: Path) -> None:
-    """It can be asked on any machine: without a driver there are no GPUs, and no error."""
+    """It runs on any machine: without a driver there are no GPUs, and no error."""
     library = find_nvml()
     assert library is not None
     missing = [name for name in vars(FakeNVML) if name[:4] == "nvml" and not hasattr(library, name)]
@@ -427,9 +431,8 @@ def test_without_the_library_there_are_no_gpus(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("model", ["flat", "numa"])
 def test_this_machine_can_be_read(model: str) -> None:
-    """Whatever it is: it has CPUs, memory and a disk, all of it makes sense to the service, and a
-    second pass finds nothing to do.
-    """
+    """Whatever machine it is: it has CPUs, memory and a disk, the service accepts the tree, and a
+    second pass changes nothing."""
     host = make_driver({"model": model, "huge_pages": "providers"})
     tree, before = empty_tree(), empty_tree()
     report(host, tree)
@@ -449,7 +452,7 @@ def test_this_machine_can_be_read(model: str) -> None:
 
 
 def test_virtual_functions_that_become_vgpus_are_counted_by_their_gpu(tmp_path: Path) -> None:
-    """Newer kernels have no mediated devices: a function has a type, or says which it can have."""
+    """Newer kernels have no mediated devices: a function has a type, or lists the possible ones."""
     card = "0000:84:00.0"
     functions = {f"0000:84:00.{number}": "10de:26b9" for number in (4, 5, 6)}
     gpu = PCI("10de:26b9", node=1, kind="030200", functions=functions)
@@ -461,7 +464,7 @@ def test_virtual_functions_that_become_vgpus_are_counted_by_their_gpu(tmp_path: 
         put(root, f"sys/bus/pci/devices/{function}/nvidia/current_vgpu_type", current)
         put(root, f"sys/bus/pci/devices/{function}/nvidia/creatable_vgpu_types", creatable)
     rule = {"type": "nvidia-558"}
-    with pytest.raises(BadConfiguration, match="instances_max must say it"):
+    with pytest.raises(BadConfiguration, match="set instances_max"):
         report(hosts.driver(GPU_HOST, root, mdev=[rule]), empty_tree())
     for limit, total in ((2, 2), (8, 3)):
         tree = empty_tree()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Linux host and the service: it is modelled otherwise, loses devices, meets others' providers.
+"""A Linux host and the service: it changes its model, loses devices, and meets providers of others.
 
 Scenario letters are those of spec/compute-side.md 8.
 """
@@ -54,17 +54,18 @@ WHERE = {"i1": {0: 4}, "i2": {1: 2}, "i3": {0: 4, 1: 4}}
 
 
 def places(of: Mapping[str, Mapping[int, int]]) -> dict[str, dict[int, int]]:
-    """Where consumers are, as the configuration says it."""
+    """The placements of consumers in the configuration's form."""
     return {consumer_uuid(name): dict(placement) for name, placement in of.items()}
 
 
 def later(client: ReportClient, host: LinuxDriver) -> Plan:
-    """A report that is not the first."""
+    """A later report than the first."""
     return tracker(client, host).report(node(), startup=False)
 
 
 def test_b_a_host_is_split_by_its_numa_nodes(stage: Stage, tmp_path: Path) -> None:
-    """Scenario B: in one step, with ratio and reserve; a second start finds nothing to do."""
+    """Scenario B: in one request, with ratio and reserved amount; a second start changes
+    nothing."""
     stage.show(BEFORE)
     client = ReportClient(stage.transport)
     host = hosts.driver(PLAIN, tmp_path, model="numa", placements=places(WHERE), **HALVES)
@@ -77,7 +78,7 @@ def test_b_a_host_is_split_by_its_numa_nodes(stage: Stage, tmp_path: Path) -> No
 
 
 def test_a_host_is_split_at_a_service_without_configuration(tmp_path: Path) -> None:
-    """`make serve`, and a token file with the word `admin`: the agent may move what guests hold."""
+    """`make serve`, and a token file with the role `admin`: the agent may move allocations."""
     home = tmp_path / "service"
     home.mkdir()
     with served(home) as url:
@@ -92,7 +93,7 @@ def test_a_host_is_split_at_a_service_without_configuration(tmp_path: Path) -> N
 def test_a_start_that_was_killed_is_finished_by_the_next(
     stage: Stage, tmp_path: Path, at: int
 ) -> None:
-    """After the first child was made, and after the last write before the reshape."""
+    """Killed after the first child was created, and after the last write before the reshape."""
     stage.show(BEFORE)
     falling = Falling(stage.transport, at=at, is_done=True, fault=Interrupted())
     host = hosts.driver(PLAIN, tmp_path, model="numa", placements=places(WHERE), **HALVES)
@@ -105,7 +106,8 @@ def test_a_start_that_was_killed_is_finished_by_the_next(
 def test_b_negative_a_node_that_is_too_small_is_told_before_anything_is_sent(
     stage: Stage, tmp_path: Path
 ) -> None:
-    """Two guests of 8192 and 16384 MiB on a node of 16384: node, class, need, capacity, and who."""
+    """Guests of 8192 and 16384 MiB for a node of 16384: the error has the node, the class, the
+    amount, the capacity and the consumers."""
     drawing = f"""
         cn1  VCPU=8  MEMORY_MB=32768  DISK_GB=500  {ROOT_TRAITS}
         i1: cn1 VCPU=1 MEMORY_MB=8192
@@ -124,14 +126,14 @@ def test_b_negative_a_node_that_is_too_small_is_told_before_anything_is_sent(
     with pytest.raises(BadProviderTree) as refused:
         start(ReportClient(stage.transport), host)
     (fault,) = refused.value.faults
-    assert fault.startswith("cn1_NUMA0 has 16384 MEMORY_MB, and 24576 are needed: by consumer ")
+    assert fault.startswith("cn1_NUMA0 has 16384 MEMORY_MB, but 24576 are needed: by consumer ")
     for guest, amount in ("i1", 8192), ("i2", 16384):
         assert f"consumer {consumer_uuid(guest)} {amount}" in fault
     assert stage.picture() == drawn(drawing)
 
 
 def test_nodes_become_one_host_again(stage: Stage, tmp_path: Path) -> None:
-    """The way back: what stood on the nodes stands on the root, and the nodes are gone."""
+    """The way back: the root has everything of the nodes, and these are deleted."""
     stage.show(AFTER)
     client = ReportClient(stage.transport)
     host = hosts.driver(PLAIN, tmp_path, model="flat", **HALVES)
@@ -148,8 +150,21 @@ def test_nodes_become_one_host_again(stage: Stage, tmp_path: Path) -> None:
     assert not start(client, host)
 
 
+@pytest.mark.parametrize("changed", [1, 2])
+def test_of_nodes_with_different_ratios_the_smaller_is_that_of_the_host(
+    stage: Stage, tmp_path: Path, changed: int
+) -> None:
+    """So that claims never exceed what the operator allowed on any node."""
+    parts = AFTER.split("ratio:4")
+    parts[changed - 1 : changed + 1] = ["ratio:2".join(parts[changed - 1 : changed + 1])]
+    stage.show("ratio:4".join(parts))
+    start(ReportClient(stage.transport), hosts.driver(PLAIN, tmp_path, model="flat", **HALVES))
+    (record,) = (word for word in stage.picture().split() if word.startswith("VCPU=16("))
+    assert "ratio:2" in record
+
+
 def test_later_than_at_the_start_a_host_keeps_its_model(stage: Stage, tmp_path: Path) -> None:
-    """A pass of the timer says what would have to move, and changes nothing."""
+    """The pass logs what would move, and changes nothing."""
     stage.show(BEFORE)
     host = hosts.driver(PLAIN, tmp_path, model="numa", **HALVES)
     with pytest.raises(ReshapeNeeded, match="VCPU from cn1 to cn1_NUMA0, cn1_NUMA1"):
@@ -160,7 +175,7 @@ def test_later_than_at_the_start_a_host_keeps_its_model(stage: Stage, tmp_path: 
 def test_devices_move_under_their_nodes_with_what_is_held_of_them(
     stage: Stage, tmp_path: Path
 ) -> None:
-    """A device's provider gets another parent, and stays the same; others' children stay put."""
+    """A device's provider gets another parent and keeps its uuid; children of others stay."""
     machine = replace(GPU_HOST, flags=INTEL, disk_turns=None)
     client = ReportClient(stage.transport)
     mdev = [{"type": "nvidia-222"}]
@@ -181,7 +196,8 @@ def test_devices_move_under_their_nodes_with_what_is_held_of_them(
 def test_virtual_functions_that_vanish_stay_while_somebody_holds_them(
     stage: Stage, tmp_path: Path
 ) -> None:
-    """With no room for more; once they are free, their provider goes. The other port stays."""
+    """Nothing more can be claimed; once they are free, their provider is deleted. The other port
+    stays."""
     pci = [{"device": "8086:154c", "resource_class": "SRIOV_NET_VF"}]
     client = ReportClient(stage.transport)
 
@@ -193,8 +209,8 @@ def test_virtual_functions_that_vanish_stay_while_somebody_holds_them(
     unknowing = hosts.driver(without, tmp_path / "without", pci=pci)
     assert not later(client, unknowing)
     assert unknowing.notices == (
-        "The host has no SRIOV_NET_VF for cn1_0000:AF:00.0 any more; it is kept in case it is in "
-        "use",
+        "The host no longer has SRIOV_NET_VF for cn1_0000:AF:00.0; it stays in case it is "
+        "allocated",
     )
     knowing = hosts.driver(without, tmp_path / "without", pci=pci, used=client.get_usages)
     later(client, knowing)
@@ -209,7 +225,7 @@ def test_virtual_functions_that_vanish_stay_while_somebody_holds_them(
 
 
 def test_what_guests_hold_elsewhere_stays(stage: Stage, tmp_path: Path) -> None:
-    """Scenarios D2 and E: a guest that was evacuated from here, and one whose disk is shared."""
+    """Scenarios D2 and E: a guest that was evacuated from here, and one with a shared disk."""
     others = """
         cn2  VCPU=16
         nfs  DISK_GB=1000  MISC_SHARES_VIA_AGGREGATE  @A

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the linux driver makes of a tree: pictures, what it leaves alone, and properties of all
-machines in both models.
+"""The trees of the linux driver: drawings, what it leaves alone, and properties of all machines in
+both models.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from berth.hosts import BadProviderTree, ProviderTree, ReshapeNeeded
 from berth.hosts.drivers.linux import LinuxDriver
 from berth.hosts.plan import Allocations, make_plan, sums_of
 from berth.model.inventory import Inventory
+from tests.effort import scaled
 from tests.hosts import linux_hosts as hosts
 from tests.hosts.linux_hosts import drawing, empty_tree, picture, report
 from tests.hosts.machines import (
@@ -54,14 +55,14 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def first_report(host: LinuxDriver) -> ProviderTree:
-    """The tree of a host that has reported once."""
+    """The tree of a host after its first report."""
     tree = empty_tree()
     report(host, tree)
     return tree
 
 
 def assert_drawn(tree: ProviderTree, expected: str) -> None:
-    """A tree is as drawn; the fields of the drawing in the order of `World`."""
+    """Compare a tree with a drawing, with the drawing's fields in the order of `World`."""
     assert drawing(tree) == str(world(expected))
 
 
@@ -75,7 +76,8 @@ def test_flat_everything_of_the_host_stands_on_its_root(tmp_path: Path) -> None:
 
 
 def test_by_numa_node_with_huge_pages_apart(tmp_path: Path) -> None:
-    """Pages are counted once: on their provider, in whole pages, and not with the other memory."""
+    """Huge pages have a provider of their own, in whole pages, and are not part of the other
+    memory."""
     host = hosts.driver(FOUR_NODES, tmp_path, model="numa", huge_pages="providers")
     assert_drawn(
         first_report(host),
@@ -109,9 +111,9 @@ def test_pages_smaller_than_a_mebibyte_are_counted_too(tmp_path: Path) -> None:
 
 
 def test_sparse_nodes_offer_what_they_have(tmp_path: Path) -> None:
-    """Node numbers have gaps; a node without CPUs or memory offers the other, one without both
-    is no provider. A CPU that rests is offered where it is dedicated, and not where it is shared.
-    """
+    """Node numbers have gaps. A node without CPUs or without memory offers the other, and one
+    without both has no provider. An offline CPU is offered if it is dedicated, not if it is
+    shared."""
     host = hosts.driver(
         SPARSE, tmp_path, model="numa", cpu_shared="0-3,4-5", cpu_dedicated="6-7,8-9"
     )
@@ -130,7 +132,7 @@ def test_sparse_nodes_offer_what_they_have(tmp_path: Path) -> None:
 
 
 def test_memory_that_was_added_while_the_host_ran_is_shared_out_by_blocks(tmp_path: Path) -> None:
-    """The nodes' figures do not add up; together the nodes never promise more than there is."""
+    """The nodes' figures do not add up; all nodes together never offer more than there is."""
     host = hosts.driver(GROWN, tmp_path, model="numa")
     assert_drawn(
         first_report(host),
@@ -143,7 +145,7 @@ def test_memory_that_was_added_while_the_host_ran_is_shared_out_by_blocks(tmp_pa
 
 
 def test_devices_stand_under_their_numa_nodes(tmp_path: Path) -> None:
-    """Those whose node the firmware does not tell stand under the root."""
+    """Those whose node the firmware does not report are below the root."""
     pci = [*DEVICES["pci"], {"address": "0000:05:*", "traits": ["hw_nic_sriov", "fast net"]}]
     host = hosts.driver(SRIOV_HOST, tmp_path, model="numa", pci=pci)
     assert_drawn(
@@ -161,7 +163,7 @@ def test_devices_stand_under_their_numa_nodes(tmp_path: Path) -> None:
 
 
 def test_memory_encryption_has_a_provider_for_each_kind(tmp_path: Path) -> None:
-    """A guest takes one slot; kinds that the host does not have are left out."""
+    """A guest uses one slot; kinds that the host does not have are left out."""
     machine = replace(ONE_SOCKET, encryption={"sev": 500, "sev_es": 0, "tdx": 31})
     tree = first_report(hosts.driver(machine, tmp_path, disk=False))
     assert_drawn(
@@ -175,7 +177,7 @@ def test_memory_encryption_has_a_provider_for_each_kind(tmp_path: Path) -> None:
 
 
 def test_everything_below_the_root_bears_the_owners_trait(tmp_path: Path) -> None:
-    """By it, and by the names, a later pass knows what is its own."""
+    """By it and by the names, a later pass recognises its own providers."""
     host = hosts.driver(GPU_HOST, tmp_path, model="numa", **DEVICES)
     tree = first_report(host)
     below = tree.get_provider_uuids()[1:]
@@ -185,7 +187,7 @@ def test_everything_below_the_root_bears_the_owners_trait(tmp_path: Path) -> Non
 
 
 def test_reserves_and_ratios_are_the_hosts(tmp_path: Path) -> None:
-    """What is configured is shared out among the nodes, and adds up."""
+    """The configured amounts are divided among the nodes, and add up."""
     host = hosts.driver(
         TWO_SOCKETS,
         tmp_path,
@@ -207,7 +209,7 @@ def test_reserves_and_ratios_are_the_hosts(tmp_path: Path) -> None:
 
 
 def test_what_an_operator_set_stays(tmp_path: Path) -> None:
-    """Fields that are not configured, classes and traits that the driver does not know of."""
+    """Fields that are not configured, and classes and traits that the driver does not manage."""
     tree = first_report(hosts.driver(ONE_SOCKET, tmp_path))
     root = tree.data("cn1")
     vcpu = {**root.inventory["VCPU"], "allocation_ratio": 16.0, "reserved": 1}
@@ -219,7 +221,7 @@ def test_what_an_operator_set_stays(tmp_path: Path) -> None:
 
 
 def test_traits_that_the_host_has_no_more_are_taken_away(tmp_path: Path) -> None:
-    """A host that moved to other hardware: of the traits that it reads, it has what it has."""
+    """A host has moved to other hardware: the traits that the driver detects are the new ones."""
     tree = empty_tree()
     tree.add_traits("cn1", "HW_CPU_X86_SGX", "STORAGE_DISK_SSD", "HW_ARCH_AARCH64", "CUSTOM_X")
     report(hosts.driver(ONE_SOCKET, tmp_path), tree)
@@ -229,7 +231,7 @@ def test_traits_that_the_host_has_no_more_are_taken_away(tmp_path: Path) -> None
 
 
 def test_others_providers_are_not_touched(tmp_path: Path) -> None:
-    """Not even one that has the name of a device of this host."""
+    """Not even one with the name of one of this host's devices."""
     tree = empty_tree()
     agent = tree.new_child("cn1:NIC Switch agent", "cn1")
     tree.new_child("cn1:NIC Switch agent:eth1", agent)
@@ -244,21 +246,21 @@ def test_others_providers_are_not_touched(tmp_path: Path) -> None:
         name: data for name, data in before.items() if name != "cn1"
     }
     assert host.notices == (
-        "cn1_pci_0000_84_00_0 is a provider that berth did not make; the device is left to "
-        "whoever did",
+        "cn1_pci_0000_84_00_0 is a provider that berth did not create; the device is left to its "
+        "owner",
     )
 
 
 def test_a_numa_node_that_is_somebody_elses_provider_is_refused(tmp_path: Path) -> None:
-    """A part of the host cannot be left out; the sentence says what to do."""
+    """The host cannot be reported without it; the error says what to do."""
     tree = empty_tree()
     tree.new_child("cn1_NUMA1", "cn1", provider_uuid("theirs"))
-    with pytest.raises(BadProviderTree, match="cn1_NUMA1 is a provider that berth did not make"):
+    with pytest.raises(BadProviderTree, match="cn1_NUMA1 is a provider that berth did not create"):
         report(hosts.driver(TWO_SOCKETS, tmp_path, model="numa"), tree)
 
 
 def test_a_pass_that_fell_after_making_providers_is_taken_up(tmp_path: Path) -> None:
-    """Scenario H2: children without a trait or inventory are known by their uuids."""
+    """Scenario H2: children without traits and inventory are recognised by their uuids."""
     tree = empty_tree()
     tree.new_child("cn1_NUMA0", "cn1")
     report(hosts.driver(TWO_SOCKETS, tmp_path, model="numa"), tree)
@@ -266,7 +268,7 @@ def test_a_pass_that_fell_after_making_providers_is_taken_up(tmp_path: Path) -> 
 
 
 def test_gpus_wait_while_their_class_stands_on_the_root(tmp_path: Path) -> None:
-    """Nobody here can tell which device the holders of the root's VGPU use; none counts twice."""
+    """It is unknown which devices the consumers of the root's VGPU use; none is counted twice."""
     tree = empty_tree()
     tree.update_inventory("cn1", {"VGPU": {"total": 8}})
     host = hosts.driver(GPU_HOST, tmp_path, **DEVICES)
@@ -277,7 +279,7 @@ def test_gpus_wait_while_their_class_stands_on_the_root(tmp_path: Path) -> None:
 
 
 def test_an_empty_node_stays_while_others_stand_below_it(tmp_path: Path) -> None:
-    """What somebody put under a NUMA node keeps its parent."""
+    """Another client's provider below a NUMA node keeps its parent."""
     tree = first_report(hosts.driver(TWO_SOCKETS, tmp_path, model="numa"))
     tree.new_child("bridge", "cn1_NUMA1", provider_uuid("bridge"))
     host = hosts.driver(TWO_SOCKETS, tmp_path)
@@ -288,7 +290,7 @@ def test_an_empty_node_stays_while_others_stand_below_it(tmp_path: Path) -> None
         "bridge",
     ]
     assert not tree.has_inventory("cn1_NUMA1")
-    assert host.notices == ("cn1_NUMA1 is empty, and stays since bridge stands below it",)
+    assert host.notices == ("cn1_NUMA1 is empty, but stays because bridge is below it",)
 
 
 # --- What is gone ---------------------------------------------------------------------------------
@@ -298,7 +300,7 @@ def test_an_empty_node_stays_while_others_stand_below_it(tmp_path: Path) -> None
 def test_a_gpu_that_is_gone_stays_while_it_is_used(
     tmp_path: Path, used: int, left: dict[str, int] | None
 ) -> None:
-    """What is held of it is all that is left; the pass goes on for the rest of the host."""
+    """Only what is allocated is left of its inventory; the rest of the host is reported."""
     tree = first_report(hosts.driver(GPU_HOST, tmp_path / "whole", model="numa", **DEVICES))
     dead = "cn1_pci_0000_85_00_0"
     machine = replace(GPU_HOST, disk_gib=400, pci={})
@@ -319,7 +321,7 @@ def test_a_gpu_that_is_gone_stays_while_it_is_used(
 
 
 def test_what_is_kept_gives_room_for_what_is_held_and_no_more(tmp_path: Path) -> None:
-    """A node that is gone was given out four times over: so is what stays of it."""
+    """A node that is gone had allocation ratio 4, and so has what stays of it."""
     options: dict[str, Any] = {"model": "numa", "allocation_ratios": {"VCPU": 4}}
     tree = first_report(hosts.driver(TWO_SOCKETS, tmp_path / "whole", **options))
     half = replace(TWO_SOCKETS, nodes={0: TWO_SOCKETS.nodes[0]})
@@ -333,15 +335,15 @@ def test_what_is_kept_gives_room_for_what_is_held_and_no_more(tmp_path: Path) ->
 
 
 def test_a_host_that_shrinks_below_what_is_reserved_offers_nothing(tmp_path: Path) -> None:
-    """An operator has kept back more than there is now: that is said, and the rest reported; it is
-    kept back still when the host has grown again."""
+    """An operator has reserved more than there is now: it is logged, and the rest is reported. When
+    the host has grown again, the amount is still reserved."""
     tree = first_report(hosts.driver(TWO_SOCKETS, tmp_path / "large"))
-    there = tree.data("cn1").inventory
-    tree.update_inventory("cn1", {**there, "VCPU": {**there["VCPU"], "reserved": 20}})
+    inventory = tree.data("cn1").inventory
+    tree.update_inventory("cn1", {**inventory, "VCPU": {**inventory["VCPU"], "reserved": 20}})
     host = hosts.driver(ONE_SOCKET, tmp_path / "small")
     report(host, tree)
     assert tree.data("cn1").inventory["VCPU"] == {"total": 20, "max_unit": 8, "reserved": 20}
-    assert host.notices == ("cn1 keeps back 20 VCPU, and has 8",)
+    assert host.notices == ("cn1 has reserved 20 VCPU, and has 8",)
     report(hosts.driver(TWO_SOCKETS, tmp_path / "large"), tree)
     assert tree.data("cn1").inventory["VCPU"] == {"total": 32, "max_unit": 32, "reserved": 20}
     configured = hosts.driver(ONE_SOCKET, tmp_path / "small", reserved={"VCPU": 20})
@@ -350,7 +352,7 @@ def test_a_host_that_shrinks_below_what_is_reserved_offers_nothing(tmp_path: Pat
 
 
 def sriov(functions: int) -> Machine:
-    """A host with a card that has so many virtual functions."""
+    """A host with a card with this many virtual functions."""
     card = "0000:81:00.0"
     every = {f"0000:81:00.{number}": "8086:154c" for number in range(1, 1 + functions)}
     return replace(ONE_SOCKET, pci={card: PCI("8086:1572", functions=every)})
@@ -363,8 +365,8 @@ def sriov(functions: int) -> Machine:
 def test_a_card_that_shrinks_for_a_while_loses_nothing(
     tmp_path: Path, held: int, kept_back: int, shrunk: tuple[int, int]
 ) -> None:
-    """A boot script has made two of four functions by now: what is held may be written anew, what
-    is drained stays so, and no more is offered than there is."""
+    """A boot script has created two of four functions so far: existing allocations can be written
+    again, reserved amounts stay, and no more than exist can be claimed."""
     card, name = "cn1_0000:81:00.0", "CUSTOM_PCI_8086_154C"
     tree = empty_tree()
 
@@ -385,7 +387,7 @@ def test_a_card_that_shrinks_for_a_while_loses_nothing(
 
 
 def test_a_host_may_get_the_beginning_of_its_name_as_its_name(tmp_path: Path) -> None:
-    """Its children, which then begin like it already, are its own all the same."""
+    """Its children, which already have the new prefix, are still recognised as its own."""
     tree = ProviderTree()
     tree.new_root("web_1", provider_uuid("web_1"))
     host = hosts.driver(TWO_SOCKETS, tmp_path, model="numa")
@@ -394,20 +396,21 @@ def test_a_host_may_get_the_beginning_of_its_name_as_its_name(tmp_path: Path) ->
     tree.rename("web_1", "web")
     host.update_provider_tree(tree, "web")
     assert set(tree.get_provider_uuids("web")) == children
-    assert {tree.data(one).name for one in children} == {"web", "web_NUMA0", "web_NUMA1"}
+    assert {tree.data(child).name for child in children} == {"web", "web_NUMA0", "web_NUMA1"}
 
 
 def test_pages_that_are_counted_apart_may_be_in_use_already(tmp_path: Path) -> None:
-    """Who uses them holds memory of the host; how much of it, nobody can tell: that is said."""
+    """Consumers of the pages have memory of the host; the driver cannot know how much, and logs
+    it."""
     tree = first_report(hosts.driver(FOUR_NODES, tmp_path))
     apart = hosts.driver(
         FOUR_NODES, tmp_path, huge_pages="providers", used=lambda _: {"MEMORY_MB": 4096}
     )
     report(apart, tree)
     assert apart.notices == tuple(
-        f"cn1_PAGES_{size} offers huge pages apart from now on, while 4096 MEMORY_MB are held of "
-        f"cn1: those of them that are in huge pages are offered once more until their guests are "
-        f"gone"
+        f"cn1_PAGES_{size} now offers huge pages separately, while 4096 MEMORY_MB of cn1 are "
+        f"allocated: huge pages that guests already use are offered a second time until those "
+        f"guests are gone"
         for size in (2048, 1048576)
     )
     report(apart, tree)
@@ -415,7 +418,7 @@ def test_pages_that_are_counted_apart_may_be_in_use_already(tmp_path: Path) -> N
 
 
 def test_a_disk_that_another_provider_shares_is_not_counted(tmp_path: Path) -> None:
-    """Unless the service has one of the host already, of which somebody may hold."""
+    """Unless the host already has disk inventory in the service, which may have allocations."""
     tree = empty_tree()
     tree.new_root("nfs", provider_uuid("nfs"))
     tree.update_inventory("nfs", {"DISK_GB": {"total": 9}})
@@ -428,7 +431,8 @@ def test_a_disk_that_another_provider_shares_is_not_counted(tmp_path: Path) -> N
 
 
 def test_a_numa_node_that_is_gone_does_not_move_to_the_others(tmp_path: Path) -> None:
-    """Its memory is gone, not elsewhere: without knowing of its use, it is kept as it is."""
+    """Its memory is gone and not elsewhere: if the usage is unknown, its provider stays as it
+    is."""
     tree = first_report(hosts.driver(TWO_SOCKETS, tmp_path / "whole", model="numa"))
     before = tree.data("cn1_NUMA1").inventory
     half = replace(TWO_SOCKETS, nodes={0: TWO_SOCKETS.nodes[0]})
@@ -439,7 +443,7 @@ def test_a_numa_node_that_is_gone_does_not_move_to_the_others(tmp_path: Path) ->
 
 
 def test_pages_move_back_into_the_other_memory(tmp_path: Path) -> None:
-    """Where the configuration wants them counted together, with what is held of them."""
+    """With the allocations, if the configuration counts them together again."""
     apart = hosts.driver(FOUR_NODES, tmp_path, model="numa", huge_pages="providers")
     tree = first_report(apart)
     body = held(tree, {"cn1_NUMA0_PAGES_2048": {"MEMORY_MB": 512}, "cn1_NUMA0": {"MEMORY_MB": 100}})
@@ -456,7 +460,7 @@ def test_pages_move_back_into_the_other_memory(tmp_path: Path) -> None:
 
 
 def held(tree: ProviderTree, amounts: dict[str, dict[str, int]]) -> dict[str, Any]:
-    """What a consumer holds of providers that are given by name, as the service shows it."""
+    """A consumer's allocations, by names of providers, as the service shows them."""
     return {
         "allocations": {
             tree.data(name).uuid: {"resources": dict(resources), "generation": 1}
@@ -470,9 +474,8 @@ def held(tree: ProviderTree, amounts: dict[str, dict[str, int]]) -> dict[str, An
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_every_shape_can_become_every_other(recorded: dict[str, Path], machine: str) -> None:
-    """A tree depends on the host and its options, and not on what it was before; a second pass
-    changes nothing.
-    """
+    """The result depends on the host and its options, not on the tree before; a second pass changes
+    nothing."""
     drivers = [
         hosts.driver(
             MACHINES[machine], recorded[machine], model=model, huge_pages=huge_pages, **DEVICES
@@ -490,14 +493,13 @@ def test_every_shape_can_become_every_other(recorded: dict[str, Path], machine: 
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@settings(max_examples=25, deadline=None, print_blob=True)
+@settings(max_examples=scaled(25), deadline=None, print_blob=True)
 @given(data=st.data(), huge_pages=st.sampled_from(["memory", "providers"]))
 def test_a_host_is_split_and_merged_with_what_is_held_of_it(
     recorded: dict[str, Path], machine: str, data: st.DataObject, huge_pages: str
 ) -> None:
-    """Flat, by NUMA node, flat again: operators' reserves and ratios, and what every consumer
-    holds, are what they were; in between nobody has more or less, and all fits.
-    """
+    """Flat, by NUMA node, flat again: operators' reserved amounts and ratios, and all allocations,
+    are as before. In between every consumer has the same amounts, and all of them fit."""
     options: dict[str, Any] = {"huge_pages": huge_pages, **DEVICES}
     files = recorded[machine]
     flat = hosts.driver(MACHINES[machine], files, model="flat", **options)
@@ -512,14 +514,14 @@ def test_a_host_is_split_and_merged_with_what_is_held_of_it(
     first = copy.deepcopy(allocations)
 
     report(numa, tree, allocations)
-    make_plan(before, tree, tree.data("cn1").uuid, held=first, allocations=allocations)
+    make_plan(before, tree, tree.data("cn1").uuid, current=first, allocations=allocations)
     assert {who: sums_of(body) for who, body in allocations.items()} == {
         who: sums_of(body) for who, body in first.items()
     }
     second = copy.deepcopy(allocations)
     split = copy.deepcopy(tree)
     report(flat, tree, allocations)
-    make_plan(split, tree, tree.data("cn1").uuid, held=second, allocations=allocations)
+    make_plan(split, tree, tree.data("cn1").uuid, current=second, allocations=allocations)
     assert picture(tree) == picture(before)
     assert {who: resources_of(body) for who, body in allocations.items()} == {
         who: resources_of(body) for who, body in first.items()
@@ -528,7 +530,7 @@ def test_a_host_is_split_and_merged_with_what_is_held_of_it(
 
 @st.composite
 def holdings(draw: st.DrawFn, tree: ProviderTree) -> Allocations:
-    """What up to eight consumers hold of a tree, well within what it has."""
+    """Allocations of up to eight consumers, well within a tree's capacity."""
     free = dict(_free(tree))
     allocations: Allocations = {}
     for number in range(draw(st.integers(0, 8))):
@@ -546,7 +548,7 @@ def holdings(draw: st.DrawFn, tree: ProviderTree) -> Allocations:
 
 
 def _free(tree: ProviderTree) -> Iterator[tuple[tuple[str, str], tuple[int, int]]]:
-    """By provider and class: the step, and how many steps nine tenths of the capacity are."""
+    """By provider and class: the step, and the number of steps in nine tenths of the capacity."""
     for data in map(tree.data, tree.get_provider_uuids()):
         for resource_class, record in data.inventory.items():
             stock = Inventory(**record)
@@ -555,5 +557,5 @@ def _free(tree: ProviderTree) -> Iterator[tuple[tuple[str, str], tuple[int, int]
 
 
 def resources_of(body: dict[str, Any]) -> dict[str, dict[str, int]]:
-    """What a consumer holds, by provider."""
+    """A consumer's resources by provider."""
     return {provider: part["resources"] for provider, part in body["allocations"].items()}

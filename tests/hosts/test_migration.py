@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that are migrated with every service stopped, and the way back.
+"""Migrating nodes while every service is stopped, and undoing it.
 
-The scenarios of spec/compute-side.md 8, through the direct interface: a dry run changes nothing, a
-migration makes the world of after, a second one finds nothing to do, and undoing makes the world of
-before again.
+The scenarios of spec/compute-side.md 8 through the direct interface: a dry run changes nothing, a
+migration creates the expected world, a second one has nothing to do, and undoing restores the world
+of before.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ SCENARIOS = {
 
 @pytest.fixture(params=[*SCENARIOS, "B"])
 def scenario(request: pytest.FixtureRequest, tmp_path: Path) -> Scenario:
-    """One of the scenarios; B is of a recorded machine."""
+    """Each of the scenarios; B is of a recorded machine."""
     if request.param == "B":
         host = linux_hosts.driver(
             PLAIN, tmp_path / "host", model="numa", placements=places(WHERE), **HALVES
@@ -126,7 +126,7 @@ def stage(service_in_process: Stage) -> Iterator[Stage]:
 
 
 class Offline:
-    """Migrates hosts of a stage, and keeps what can be undone."""
+    """Migrates nodes, and keeps the undo file."""
 
     def __init__(self, transport: Transport, path: Path) -> None:
         self._transport = transport
@@ -134,22 +134,22 @@ class Offline:
         self.client = ReportClient(transport, note=self.notes.note)
 
     def run(self, driver: Driver, *nodes: Node, dry_run: bool = False) -> list[Outcome]:
-        """Migrate nodes, one attempt each."""
+        """Migrate nodes with one attempt each."""
         self.client = ReportClient(self._transport, note=self.notes.note)
         return [*migrate(tracker(self.client, driver), nodes, dry_run=dry_run)]
 
     def plan(self, driver: Driver, *, dry_run: bool = False) -> Plan:
-        """Migrate cn1, which has to be possible."""
+        """Migrate cn1, which must succeed."""
         (outcome,) = self.run(driver, node(), dry_run=dry_run)
         assert outcome.error is None
         return outcome.plan
 
     def wrote(self) -> bool:
-        """Whether the last run has sent anything but reads."""
+        """Whether the last run sent writes."""
         return set(self.client.service.requests) != {"GET"}
 
     def changes(self) -> list[Change]:
-        """What can be undone."""
+        """The changes in the undo file."""
         return read_changes(self.notes.path) if self.notes.path else []
 
     def undo(self) -> Outcome:
@@ -158,7 +158,7 @@ class Offline:
         return outcome
 
     def undo_all(self) -> list[Outcome]:
-        """Undo all that was noted, the last first."""
+        """Undo all recorded changes, the last one first."""
         self.client = client = ReportClient(self._transport)
         return [
             *undo(client, self.changes(), lambda driver: tracker(client, driver), dry_run=False)
@@ -167,14 +167,14 @@ class Offline:
 
 @pytest.fixture
 def offline(stage: Stage, tmp_path: Path) -> Offline:
-    """With a file for what can be undone."""
+    """A migration with an undo file."""
     return Offline(stage.transport, tmp_path / "undo.jsonl")
 
 
 def test_a_node_is_migrated_and_can_be_taken_back(
     stage: Stage, offline: Offline, scenario: Scenario
 ) -> None:
-    """Dry run, migration, second migration, undo, second undo; each with its world."""
+    """Dry run, migration, second migration, undo, second undo: the world after each."""
     stage.show(scenario.before)
     rehearsed = offline.plan(scenario.driver, dry_run=True)
     assert not offline.wrote() and not offline.changes()
@@ -199,7 +199,7 @@ def test_a_node_is_migrated_and_can_be_taken_back(
 def test_one_node_that_cannot_be_migrated_does_not_hold_up_the_others(
     stage: Stage, offline: Offline
 ) -> None:
-    """Scenario K with three nodes: the one in the middle is left as it was, and named."""
+    """Scenario K with three nodes: the second fails, is named, and stays as it was."""
     stage.show(
         """
         cn1  VGPU=8
@@ -218,13 +218,13 @@ def test_one_node_that_cannot_be_migrated_does_not_hold_up_the_others(
 
 
 def test_a_mistake_of_the_driver_is_that_of_its_node(stage: Stage, offline: Offline) -> None:
-    """It is told, whatever it is, and the others are migrated."""
+    """Any exception of the driver is reported, and the other nodes are migrated."""
 
     class Clumsy:
-        """Falls over one node."""
+        """A driver that fails for one node."""
 
         def update_provider_tree(self, tree: object, nodename: str, held: object = None) -> None:
-            """Fall."""
+            """Fail for this node."""
             if nodename == "cn1":
                 raise LookupError("no such device")
 
@@ -243,7 +243,7 @@ def test_a_mistake_of_the_driver_is_that_of_its_node(stage: Stage, offline: Offl
 def test_a_dry_run_of_a_host_that_is_not_known_makes_nothing(
     stage: Stage, offline: Offline, driver: Driver, children: list[str]
 ) -> None:
-    """Not even its root; what would be made is told. Guests hold nothing of it."""
+    """Not even its root; the report says what would be created. It has no allocations."""
     (outcome,) = offline.run(driver, node(), dry_run=True)
     assert [data.name for data in outcome.plan.created] == ["cn1", *children]
     assert outcome.rehearsal is not None and not outcome.rehearsal.before.roots
@@ -252,7 +252,7 @@ def test_a_dry_run_of_a_host_that_is_not_known_makes_nothing(
 
 
 def test_a_dry_run_finds_that_the_name_is_taken(stage: Stage, offline: Offline) -> None:
-    """As the migration would."""
+    """With the same error as the migration."""
     stage.show("cn9  VCPU=1")
     for dry_run in (True, False):
         (outcome,) = offline.run(gpu_host(), Node(provider_uuid("new"), "cn9"), dry_run=dry_run)
@@ -264,7 +264,7 @@ def test_a_dry_run_finds_that_the_name_is_taken(stage: Stage, offline: Offline) 
 def test_an_undo_that_is_killed_is_finished_by_the_next(
     stage: Stage, offline: Offline, at: int, is_done: bool
 ) -> None:
-    """At every write: the reshape, and the deletion of two children."""
+    """Killed at every write: the reshape, and the deletion of two children."""
     stage.show(BEFORE)
     offline.plan(three_guests())
     (change,) = offline.changes()
@@ -279,7 +279,8 @@ def test_an_undo_that_is_killed_is_finished_by_the_next(
 def test_a_migration_that_was_killed_can_be_taken_back(
     stage: Stage, offline: Offline, tmp_path: Path, at: int
 ) -> None:
-    """At every write before its last: what was noted suffices, whether it was done or not."""
+    """Killed at every write but the last: the undo file suffices, whether the write was done or
+    not."""
     stage.show(BEFORE)
     falling = Falling(stage.transport, at=at, is_done=True, fault=Interrupted())
     with pytest.raises(Interrupted):
@@ -290,7 +291,7 @@ def test_a_migration_that_was_killed_can_be_taken_back(
 
 
 def test_an_undo_leaves_alone_what_others_have_changed(stage: Stage, offline: Offline) -> None:
-    """Traits of operators, children of agents, guests that came and went."""
+    """Traits of operators, children of other agents, guests that came and went."""
     stage.show(BEFORE)
     offline.plan(three_guests())
     stage.trait("cn1", "CUSTOM_GOLD")
@@ -313,21 +314,27 @@ def test_an_undo_leaves_alone_what_others_have_changed(stage: Stage, offline: Of
 def test_an_undo_is_refused_where_somebody_holds_what_would_go(
     stage: Stage, offline: Offline
 ) -> None:
-    """All that stands in the way is named, and nothing is changed."""
+    """The error names everything in the way, and nothing changes."""
     stage.show(BEFORE)
     offline.plan(three_guests())
     stage.hold("i4", "cn1_pci_85 VGPU=1")
     stage.hold("i2", "cn1 VCPU=2, cn1_pci_84 VGPU=1")
     before = stage.picture()
     error = str(offline.undo().error)
-    assert f"consumer {consumer_uuid('i4')} holds 1 VGPU of cn1_pci_85, which would go" in error
-    assert f"consumer {consumer_uuid('i2')} holds something else than it was left with" in error
+    assert (
+        f"consumer {consumer_uuid('i4')} holds 1 VGPU on cn1_pci_85, which would be deleted"
+        in error
+    )
+    assert (
+        f"consumer {consumer_uuid('i2')} has other allocations than the reshape left it with"
+        in error
+    )
     assert stage.picture() == before
     assert not offline.wrote()
 
 
 class Overtaken(GPUHost):
-    """The host of `BEFORE`, whose operator is quicker than its first reshape."""
+    """The host of `BEFORE`; an operator changes it before its first reshape."""
 
     def __init__(self, operator: Callable[[], None]) -> None:
         host = three_guests()
@@ -337,7 +344,7 @@ class Overtaken(GPUHost):
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
     ) -> None:
-        """As the host says, after the tree was read and before it is written."""
+        """Update as the host does, after the operator's change."""
         super().update_provider_tree(provider_tree, nodename, allocations)
         if self._operator is not None and allocations is not None:
             self._operator()
@@ -345,7 +352,8 @@ class Overtaken(GPUHost):
 
 
 def test_an_attempt_that_lost_a_race_is_not_taken_back(stage: Stage, offline: Offline) -> None:
-    """It has noted what was before the operator came, and his record is what comes back."""
+    """The undo file has the state that the operator created, not the one that the failed attempt
+    read."""
     stage.show(BEFORE)
     host = Overtaken(lambda: stage.stock("cn1", "VGPU", total=6, reserved=1))
     tracker(offline.client, host, attempts_max=2).report(node(), startup=True)
@@ -358,7 +366,7 @@ def test_an_attempt_that_lost_a_race_is_not_taken_back(stage: Stage, offline: Of
 def test_what_was_changed_after_an_undo_outlasts_a_second_one(
     stage: Stage, offline: Offline, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is told, and nothing is written."""
+    """The undo reports it, and writes nothing."""
     stage.show(BEFORE)
     host = Overtaken(lambda: stage.stock("cn1", "VGPU", total=6, reserved=1))
     tracker(offline.client, host, attempts_max=2).report(node(), startup=True)
@@ -370,18 +378,19 @@ def test_what_was_changed_after_an_undo_outlasts_a_second_one(
     assert stage.picture() == drawn(BEFORE.replace("VGPU=8", "VGPU=7"))
     assert not offline.wrote()
     assert "cn1: the VGPU of cn1 was changed since, and is left as it is" in caplog.text
-    assert "cn1: cn1_pci_84 is gone, and is left so" in caplog.text
+    assert "cn1: cn1_pci_84 was deleted since, and stays deleted" in caplog.text
 
 
 def test_an_undo_is_refused_where_something_would_be_offered_twice(
     stage: Stage, offline: Offline
 ) -> None:
-    """Scenario I: the children cannot have their vGPUs again beside an operator's on the root."""
+    """Scenario I: the children cannot get their vGPUs back, because an operator has added some to
+    the root."""
     stage.show(SPLIT)
     offline.plan(Merging())
     stage.stock("cn1", "VGPU", total=8, reserved=1)
     before = stage.picture()
-    assert "cn1 has other VGPU than it was left with" in str(offline.undo().error)
+    assert "cn1 has other VGPU than the reshape left it with" in str(offline.undo().error)
     assert stage.picture() == before
     assert not offline.wrote()
 
@@ -390,7 +399,7 @@ def test_an_undo_is_refused_where_something_would_be_offered_twice(
 def test_a_provider_that_was_renamed_since_keeps_its_name(
     stage: Stage, offline: Offline, now: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Only what the change gave is taken back; its parent is as it was left, and goes back."""
+    """Only the change itself is undone; the parent moves back."""
     stage.show(f"cn1\n  numa\n  {now}  VGPU=1")
     root, uuid = provider_uuid("cn1"), provider_uuid(now)
     was = ProviderState("was", provider_uuid("numa"), {}, (), ())
@@ -404,7 +413,7 @@ def test_a_provider_that_was_renamed_since_keeps_its_name(
 
 
 def test_only_the_newest_files_are_kept(tmp_path: Path) -> None:
-    """One for each run; a file that is none of ours stays."""
+    """One for each run; other files stay."""
     (tmp_path / "undo").mkdir()
     (tmp_path / "undo/mine.txt").touch()
     for _ in range(12):
@@ -415,7 +424,7 @@ def test_only_the_newest_files_are_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["{", "[1]\n", '{"what": "allocations"}\n'])
 def test_a_file_of_something_else_is_refused(tmp_path: Path, text: str) -> None:
-    """With its name."""
+    """The error names it."""
     path = tmp_path / "undo.jsonl"
     path.write_text(text)
     with pytest.raises(BadConfiguration, match=r"undo\.jsonl"):
@@ -424,14 +433,14 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.engines("postgresql", "mariadb")
 def test_it_is_the_same_on_a_server(database_url: str, tmp_path: Path) -> None:
-    """Scenario A on the other engines: looked at only, migrated, and taken back."""
+    """Scenario A on the other engines: dry run, migration, undo."""
     conf = config.load([])
     conf.set_override("connection", database_url, "placement_database")
     conf.set_override("sync_on_startup", True, "placement_database")
     with PlacementDirect(conf) as transport:
         stage = Stage(transport)
         stage.show(BEFORE)
-        with PlacementDirect(conf, to_look_only=True) as looking:
+        with PlacementDirect(conf, read_only=True) as looking:
             would = Offline(looking, tmp_path / "none").plan(three_guests(), dry_run=True)
         assert stage.picture() == drawn(BEFORE)
         offline = Offline(transport, tmp_path / "undo.jsonl")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is not a host's own stays as it is: scenarios E, G, K and L of spec/compute-side.md 8."""
+"""A host leaves alone what is not its own: scenarios E, G, K and L of spec/compute-side.md 8."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ vol: nfs DISK_GB=7
 
 
 def test_a_sharing_provider_in_use_is_never_written(stage: Stage) -> None:
-    """Scenario E: it keeps its inventory, and everybody his share of it."""
+    """Scenario E: its inventory and all allocations on it stay."""
     stage.show(
         SHARED_DISK
         + dedent(
@@ -58,7 +58,7 @@ def test_a_sharing_provider_in_use_is_never_written(stage: Stage) -> None:
 
 
 def test_an_idle_sharing_provider_is_never_written(stage: Stage) -> None:
-    """Scenario E2: where the service would have let it be emptied."""
+    """Scenario E2: even if the service would allow its removal."""
     stage.show(SHARED_DISK + "cn1  VCPU=16  VGPU=8  @A\ni1: cn1 VGPU=1")
     before = stage.generation_of("nfs")
     start(ReportClient(stage.transport), gpu_host(i1={"84": 1}))
@@ -123,7 +123,7 @@ AGENT_AFTER = """
 
 
 def test_other_agents_children_stay(stage: Stage) -> None:
-    """Scenario G: what a driver does not know, it leaves as it is, and so does the flush."""
+    """Scenario G: a driver and the client leave unknown providers as they are."""
     stage.show(AGENT)
     before = stage.generation_of("agent"), stage.generation_of("bridge")
     start(ReportClient(stage.transport), gpu_host(i1={"84": 1}))
@@ -133,7 +133,7 @@ def test_other_agents_children_stay(stage: Stage) -> None:
 
 
 def test_another_agent_may_write_its_own_meanwhile(stage: Stage) -> None:
-    """Scenario G2: its providers are not named, so that nobody is too late."""
+    """Scenario G2: the reshape does not name its providers, so it causes no conflict."""
     stage.show(AGENT)
     client = ReportClient(stage.transport)
     host = gpu_host(i1={"84": 1})
@@ -146,7 +146,7 @@ def test_another_agent_may_write_its_own_meanwhile(stage: Stage) -> None:
 
 
 def test_another_agent_may_delete_its_own_meanwhile(stage: Stage) -> None:
-    """Scenario G3: a provider that is gone is no error, and is seen at once."""
+    """Scenario G3: a deleted provider is no error, and is noticed at once."""
     stage.show(AGENT)
     client = ReportClient(stage.transport)
     host = tracker(client, gpu_host(i1={"84": 1}), attempts_max=2)
@@ -159,7 +159,7 @@ def test_another_agent_may_delete_its_own_meanwhile(stage: Stage) -> None:
 
 
 def test_a_root_is_made_with_its_name(stage: Stage) -> None:
-    """By the first look, and found by the second."""
+    """The first read creates it, the second finds it."""
     for _ in range(2):
         client = ReportClient(stage.transport)
         tree = client.get_provider_tree_and_ensure_root(None, provider_uuid("cn7"), "cn7")
@@ -167,7 +167,7 @@ def test_a_root_is_made_with_its_name(stage: Stage) -> None:
 
 
 def test_a_name_that_is_taken_is_told(stage: Stage) -> None:
-    """Scenario L: a host that comes again under another uuid."""
+    """Scenario L: a host comes back with another uuid."""
     stage.show("    cn9  VCPU=1")
     client = ReportClient(stage.transport)
     with pytest.raises(NameTaken, match="cn9"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ProviderTree`: what a driver edits (spec/compute-side.md 1)."""
+"""`ProviderTree`: the object that a driver edits (spec/compute-side.md 1)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def names(tree: ProviderTree, uuids: list[str]) -> list[str]:
 
 
 def test_parents_come_before_their_children(tree: ProviderTree) -> None:
-    """Of the whole forest, of a subtree, and of the tree that a provider stands in."""
+    """Of the whole forest, of a subtree, and of the tree of a provider."""
     assert names(tree, tree.get_provider_uuids()) == [
         "cn1",
         "numa0",
@@ -54,7 +54,7 @@ def test_parents_come_before_their_children(tree: ProviderTree) -> None:
 
 
 def test_a_name_and_a_uuid_will_both_do(tree: ProviderTree) -> None:
-    """And what is neither is a ValueError, but for `exists`."""
+    """Anything else is a ValueError, except for `exists`."""
     assert tree.data("cn1") == tree.data(CN1)
     assert tree.exists("gpu") and not tree.exists("fpga")
     with pytest.raises(ValueError, match="No such provider fpga"):
@@ -62,7 +62,7 @@ def test_a_name_and_a_uuid_will_both_do(tree: ProviderTree) -> None:
 
 
 def test_uuids_and_names_are_unique_in_the_forest(tree: ProviderTree) -> None:
-    """As they are in the service."""
+    """As in the service."""
     for make in (
         lambda: tree.new_root("cn9", CN1),
         lambda: tree.new_root("gpu", "00000000-0000-4000-8000-000000000009"),
@@ -77,7 +77,7 @@ def test_uuids_and_names_are_unique_in_the_forest(tree: ProviderTree) -> None:
 
 
 def test_a_child_made_again_is_the_same(tree: ProviderTree) -> None:
-    """Its uuid follows from the root and the name, wherever in the tree it is made."""
+    """The root and the name determine its uuid, wherever in the tree it is created."""
     before = tree.data("gpu").uuid
     tree.remove("gpu")
     assert tree.new_child("gpu", "cn1") == before
@@ -85,7 +85,7 @@ def test_a_child_made_again_is_the_same(tree: ProviderTree) -> None:
 
 
 def test_what_is_copied_is_not_held_on_to(tree: ProviderTree) -> None:
-    """Neither what went in nor what came out."""
+    """Neither arguments nor results are shared with the tree."""
     record = {"total": 8}
     tree.update_inventory("numa0", {"VCPU": record})
     record["total"] = 9
@@ -105,14 +105,14 @@ def test_what_is_copied_is_not_held_on_to(tree: ProviderTree) -> None:
 def test_a_field_that_is_left_out_stays(
     tree: ProviderTree, record: dict[str, int], changed: bool, then: dict[str, int]
 ) -> None:
-    """An operator's `reserved` survives a driver that says nothing of it."""
+    """An operator's `reserved` survives a driver that does not give it."""
     assert tree.has_inventory_changed("cn1", {"VCPU": record}) is changed
     assert tree.update_inventory("cn1", {"VCPU": record}) is changed
     assert tree.data("cn1").inventory == {"VCPU": then}
 
 
 def test_a_class_that_is_left_out_goes(tree: ProviderTree) -> None:
-    """An inventory is given whole."""
+    """An inventory is replaced as a whole."""
     assert tree.update_inventory("cn1", {"MEMORY_MB": {"total": 1}})
     assert tree.data("cn1").inventory == {"MEMORY_MB": {"total": 1}}
     assert tree.update_inventory("cn1", {})
@@ -120,7 +120,7 @@ def test_a_class_that_is_left_out_goes(tree: ProviderTree) -> None:
 
 
 def test_a_generation_is_noted_even_where_nothing_changes(tree: ProviderTree) -> None:
-    """And left alone where none is given."""
+    """Without one, the tree keeps the old generation."""
     assert not tree.update_traits("cn1", [], generation=7)
     assert tree.data("cn1").generation == 7
     tree.update_aggregates("cn1", ["a"])
@@ -128,7 +128,7 @@ def test_a_generation_is_noted_even_where_nothing_changes(tree: ProviderTree) ->
 
 
 def test_traits_and_aggregates_are_sets(tree: ProviderTree) -> None:
-    """Any iterable will do, in any order."""
+    """From any iterable, in any order."""
     assert tree.update_traits("cn1", ["B", "A"])
     assert not tree.have_traits_changed("cn1", iter(("A", "B")))
     tree.add_traits("cn1", "C")
@@ -143,7 +143,7 @@ def test_traits_and_aggregates_are_sets(tree: ProviderTree) -> None:
 
 
 def test_who_shares_is_found(tree: ProviderTree) -> None:
-    """By the trait and by what it has."""
+    """By the trait and by the inventory."""
     tree.update_inventory("nfs", {"DISK_GB": {"total": 100}})
     assert not tree.has_sharing_provider("DISK_GB")
     tree.add_traits("nfs", "MISC_SHARES_VIA_AGGREGATE")
@@ -151,12 +151,12 @@ def test_who_shares_is_found(tree: ProviderTree) -> None:
 
 
 def test_a_provider_moves_with_all_below_it(tree: ProviderTree) -> None:
-    """Under another parent, or to the top; never under itself."""
+    """Below another parent, or to the top; never below itself."""
     tree.move("numa1", "cn2")
     assert names(tree, tree.get_provider_uuids("cn2")) == ["cn2", "numa1", "gpu"]
     tree.move("numa1", None)
     assert "numa1" in [root.name for root in tree.roots]
-    with pytest.raises(ValueError, match="cannot be put under gpu"):
+    with pytest.raises(ValueError, match="cannot be moved below gpu"):
         tree.move("numa1", "gpu")
 
 
@@ -171,7 +171,7 @@ def test_a_subtree_is_a_copy_that_says_what_it_is_of(tree: ProviderTree) -> None
 
 
 def test_what_is_listed_replaces_what_is_there(tree: ProviderTree) -> None:
-    """With all below it; what is neither listed nor below a listed one stays."""
+    """With their descendants; what is neither listed nor below a listed provider stays."""
     tree.populate_from_iterable(
         [
             {"uuid": tree.data("gpu").uuid, "name": "gpu0", "parent_provider_uuid": CN1},
@@ -195,7 +195,7 @@ def test_what_is_listed_replaces_what_is_there(tree: ProviderTree) -> None:
     ids=["an unknown parent", "a circle", "a name twice"],
 )
 def test_a_bad_list_changes_nothing(tree: ProviderTree, listed: list[dict[str, str]]) -> None:
-    """It is taken whole or not at all."""
+    """It is applied completely or not at all."""
     before = pickle.dumps(tree)
     with pytest.raises(ValueError):
         tree.populate_from_iterable(listed)
@@ -205,7 +205,7 @@ def test_a_bad_list_changes_nothing(tree: ProviderTree, listed: list[dict[str, s
 
 
 def test_an_error_undoes_a_transaction(tree: ProviderTree) -> None:
-    """All of it."""
+    """All of its changes."""
     with pytest.raises(RuntimeError), tree.transaction():
         tree.remove("cn1")
         raise RuntimeError
@@ -220,7 +220,7 @@ def test_copies_are_apart(tree: ProviderTree) -> None:
 
 
 def test_other_threads_see_none_or_all_of_a_transaction(tree: ProviderTree) -> None:
-    """A reader waits until a writer is through."""
+    """A reader waits until the writer has finished."""
     entered, seen = threading.Event(), []
 
     def read() -> None:
@@ -242,7 +242,7 @@ def test_other_threads_see_none_or_all_of_a_transaction(tree: ProviderTree) -> N
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(-1, 5)), max_size=40))
 def test_moving_about_keeps_a_forest(moves: list[tuple[int, int]]) -> None:
-    """Whatever is moved where: every provider stands once, below its parent, above its children."""
+    """After any moves, every provider occurs once, below its parent and above its children."""
     forest = ProviderTree()
     for number in range(6):
         forest.new_root(f"p{number}", f"00000000-0000-4000-8000-00000000000{number}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ProviderTree` against a table: whatever is done to a forest, it is what the table says."""
+"""`ProviderTree` compared with a table: after any operations, both have the same content."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from berth.hosts import ProviderTree
+from tests.effort import scaled
 
 NAMES = [f"p{number}" for number in range(4)]
 UUIDS = [f"00000000-0000-4000-8000-00000000000{number}" for number in range(4)]
@@ -29,7 +30,7 @@ RECORDS = st.dictionaries(
 
 @dataclass
 class Row:
-    """One provider of the table."""
+    """A provider in the table."""
 
     name: str
     parent: str | None
@@ -40,7 +41,7 @@ class Row:
 
 
 class Forests(RuleBasedStateMachine):
-    """A forest, and a table of the same."""
+    """A forest, and a table with the same providers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,7 +50,7 @@ class Forests(RuleBasedStateMachine):
 
     @initialize()
     def plant(self) -> None:
-        """Something to begin with, so that most of what is asked for is there."""
+        """Start with some providers, so that most operations find theirs."""
         self.new_root(NAMES[0], UUIDS[0], 1)
         self.new_child(NAMES[1], NAMES[0], UUIDS[1], None)
         self.new_root(NAMES[2], UUIDS[2], None)
@@ -67,7 +68,7 @@ class Forests(RuleBasedStateMachine):
                 yield from self.below(one)
 
     def expect(self, is_possible: bool, method: str, *arguments: Any) -> Any:
-        """Call a method; what cannot be is a ValueError."""
+        """Call a method; invalid arguments raise ValueError."""
         if is_possible:
             return getattr(self.tree, method)(*arguments)
         with pytest.raises(ValueError):
@@ -75,12 +76,12 @@ class Forests(RuleBasedStateMachine):
         return None
 
     def is_new(self, name: str, uuid: str) -> bool:
-        """Whether neither is taken."""
+        """Whether neither the name nor the uuid is taken."""
         return uuid not in self.table and all(row.name != name for row in self.table.values())
 
     @rule(name=st.sampled_from(NAMES), uuid=st.sampled_from(UUIDS), generation=GENERATIONS)
     def new_root(self, name: str, uuid: str, generation: int | None) -> None:
-        """One more tree."""
+        """Create a root."""
         is_possible = self.is_new(name, uuid)
         self.expect(is_possible, "new_root", name, uuid, generation)
         if is_possible:
@@ -88,7 +89,7 @@ class Forests(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMES), parent=KEYS, uuid=st.sampled_from(UUIDS), seen=GENERATIONS)
     def new_child(self, name: str, parent: str, uuid: str, seen: int | None) -> None:
-        """One more provider in a tree."""
+        """Create a child."""
         above = self.find(parent)
         is_possible = above is not None and self.is_new(name, uuid)
         self.expect(is_possible, "new_child", name, parent, uuid, seen)
@@ -97,7 +98,7 @@ class Forests(RuleBasedStateMachine):
 
     @rule(key=KEYS)
     def remove(self, key: str) -> None:
-        """With all below it."""
+        """Remove a provider with its descendants."""
         uuid = self.find(key)
         self.expect(uuid is not None, "remove", key)
         for gone in list(self.below(uuid)) if uuid else ():
@@ -105,16 +106,18 @@ class Forests(RuleBasedStateMachine):
 
     @rule(key=KEYS, name=st.sampled_from(NAMES))
     def rename(self, key: str, name: str) -> None:
-        """To a name that is free, or its own."""
+        """Rename a provider to a free name, or to its own."""
         uuid = self.find(key)
-        holder = next((one for one, row in self.table.items() if row.name == name), uuid)
+        holder = next(
+            (holder_uuid for holder_uuid, row in self.table.items() if row.name == name), uuid
+        )
         self.expect(uuid is not None and holder == uuid, "rename", key, name)
         if uuid is not None and holder == uuid:
             self.table[uuid].name = name
 
     @rule(key=KEYS, parent=st.none() | KEYS)
     def move(self, key: str, parent: str | None) -> None:
-        """Never below itself."""
+        """Move a provider, but never below itself."""
         uuid, above = self.find(key), self.find(parent)
         is_possible = (
             uuid is not None
@@ -129,7 +132,7 @@ class Forests(RuleBasedStateMachine):
     def update_inventory(
         self, key: str, inventory: dict[str, dict[str, int]], generation: int | None
     ) -> None:
-        """Fields that are left out stay; it says whether something has changed."""
+        """Fields that are left out stay; the result says whether anything changed."""
         uuid = self.find(key)
         changed = self.expect(uuid is not None, "update_inventory", key, inventory, generation)
         if uuid is not None:
@@ -154,20 +157,22 @@ class Forests(RuleBasedStateMachine):
             uuid is not None, f"{how}_{what}", key, *([words] if how == "update" else words)
         )
         if uuid is not None:
-            there = getattr(self.table[uuid], what)
-            wanted = {"update": words, "add": there | words, "remove": there - words}[how]
+            words_before = getattr(self.table[uuid], what)
+            wanted = {"update": words, "add": words_before | words, "remove": words_before - words}[
+                how
+            ]
             setattr(self.table[uuid], what, {*wanted})
 
     @rule(how=st.sampled_from([copy.deepcopy, lambda tree: pickle.loads(pickle.dumps(tree))]))
     def copy(self, how: Any) -> None:
-        """Go on with a copy; what is done to the other does not matter."""
+        """Continue with a copy; changes of the other do not affect it."""
         before, self.tree = self.tree, how(self.tree)
         for uuid in [root.uuid for root in before.roots]:
             before.remove(uuid)
 
     @invariant()
     def is_what_the_table_says(self) -> None:
-        """Every provider, by name and uuid, and parents before their children."""
+        """Compare every provider, by name and uuid; parents come before their children."""
         listed = self.tree.get_provider_uuids()
         assert len(listed) == len(self.table) and {*listed} == {*self.table}
         for position, uuid in enumerate(listed):
@@ -190,4 +195,4 @@ class Forests(RuleBasedStateMachine):
 
 
 TestForests = Forests.TestCase
-TestForests.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestForests.settings = settings(max_examples=scaled(75), stateful_step_count=40, deadline=None)

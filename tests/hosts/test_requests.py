@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a host's reports cost the service: requests, counted (spec/compute-side.md 2.4)."""
+"""The requests that a host's reports send, counted (spec/compute-side.md 2.4)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BERTH = {(1, 0): (4, 1), (9, 10): (28, 1), (65, 100): (196, 1)}
 
 
 class Still:
-    """A host that is as the service knows it."""
+    """A host that changes nothing."""
 
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
@@ -46,7 +46,7 @@ class WithTrait:
 
 
 class Upgraded:
-    """A service that learns of a trait when it is upgraded."""
+    """A service that knows a trait only after its upgrade."""
 
     def __init__(self, transport: Transport, trait: str) -> None:
         self._transport = transport
@@ -54,7 +54,7 @@ class Upgraded:
         self.is_new = False
 
     def request(self, url: str, method: str, **options: Any) -> Answer:
-        """Send a request; the old release finds everything but the trait."""
+        """Send a request; the old release does not know the trait."""
         if not self.is_new and url.startswith("/traits?"):
             url = url.replace(self._trait, "HW_CPU_X86_AVX2")
         return self._transport.request(url, method, **options)
@@ -69,7 +69,7 @@ def stage(service_in_process: Stage) -> Iterator[Stage]:
 
 @pytest.mark.parametrize(("providers", "consumers"), ORIGINAL)
 def test_a_pass_costs_what_the_page_says(stage: Stage, providers: int, consumers: int) -> None:
-    """Less than the original's: whoever holds something is asked for only where that moves."""
+    """Less than nova's: allocations are read only if something moves."""
     stage.show(
         "cn1  VCPU=1000\n"
         + "".join(f"  cn1_child{number}  VGPU=4\n" for number in range(providers - 1))
@@ -88,7 +88,7 @@ def test_a_pass_costs_what_the_page_says(stage: Stage, providers: int, consumers
 
 
 def test_a_pool_that_others_use_all_the_time_costs_no_more(stage: Stage) -> None:
-    """A pass is two requests; the pool is read again now and then."""
+    """A pass sends two requests; the pool is read again from time to time."""
     stage.show(
         """
         nfs  DISK_GB=1000  MISC_SHARES_VIA_AGGREGATE  @A
@@ -111,7 +111,7 @@ def test_a_pool_that_others_use_all_the_time_costs_no_more(stage: Stage) -> None
 def test_a_trait_that_the_service_does_not_know_is_asked_for_once_an_hour(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A host may have a newer os-traits; it is told once, and the passes are idle all the same."""
+    """A host may have a newer os-traits. The agent logs it once, and passes stay idle."""
     now = [0.0]
     client = ReportClient(stage.transport, clock=lambda: now[0])
     reports = tracker(client, WithTrait("HW_CPU_X86_NOT_YET"))
@@ -128,7 +128,7 @@ def test_a_trait_that_the_service_does_not_know_is_asked_for_once_an_hour(
 
 
 def test_a_trait_that_an_upgraded_service_knows_is_not_taken_from_who_has_it(stage: Stage) -> None:
-    """An operator was quicker than the agent, who asks for the trait again after an hour."""
+    """An operator has added it before the agent looks the trait up again after an hour."""
     stage.show("cn1  VCPU=8")
     service = Upgraded(stage.transport, "HW_CPU_X86_AVX512F")
     now = [0.0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that change the shape of their trees: scenarios of spec/compute-side.md 8."""
+"""Hosts that change the structure of their trees: scenarios of spec/compute-side.md 8."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tests.worlds import aggregate_uuid, provider_uuid
 
 
 def test_vgpus_move_to_their_gpus(stage: Stage) -> None:
-    """Scenario A: all inventory and all allocations at once; a second start finds nothing to do."""
+    """Scenario A: all inventories and allocations in one request; a second start changes
+    nothing."""
     stage.show(BEFORE)
     client = ReportClient(stage.transport)
     assert start(client, three_guests()).is_reshape
@@ -37,14 +38,14 @@ def test_a_guest_on_two_gpus_holds_of_both(stage: Stage) -> None:
 
 
 def test_amounts_neither_grow_nor_shrink(stage: Stage) -> None:
-    """Scenario A2: the driver is told what does not add up; nothing is sent, no child is left."""
+    """Scenario A2: the driver's error says what differs; nothing is sent, no child remains."""
     stage.show(BEFORE)
     host = gpu_host(i1={"84": 1, "85": 1}, i2={"84": 1}, i3={"85": 1})
     with pytest.raises(BadProviderTree) as refused:
         start(ReportClient(stage.transport), host)
     assert set(refused.value.faults) == {
-        f"consumer {consumer_uuid('i1')} holds 1 VGPU and would hold 2",
-        f"consumer {consumer_uuid('i2')} holds 2 VGPU and would hold 1",
+        f"consumer {consumer_uuid('i1')} holds 1 VGPU and would have 2",
+        f"consumer {consumer_uuid('i2')} holds 2 VGPU and would have 1",
     }
     assert stage.picture() == drawn(BEFORE)
 
@@ -59,24 +60,24 @@ def test_a_guest_without_a_device_is_named(stage: Stage) -> None:
 
 
 def test_a_gpu_that_is_too_small_is_told_before_anything_is_sent(stage: Stage) -> None:
-    """What does not fit is named, with what is there and what is needed."""
+    """The error names the consumers, the capacity and the amount needed."""
     stage.show(BEFORE)
     host = GPUHost({"84": 2, "85": 4}, three_guests().guests)
-    with pytest.raises(BadProviderTree, match="cn1_pci_84 has 2 VGPU, and 3 are needed"):
+    with pytest.raises(BadProviderTree, match="cn1_pci_84 has 2 VGPU, but 3 are needed"):
         start(ReportClient(stage.transport), host)
     assert stage.picture() == drawn(BEFORE)
 
 
 @dataclass
 class StandardClass:
-    """A host whose custom class has become a standard one, on a provider of choice."""
+    """A host whose custom class has become a standard one, on a provider given by the test."""
 
     target: str = "cn1"
 
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
     ) -> None:
-        """CUSTOM_PGPU becomes PGPU."""
+        """Rename CUSTOM_PGPU to PGPU."""
         root = provider_tree.data(nodename)
         if "CUSTOM_PGPU" not in root.inventory:
             return
@@ -84,20 +85,20 @@ class StandardClass:
             raise ReshapeNeeded
         if not provider_tree.exists(self.target):
             provider_tree.new_child(self.target, nodename)
-        left = {name: one for name, one in root.inventory.items() if name != "CUSTOM_PGPU"}
+        left = {name: record for name, record in root.inventory.items() if name != "CUSTOM_PGPU"}
         provider_tree.update_inventory(nodename, left)
         target = provider_tree.data(self.target)
         record = root.inventory["CUSTOM_PGPU"]
         provider_tree.update_inventory(self.target, {**target.inventory, "PGPU": record})
         for body in allocations.values():
-            held = body["allocations"]
-            amount = held[root.uuid]["resources"].pop("CUSTOM_PGPU")
-            part = held.setdefault(target.uuid, {"resources": {}})
+            parts = body["allocations"]
+            amount = parts[root.uuid]["resources"].pop("CUSTOM_PGPU")
+            part = parts.setdefault(target.uuid, {"resources": {}})
             part["resources"]["PGPU"] = amount
 
 
 def test_a_custom_class_becomes_standard(stage: Stage) -> None:
-    """Scenario C: inventory and allocations change their class at once."""
+    """Scenario C: inventory and allocations change their class in one request."""
     stage.show(
         """
         cn1  VCPU=8  CUSTOM_PGPU=2
@@ -117,7 +118,7 @@ def test_a_custom_class_becomes_standard(stage: Stage) -> None:
 
 
 def test_what_has_become_empty_is_left_out(stage: Stage) -> None:
-    """Scenario C2: the service refuses a provider of whom nothing is held."""
+    """Scenario C2: the service refuses an allocation on a provider without amounts."""
     stage.show(
         """
         cn1  CUSTOM_PGPU=2
@@ -136,7 +137,7 @@ def test_what_has_become_empty_is_left_out(stage: Stage) -> None:
 
 
 def test_a_migration_moves_like_the_guest_it_stands_for(stage: Stage) -> None:
-    """Scenario D: where the host knows whose devices a migration holds."""
+    """Scenario D: if the host knows whose devices a migration has."""
     elsewhere = """
         cn2  VCPU=16  MEMORY_MB=32768
         i3: cn2 VCPU=2 MEMORY_MB=2048
@@ -165,7 +166,7 @@ def test_a_migration_moves_like_the_guest_it_stands_for(stage: Stage) -> None:
 
 
 def test_an_evacuated_guest_keeps_what_it_holds_elsewhere(stage: Stage) -> None:
-    """Scenario D2: only this host's part of it moves."""
+    """Scenario D2: only the part on this host moves."""
     stage.show(
         """
         cn1  VCPU=16  VGPU=8
@@ -188,14 +189,14 @@ def test_an_evacuated_guest_keeps_what_it_holds_elsewhere(stage: Stage) -> None:
 
 @dataclass
 class Merging:
-    """A host that goes back to one provider."""
+    """A host that goes back to a single provider."""
 
     moves: bool = True
 
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
     ) -> None:
-        """What the children had, the root has, and they go."""
+        """Move everything from the children to the root, and remove them."""
         root = provider_tree.data(nodename)
         children = provider_tree.get_provider_uuids(nodename)[1:]
         if children and self.moves and allocations is None:
@@ -205,9 +206,9 @@ class Merging:
             total += provider_tree.data(child).inventory["VGPU"]["total"]
             provider_tree.remove(child)
             for body in (allocations or {}).values():
-                held = body["allocations"]
-                if part := held.pop(child, None):
-                    resources = held[root.uuid]["resources"]
+                parts = body["allocations"]
+                if part := parts.pop(child, None):
+                    resources = parts[root.uuid]["resources"]
                     resources["VGPU"] = resources.get("VGPU", 0) + part["resources"]["VGPU"]
         if total:
             provider_tree.update_inventory(nodename, {**root.inventory, "VGPU": {"total": total}})
@@ -223,7 +224,7 @@ SPLIT = """
 
 
 def test_children_merge_back(stage: Stage) -> None:
-    """Scenario I: the reverse of A; the children go."""
+    """Scenario I: the reverse of A; the children are deleted."""
     stage.show(SPLIT)
     client = ReportClient(stage.transport)
     start(client, Merging())
@@ -238,15 +239,15 @@ def test_children_merge_back(stage: Stage) -> None:
 
 
 def test_a_provider_in_use_does_not_go(stage: Stage) -> None:
-    """Scenario I, without moving what is held: refused, and nothing has changed."""
+    """Scenario I, without moving the allocations: refused, and nothing changes."""
     stage.show(SPLIT)
-    with pytest.raises(BadProviderTree, match="g1 is to lose its VGPU, and 3 of it are held"):
+    with pytest.raises(BadProviderTree, match="g1 would lose its VGPU, of which 3 are allocated"):
         start(ReportClient(stage.transport), Merging(moves=False))
     assert stage.picture() == drawn(SPLIT)
 
 
 def test_later_than_at_the_start_nothing_moves(stage: Stage) -> None:
-    """A driver that needs a reshape is told to wait for the next start."""
+    """A driver that needs a reshape gets an error, and waits for the next start."""
     stage.show(BEFORE)
     with pytest.raises(ReshapeNeeded):
         tracker(ReportClient(stage.transport), three_guests()).report(node(), startup=False)
@@ -254,7 +255,7 @@ def test_later_than_at_the_start_nothing_moves(stage: Stage) -> None:
 
 
 def test_an_idle_pass_is_one_look_or_two(stage: Stage) -> None:
-    """One request for the tree, and one for who shares with it, where somebody may."""
+    """One request for the tree, and one for its sharing providers, if there may be any."""
     stage.show(AFTER + "    nfs  DISK_GB=100  MISC_SHARES_VIA_AGGREGATE  @A")
     client = ReportClient(stage.transport)
     start(client, gpu_host())
@@ -273,7 +274,7 @@ def test_an_idle_pass_is_one_look_or_two(stage: Stage) -> None:
 
 @pytest.mark.parametrize("happens", ["a guest", "a trait", "a guest goes", "a migration begins"])
 def test_somebody_was_quicker(stage: Stage, happens: str) -> None:
-    """Scenarios F, F2, F3, F5: a conflict, nothing is changed; looked at again, all is right."""
+    """Scenarios F, F2, F3, F5: a conflict, and nothing changes; after another read it succeeds."""
     stage.show(BEFORE)
     client = ReportClient(stage.transport)
     host = gpu_host(i1={"84": 1}, i2={"84": 2}, i3={"85": 1}, i4={"85": 1}, m1={"84": 1})

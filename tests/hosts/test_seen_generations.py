@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A driver's decision goes by what the driver saw: if somebody wrote since, it is not sent as if
-the driver knew."""
+"""An update uses the generations that the driver saw: if another client wrote since, it is a
+conflict.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +36,12 @@ def stage(service_in_process: Stage) -> Iterator[Stage]:
 
 
 def look(client: ReportClient) -> ProviderTree:
-    """The host's tree, as it is now."""
+    """Read the host's tree."""
     return client.get_provider_tree_and_ensure_root(None, CN1)
 
 
 def write_the_same(client: ReportClient) -> None:
-    """Somebody else's write, of which nothing but the generation is to be seen."""
+    """Another client writes the same data: only the generation changes."""
     path = f"/resource_providers/{CN1}/aggregates"
     client.service.put(path, client.service.get(path))
 
@@ -50,7 +51,7 @@ def write_the_same(client: ReportClient) -> None:
 def test_a_tree_that_was_read_before_somebody_wrote_is_refused(
     stage: Stage, edit: Callable[[ProviderTree], object], moves: bool
 ) -> None:
-    """Even where the client has looked again since: the driver has not."""
+    """Even if the client has read the tree again since: the driver has not."""
     client = ReportClient(stage.transport)
     tree = look(client)
     allocations = client.get_allocations_for_provider_tree(None, "cn1") if moves else None
@@ -68,7 +69,7 @@ def test_a_tree_that_was_read_before_somebody_wrote_is_refused(
 def test_each_write_counts_on_from_the_one_before(
     stage: Stage, edit: Callable[[ProviderTree], object]
 ) -> None:
-    """Several of one provider in a row, and the next tree without a look."""
+    """Several writes to one provider in a row, and the next tree without another read."""
     client = ReportClient(stage.transport)
     tree = look(client)
     edit(tree)
@@ -81,7 +82,7 @@ def test_each_write_counts_on_from_the_one_before(
 
 
 def test_a_new_provider_counts_on_from_its_making(stage: Stage) -> None:
-    """Made, put into an aggregate, given traits and inventory, in one go."""
+    """It is created, and gets aggregates, traits and inventory in one update."""
     client = ReportClient(stage.transport)
     tree = look(client)
     tree.new_child("cn1_numa0", "cn1")
@@ -94,7 +95,7 @@ def test_a_new_provider_counts_on_from_its_making(stage: Stage) -> None:
 
 
 def make_numa0(client: ReportClient, uuid: str, name: str) -> None:
-    """As another agent would."""
+    """Create it as another agent would."""
     body = {"uuid": uuid, "name": name, "parent_provider_uuid": CN1}
     client.service.post("/resource_providers", body)
     traits = {"traits": ["HW_CPU_X86_AVX2"], "resource_provider_generation": 0}
@@ -102,7 +103,7 @@ def make_numa0(client: ReportClient, uuid: str, name: str) -> None:
 
 
 def test_a_provider_that_was_made_meanwhile_counts_on_from_there(stage: Stage) -> None:
-    """The same one, by somebody who has given it traits since."""
+    """Another client created the same provider, and has added traits since."""
     client = ReportClient(stage.transport)
     tree = look(client)
     tree.new_child("cn1_numa0", "cn1")
@@ -113,7 +114,7 @@ def test_a_provider_that_was_made_meanwhile_counts_on_from_there(stage: Stage) -
 
 
 def test_a_uuid_that_another_provider_has_is_not_taken_over(stage: Stage) -> None:
-    """It was made meanwhile, under another name."""
+    """It was created in between, under another name."""
     client = ReportClient(stage.transport)
     tree = look(client)
     tree.new_child("cn1_numa0", "cn1")
@@ -123,7 +124,7 @@ def test_a_uuid_that_another_provider_has_is_not_taken_over(stage: Stage) -> Non
 
 
 def test_a_provider_that_was_made_elsewhere_meanwhile_is_not_taken_over(stage: Stage) -> None:
-    """Under another parent; that is seen before anything is sent."""
+    """Under another parent; the client notices before it sends anything."""
     client = ReportClient(stage.transport)
     tree = look(client)
     tree.new_child("cn1_numa0", "cn1")
@@ -134,7 +135,7 @@ def test_a_provider_that_was_made_elsewhere_meanwhile_is_not_taken_over(stage: S
 
 
 def test_children_go_before_their_parents(stage: Stage) -> None:
-    """The service refuses to delete a provider that has some."""
+    """The service refuses to delete a provider with children."""
     client = ReportClient(stage.transport)
     tree = look(client)
     for name, parent in (("cn1_numa0", "cn1"), ("cn1_gpu0", "cn1_numa0")):
@@ -147,7 +148,7 @@ def test_children_go_before_their_parents(stage: Stage) -> None:
 
 
 def test_a_provider_that_went_meanwhile_is_gone(stage: Stage) -> None:
-    """Whoever deleted it."""
+    """Whichever client deleted it."""
     client = ReportClient(stage.transport)
     tree = look(client)
     tree.new_child("cn1_numa0", "cn1")
@@ -161,7 +162,7 @@ def test_a_provider_that_went_meanwhile_is_gone(stage: Stage) -> None:
 
 @pytest.mark.parametrize("generation", [None, 0])
 def test_a_caller_may_say_which_generation_it_saw(stage: Stage, generation: int | None) -> None:
-    """None: that which the client read."""
+    """None: the generation that the client read."""
     client = ReportClient(stage.transport)
     look(client)
     if generation is None:
@@ -175,8 +176,8 @@ def test_a_caller_may_say_which_generation_it_saw(stage: Stage, generation: int 
 
 
 def test_an_aggregate_that_is_shown_in_another_spelling_is_no_change(stage: Stage) -> None:
-    """The service shows it as it was made; it is compared in its usual form, and sent back as it
-    is shown."""
+    """The client compares the aggregate in its usual spelling, and sends it as the service shows
+    it."""
     client = ReportClient(stage.transport)
     uuid = aggregate_uuid("one that no other test makes")
     spelled = uuid.replace("-", "")

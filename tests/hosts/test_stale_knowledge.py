@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client remembers of the service, and what has become of that meanwhile."""
+"""What a client caches from the service, and changes in between."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def stage(service_in_process: Stage) -> Iterator[Stage]:
 
 
 def test_who_came_back_is_read_again(stage: Stage) -> None:
-    """A consumer that went and came has the generation that it had, and holds something else."""
+    """A consumer that was deleted and created again has its old generation, but other
+    allocations."""
     stage.show("cn1  VCPU=16  VGPU=8\ni1: cn1 VCPU=2 VGPU=1")
     client = ReportClient(stage.transport)
     client.get_provider_tree_and_ensure_root(None, provider_uuid("cn1"))
@@ -38,7 +39,7 @@ def test_who_came_back_is_read_again(stage: Stage) -> None:
 
 @pytest.mark.parametrize("before", ["cn1 VGPU=1, nfs DISK_GB=10", "cn1 VGPU=1"])
 def test_what_somebody_holds_elsewhere_is_not_remembered(stage: Stage, before: str) -> None:
-    """Who went and came again has his generation and as much of the host as before."""
+    """It was created again with its old generation and the same amounts on the host."""
     stage.show(f"cn1  VCPU=16  VGPU=8\nnfs  DISK_GB=100\ni1: {before}")
     client = ReportClient(stage.transport)
     client.get_provider_tree_and_ensure_root(None, provider_uuid("cn1"))
@@ -83,7 +84,7 @@ def test_a_name_that_was_cleaned_up_is_made_again(
 
 
 def test_an_older_copy_of_a_tree_deletes_nothing_that_it_never_had(stage: Stage) -> None:
-    """A child that came after the copy is not one that a driver has removed."""
+    """A child that was created after the copy is not one that the driver removed."""
     stage.show("cn1  VCPU=16")
     client = ReportClient(stage.transport)
     tree = client.get_provider_tree_and_ensure_root(None, provider_uuid("cn1"))
@@ -99,7 +100,7 @@ def test_an_older_copy_of_a_tree_deletes_nothing_that_it_never_had(stage: Stage)
 
 
 def test_a_provider_that_goes_while_the_tree_takes_its_shape(stage: Stage) -> None:
-    """Scenario G3: it is no failure of the reshape; the tree is read again."""
+    """Scenario G3: the reshape does not fail; the tree is read again."""
     stage.show("cn1  VCPU=16  VGPU=8\n  cn1_old  MEMORY_MB=64\ni1: cn1 VGPU=1")
     client = ReportClient(stage.transport)
     tree = client.get_provider_tree_and_ensure_root(None, provider_uuid("cn1"))
@@ -112,13 +113,13 @@ def test_a_provider_that_goes_while_the_tree_takes_its_shape(stage: Stage) -> No
 
 
 def test_two_trees_may_be_read_side_by_side(stage: Stage) -> None:
-    """Another thread's tree may come while one is looked for."""
+    """Another thread's tree may arrive while one is looked up."""
     stage.show("cn1  VCPU=16\ncn2  VCPU=16\ni1: cn1 VCPU=1")
     client = ReportClient(stage.transport)
     client.get_provider_tree_and_ensure_root(None, provider_uuid("cn1"))
 
     class Slow(str):
-        """A name during whose comparison another thread reads its tree."""
+        """A name; while it is compared, another thread reads its tree."""
 
         def __hash__(self) -> int:
             def read() -> None:
@@ -136,7 +137,7 @@ def test_two_trees_may_be_read_side_by_side(stage: Stage) -> None:
 
 @pytest.mark.parametrize("parents", [["rack1"], ["rack1", None]])
 def test_a_host_that_was_moved_takes_its_shape(stage: Stage, parents: list[str | None]) -> None:
-    """Into a rack, and out of it again, while its agent runs."""
+    """Below a rack, and to the top again, while its agent runs."""
     stage.show("cn1  VCPU=16  VGPU=8\nrack1\ni1: cn1 VCPU=2 VGPU=1")
     client = ReportClient(stage.transport)
     for parent in parents:
@@ -149,7 +150,7 @@ def test_a_host_that_was_moved_takes_its_shape(stage: Stage, parents: list[str |
 
 
 def test_every_node_of_a_process_learns_what_is_shared(stage: Stage) -> None:
-    """Each after five minutes, and not the first of them alone."""
+    """Each of them after five minutes, not only the first."""
     stage.show("nfs  MISC_SHARES_VIA_AGGREGATE  @A\ncn1  VCPU=4  @A\ncn2  VCPU=4  @A")
     now = [0.0]
     client = ReportClient(stage.transport, clock=lambda: now[0])

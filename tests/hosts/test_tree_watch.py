@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is over-full is known soon, and costs an idle pass two requests at most."""
+"""Providers over capacity are found soon, at a cost of at most two requests in an idle pass."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def stage(service_in_process: Stage) -> Iterator[Stage]:
 
 
 class Host:
-    """A host with processors."""
+    """A host with some processors."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -39,12 +39,12 @@ class Host:
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
     ) -> None:
-        """Say how many there are."""
+        """Report their number."""
         provider_tree.update_inventory(nodename, {"VCPU": {"total": self.total}})
 
 
 class Watched:
-    """An agent's passes, with a look after each."""
+    """An agent's passes, with a check after each."""
 
     def __init__(self, stage: Stage, host: Host) -> None:
         self.now = 0.0
@@ -53,7 +53,7 @@ class Watched:
         self._watch = TreeWatch(self._client, lambda: self.now)
 
     def passes(self, *, startup: bool = False) -> tuple[TreeView, int]:
-        """What a pass has seen, and how many requests it was."""
+        """What a pass has found, and its number of requests."""
         before = self._client.service.requests.total()
         plan = self._tracker.report(node(), startup=startup)
         view = self._watch.look(node(), plan)
@@ -66,7 +66,7 @@ TOO_FULL = (OverFull("cn1", "VCPU", 6, 4),)
 def test_what_becomes_too_small_is_told_at_once(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And once; and when there is enough again."""
+    """It is logged once, and again when the capacity suffices."""
     caplog.set_level(logging.INFO)
     stage.show(HOST)
     host = Host(8)
@@ -82,13 +82,13 @@ def test_what_becomes_too_small_is_told_at_once(
 
 
 def test_a_start_that_takes_away_knows_at_once(stage: Stage) -> None:
-    """Of the rest it asks nothing: a start is what many hosts do at the same time."""
+    """It sends no request for the rest: many hosts start at the same time."""
     stage.show(HOST)
     assert Watched(stage, Host(4)).passes(startup=True)[0].over_full == TOO_FULL
 
 
 def test_what_was_too_full_before_is_found_in_idle_passes(stage: Stage) -> None:
-    """One provider in each, and again after an hour: two requests, and then one."""
+    """One provider in each pass, and again after an hour: two requests, and then one."""
     stage.show(HOST)
     Watched(stage, Host(4)).passes(startup=True)
     watched = Watched(stage, Host(4))

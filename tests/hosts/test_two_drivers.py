@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two drivers that report on one node: neither takes what is the other's."""
+"""Two drivers that report on one node: neither removes what is the other's."""
 
 from __future__ import annotations
 
@@ -44,20 +44,21 @@ BOTH = f"""
 
 @pytest.fixture
 def stage(service_in_process: Stage) -> Iterator[Stage]:
-    """An empty service; what a driver does is the same however it is reached."""
+    """An empty service in this process: the transport does not matter here."""
     yield service_in_process
     service_in_process.clear()
 
 
 def from_file(folder: Path, text: str) -> StaticDriver:
-    """A static driver that has lost what it noted."""
+    """A static driver without its file of recorded additions."""
     (folder / "owned.json").unlink(missing_ok=True)
     (folder / "providers.yaml").write_text(text)
     return StaticDriver(folder / "providers.yaml", folder / "owned.json")
 
 
 def test_a_hosts_driver_and_a_file_leave_each_other_alone(stage: Stage, tmp_path: Path) -> None:
-    """Both are stable; a new start of either sends nothing, and each can go without the other."""
+    """Passes change nothing; a new start of either sends nothing, and each can be removed without
+    the other."""
     linux = hosts.driver(PLAIN, tmp_path, model="numa", used=stage.used)
     start(stage, linux)
     static = from_file(tmp_path, ADDITIONS)
@@ -78,7 +79,7 @@ def test_a_hosts_driver_and_a_file_leave_each_other_alone(stage: Stage, tmp_path
 
 
 def test_the_children_of_a_renamed_host_are_named_anew(stage: Stage, tmp_path: Path) -> None:
-    """Nothing is made a second time: each driver finds its own under the old name."""
+    """No provider is created again: each driver finds its own under the old names."""
     devices = [{"type": "nvidia-222"}]
     tree = empty_tree()
     linux = hosts.driver(GPU_HOST, tmp_path, model="numa", huge_pages="providers", mdev=devices)
@@ -98,7 +99,8 @@ def test_the_children_of_a_renamed_host_are_named_anew(stage: Stage, tmp_path: P
 
 
 def test_a_child_of_the_file_that_was_not_marked_is_its_own(tmp_path: Path) -> None:
-    """A pass that fell right after making it: known by its uuid, and goes with its entry."""
+    """A pass was killed right after creating it: its uuid identifies it, and it is deleted with its
+    entry."""
     tree = empty_tree()
     from_file(tmp_path, ADDITIONS).update_provider_tree(tree, "cn1")
     tree.remove_traits("cn1_disk", "CUSTOM_OWNER_BERTH_STATIC")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reshapes while clients claim, with the host or the service killed at random moments.
 
-The tree is wholly of one shape or wholly of the other, everybody holds what he was given, and the
-next start finishes the work. `BERTH_FIRE_ROUNDS=200` makes as many kills, and
-`BERTH_FIRE_ENGINES=postgresql,galera` lets the service work on those.
+The tree is always completely of one structure or the other, every client has what was acknowledged,
+and the next start completes the work. `BERTH_FIRE_ROUNDS=200` sets the number of kills, and
+`BERTH_FIRE_ENGINES=postgresql,galera` the engines.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from berth.hosts.errors import Conflict, NotThere, Refused, Unreachable
 from berth.hosts.service import Service as Placement
 from berth.hosts.service import provider_path
 from tests.e2e.serving import Service, configured, serving
+from tests.effort import scaled
 from tests.hosts.stage import consumer_uuid
 from tests.hosts.under_fire import GPUS, VCPUS, WRITES, over_http, start
 
-ROUNDS = int(os.environ.get("BERTH_FIRE_ROUNDS", "4"))
+ROUNDS = int(os.environ.get("BERTH_FIRE_ROUNDS", scaled(4)))
 ENGINES = os.environ.get("BERTH_FIRE_ENGINES", "sqlite").split(",")
 
 #: Of so many rounds one kills the service instead of the host.
@@ -53,7 +54,7 @@ WRITE_S = 0.01
 
 
 class Guest:
-    """Somebody who claims and lets go."""
+    """A client that claims and releases."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -65,7 +66,7 @@ class Guest:
 
 
 class Fire:
-    """A service, the host's process, and clients that claim and let go."""
+    """A service, the host's process, and clients that claim and release."""
 
     def __init__(self, home: Path, database: str, stack: ExitStack) -> None:
         self._home = home
@@ -80,7 +81,7 @@ class Fire:
         self._is_over = threading.Event()
 
     def kill_service(self) -> None:
-        """End it as a power cut would, and start it again at its address."""
+        """Kill it, and start it again at its address."""
         os.killpg(self.service.process.pid, signal.SIGKILL)
         self.service.process.wait()
         self._serving.close()
@@ -90,7 +91,7 @@ class Fire:
 
     @contextmanager
     def clients(self) -> Iterator[None]:
-        """Clients that do not stop until the end of the block."""
+        """Clients that run until the end of the block."""
         threads = [
             threading.Thread(target=self._claim_and_let_go, args=(guest,)) for guest in self.guests
         ]
@@ -116,8 +117,8 @@ class Fire:
             guest.may_hold = ({}, *guest.may_hold)
             client.delete_allocation_for_instance(None, guest.consumer, force=True)
             guest.may_hold = ({},)
-            found = client.get_allocation_candidates(None, resources=query)
-            for candidate in found["allocation_requests"][:1]:
+            candidates = client.get_allocation_candidates(None, resources=query)
+            for candidate in candidates["allocation_requests"][:1]:
                 guest.may_hold = ({}, WANTED)
                 client.claim_resources(None, guest.consumer, candidate, "web", guest.name)
                 guest.may_hold = (WANTED,)
@@ -128,14 +129,15 @@ class Fire:
             self.claims["unreachable"] += 1
 
     def check(self) -> str:
-        """The shape that all of the tree has; everybody holds what was acknowledged to him."""
+        """Return the structure of the tree, and check that every client has what was
+        acknowledged."""
         for guest in self.guests:
             with guest.lock:
-                held = self.placement.get(f"/allocations/{guest.consumer}")["allocations"]
+                allocations = self.placement.get(f"/allocations/{guest.consumer}")["allocations"]
                 amounts: Counter[str] = Counter()
-                for part in held.values():
+                for part in allocations.values():
                     amounts.update(part["resources"])
-                assert amounts in guest.may_hold, (guest.name, held)
+                assert amounts in guest.may_hold, (guest.name, allocations)
         children = {name: {"VGPU": count} for name, count in GPUS.items()}
         shapes = {
             "split": {"cn1": {"VCPU": VCPUS}, **children},
@@ -152,8 +154,8 @@ class Fire:
         return f"{len(children)} children, {offering} offer something"
 
     def _tree(self) -> dict[str, dict[str, int]]:
-        """What each provider offers, read until it stands still: a killed host's last request may
-        still be under way."""
+        """The inventory of each provider, read until it stays the same: the last request of a
+        killed host may still be running."""
         last: dict[str, dict[str, int]] = {}
         while True:
             with suppress(NotThere):  # that request has just taken a provider away
@@ -166,7 +168,9 @@ class Fire:
         for provider in self.placement.get("/resource_providers")["resource_providers"]:
             path = provider_path(provider["uuid"], "inventories")
             inventories = self.placement.get(path)["inventories"]
-            tree[provider["name"]] = {name: one["total"] for name, one in inventories.items()}
+            tree[provider["name"]] = {
+                name: inventory["total"] for name, inventory in inventories.items()
+            }
         return tree
 
 
@@ -196,7 +200,7 @@ def told(process: subprocess.Popen[str]) -> str:
 
 @pytest.mark.engines(*ENGINES)
 def test_reshapes_under_fire(tmp_path: Path, database_url: str) -> None:
-    """Kill after kill."""
+    """One kill after another."""
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -218,7 +222,7 @@ def test_reshapes_under_fire(tmp_path: Path, database_url: str) -> None:
 
 
 def strike(fire: Fire, shape: str, rng: random.Random, *, at_service: bool) -> str:
-    """Let the host start, and kill it or the service at some moment; what has become of it."""
+    """Start the host, and kill it or the service at some moment; return what happened to it."""
     assert fire.host.stdin is not None
     fire.host.stdin.write(f"{shape}\n")
     fire.host.stdin.flush()
@@ -241,6 +245,6 @@ def strike(fire: Fire, shape: str, rng: random.Random, *, at_service: bool) -> s
 
 
 def ended(process: subprocess.Popen[str]) -> str:
-    """The status with which the host's start has ended; empty where it goes on with a write."""
+    """The exit status of the host's start; empty while it continues with a write."""
     line = told(process)
     return "" if line == WRITES else line

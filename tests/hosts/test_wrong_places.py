@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said where the URL, the token or what stands between is wrong."""
+"""The messages for a wrong URL, a wrong token, or a proxy in between."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from berth.hosts.agent_config import ServiceAccess
 from berth.hosts.errors import BadConfiguration, ComputeError, NotThere, Refused, Unreachable
+from berth.hosts.fields import FilePath
 from berth.hosts.service import Answer, Service
 from berth.hosts.transports import of_service, with_token
 from tests.servers.ports import free_port
@@ -22,7 +23,7 @@ PAGE = "<!DOCTYPE html><html><head><title>Log in</title></head><body>Please</bod
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """An answer to whatever is asked."""
+    """A response to any request."""
 
     status_code: int
     text: str
@@ -35,17 +36,17 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """A transport that gives one answer."""
+    """A transport with one response."""
 
     answer: Said
 
     def request(self, url: str, method: str, **options: Any) -> Answer:
-        """The answer."""
+        """Return the response."""
         return self.answer
 
 
 def refused(answer: Said, path: str = "/resource_providers") -> ComputeError:
-    """What is raised where this is answered."""
+    """The exception for this response."""
     with pytest.raises(ComputeError) as raised:
         Service(Says(answer)).get(path, in_tree="x")
     return raised.value
@@ -53,12 +54,10 @@ def refused(answer: Said, path: str = "/resource_providers") -> ComputeError:
 
 @pytest.mark.parametrize("answer", [Said(404, PAGE), Said(404, "")])
 def test_a_url_of_something_else_is_told(answer: Said) -> None:
-    """And is not tried again as if a provider had gone; a page is told without its tags."""
+    """It is not mistaken for a deleted provider; the text of an HTML page is shown without tags."""
     error = refused(answer)
     assert type(error) is Refused
-    assert str(error).endswith(
-        "no placement service is here: see whether the service's URL is right"
-    )
+    assert str(error).endswith("there is no placement service here: check the URL of the service")
     assert "<" not in str(error)
 
 
@@ -68,16 +67,16 @@ def test_a_provider_that_is_not_there_is_no_wrong_url() -> None:
 
 
 def test_a_token_that_is_not_known_is_told() -> None:
-    """In the words of whoever asks for one, and with what to do."""
+    """In the words of the service, and with what to do."""
     error = refused(Said(401, json.dumps({"message": "No valid identity.", "code": "401"})))
     assert str(error) == (
-        "GET /resource_providers?in_tree=x was answered 401: No valid identity.; the service does "
-        "not know this caller: see whether the token or the password is right"
+        "GET /resource_providers?in_tree=x was answered 401: No valid identity.; authentication "
+        "failed: check the token or the password"
     )
 
 
 def test_who_does_not_answer_is_told_in_a_few_words() -> None:
-    """Where, and why."""
+    """The address and the reason."""
     url = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(Unreachable) as raised:
         Service(with_token(url, "token")).get("/traits")
@@ -85,7 +84,22 @@ def test_who_does_not_answer_is_told_in_a_few_words() -> None:
 
 
 def test_an_empty_token_is_a_fault_of_the_configuration(tmp_path: Path) -> None:
-    """As it is where the command that was to make it has failed."""
+    """For example because the command that writes it has failed."""
     (tmp_path / "token").write_text("\n")
     with pytest.raises(BadConfiguration, match="is empty; `berth token create`"):
-        of_service(ServiceAccess("http://x", tmp_path / "token", None, {}, None, "internal", None))
+        of_service(ServiceAccess(url="http://x", token_file=FilePath(tmp_path / "token")))
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"), [(None, "No such file or directory"), (b"\xff", "it is not UTF-8 text")]
+)
+def test_a_token_file_that_cannot_be_read_is_named_with_the_reason(
+    tmp_path: Path, content: bytes | None, reason: str
+) -> None:
+    """In words, without an error number or a codec."""
+    token = tmp_path / "token"
+    if content is not None:
+        token.write_bytes(content)
+    with pytest.raises(BadConfiguration) as refused:
+        of_service(ServiceAccess(url="http://x", token_file=FilePath(token)))
+    assert str(refused.value) == f"service.token_file: cannot read {token}: {reason}"

@@ -3,9 +3,9 @@
 
     python -m tests.hosts.under_fire URL
 
-Each line that it is given, `split` or `merge`, is one start of an agent, in a process forked for
-it, so that it begins at once. The number of that process is printed, then a line before each write
-that it sends, and, when it has ended, how.
+Each line on stdin, `split` or `merge`, starts an agent once, in a forked process, so that it begins
+at once. The output is the pid of that process, a line before each write that it sends, and its exit
+status.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ATTEMPTS_MAX = 1000
 
 
 class Split:
-    """vGPUs on one child for each GPU; whose is where follows from the consumers' order."""
+    """vGPUs on one child for each GPU; the order of consumers decides which GPU each gets."""
 
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
@@ -57,11 +57,11 @@ class Split:
             free[provider_tree.data(name).uuid] = count
         provider_tree.update_inventory(nodename, {"VCPU": {"total": VCPUS}})
         for consumer in sorted(allocations or ()):
-            held = (allocations or {})[consumer]["allocations"]
-            if held.get(root.uuid, {"resources": {}})["resources"].pop("VGPU", 0):
+            parts = (allocations or {})[consumer]["allocations"]
+            if parts.get(root.uuid, {"resources": {}})["resources"].pop("VGPU", 0):
                 gpu = next(uuid for uuid, count in free.items() if count)
                 free[gpu] -= 1
-                held[gpu] = {"resources": {"VGPU": 1}}
+                parts[gpu] = {"resources": {"VGPU": 1}}
 
 
 class Merged:
@@ -70,7 +70,7 @@ class Merged:
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
     ) -> None:
-        """Move them there from the children, which go."""
+        """Move them there from the children, and delete these."""
         root = provider_tree.data(nodename)
         children = provider_tree.get_provider_uuids(nodename)[1:]
         if any(provider_tree.has_inventory(child) for child in children) and allocations is None:
@@ -90,7 +90,7 @@ SHAPES: dict[str, Driver] = {"split": Split(), "merge": Merged()}
 
 
 def over_http(url: str) -> Transport:
-    """A transport of a service without authentication."""
+    """A transport for a service without authentication."""
     return with_token(url, "admin", {"X-Roles": "admin,service"})
 
 
@@ -119,7 +119,7 @@ def start(transport: Transport, shape: str) -> None:
 
 
 def main(url: str) -> None:
-    """Start whenever it is asked for."""
+    """Start whenever a line says so."""
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fleet under its readers: what a held snapshot finds while the next one is made."""
+"""The fleet and its readers: a snapshot stays as it is while the next one is made."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from berth.index.snapshot import Snapshot
 from berth.index.summary_text import tree_texts
 from berth.index.totals import ClassTotals, Totals, totals_of
 from berth.model.ids import ClassId, ProviderId, TraitId
-from berth.store.index_feed import FleetRows
+from berth.store.index_feed import FleetRows, ProviderState
+from tests.index.rows import TIME, inventory_row, provider_row
 
 VCPU = ClassId(0)
 TRAIT = TraitId(1)
@@ -29,32 +30,36 @@ Provider = tuple[ProviderId, str, ProviderId | None, ProviderId]
 
 def rows_of(*providers: Provider) -> FleetRows:
     """Providers with eight VCPU each."""
-    inventories = [(provider[0], VCPU, 8, 1.0, 0, 1, 8, 1) for provider in providers]
-    return FleetRows(list(providers), inventories, [], [])
+    return FleetRows(
+        [provider_row(*provider) for provider in providers],
+        [inventory_row(provider[0], VCPU) for provider in providers],
+        [],
+        [],
+    )
 
 
 def fleet_of(*providers: Provider) -> Fleet:
-    """A fleet of some providers."""
+    """A fleet of these providers."""
     fleet = Fleet(class_ids={"VCPU": VCPU}, trait_ids={})
     fleet.replace([], fleet.trees_from(rows_of(*providers)))
     return fleet
 
 
 def test_a_tree_that_changes_its_shape_is_never_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader asks for a host by its uuid just while the host gains a child."""
+    """Readers look up a host by its uuid while it gains a child; every one of them finds it."""
     fleet = fleet_of((HOST, "host", None, HOST))
-    held = fleet.snapshot()
+    snapshot = fleet.snapshot()
     add = Fleet._add
-    found = []
+    missing = []
 
     def meanwhile(self: Fleet, shape: Shape, trees: Sequence[Tree]) -> None:
-        found.append(held.locate_uuid("host"))
+        missing.append(snapshot.locate_uuid("host"))
         add(self, shape, trees)
 
     monkeypatch.setattr(Fleet, "_add", meanwhile)
     rows = rows_of((HOST, "host", None, HOST), (ProviderId(2), "child", HOST, HOST))
     fleet.replace([HOST], fleet.trees_from(rows))
-    assert found == [held.locate(HOST)]
+    assert missing == [snapshot.locate(HOST)]
     assert fleet.snapshot().locate_uuid("host") is not None
 
 
@@ -71,8 +76,8 @@ def test_a_tree_that_changes_its_shape_is_never_missing(monkeypatch: pytest.Monk
 def test_a_text_ends_when_a_name_in_it_changes(
     classes: dict[str, ClassId], traits: dict[str, TraitId], kept: list[bool]
 ) -> None:
-    """Another name for an id, or none, ends the texts of the trees that have it, and no other; and
-    a reader of the past can leave nothing behind for those who come."""
+    """A renamed or deleted name drops the texts of the trees that have it, and no others; a reader
+    of an older snapshot cannot store a text for later ones."""
     other = ProviderId(2)
     rows = rows_of((HOST, "host", None, HOST), (other, "other", None, other))
     rows.traits.append((other, TRAIT))
@@ -83,19 +88,21 @@ def test_a_text_ends_when_a_name_in_it_changes(
     fleet.set_names(classes, traits)
     now = fleet.snapshot()
     assert [text is not None for text in texts_of(now)] == kept
-    assert (now.memory is before.memory) == (now.names is before.names)
+    for _, block in now.occupied():
+        template = now.memory.get_for(block.shape, now.names)
+        assert (template is not None) == (now.names is before.names)
     describe(before)
     assert [text is not None for text in texts_of(now)] == kept
 
 
 def describe(snapshot: Snapshot) -> None:
-    """A reader asks for every tree, and the texts are kept."""
+    """Render every tree, as a reader does, so that the texts are cached."""
     for _, block in snapshot.occupied():
         tree_texts(snapshot, block, np.arange(block.rows))
 
 
 def texts_of(snapshot: Snapshot) -> list[bytes | None]:
-    """The texts that are kept, in the order of the trees' roots."""
+    """The cached texts in the order of the trees' roots."""
     kept = {
         block.provider_ids.item(0, row): block.summaries[row]
         for _, block in snapshot.occupied()
@@ -105,18 +112,19 @@ def texts_of(snapshot: Snapshot) -> list[bytes | None]:
 
 
 def test_a_held_snapshot_does_not_take_the_next_owner_of_an_id_for_the_last() -> None:
-    """SQLite gives the id of a deleted provider away again."""
+    """SQLite gives the id of a deleted provider to the next one; the old snapshot does not show
+    it."""
     fleet = fleet_of((HOST, "old", None, HOST))
-    held = fleet.snapshot()
+    snapshot = fleet.snapshot()
     fleet.replace([HOST], fleet.trees_from(rows_of((HOST, "new", None, HOST))))
-    assert held.locate_uuid("new") is None
+    assert snapshot.locate_uuid("new") is None
     now = fleet.snapshot()
     assert now.locate_uuid("new") is not None
     assert now.locate_uuid("old") is None
 
 
 def test_a_provider_made_again_under_another_id_is_found_by_its_uuid() -> None:
-    """Between two refreshes it was deleted and made again; each snapshot finds its own."""
+    """It is deleted and created between two refreshes; each snapshot finds its own."""
     fleet = fleet_of((HOST, "host", None, HOST))
     held, again = fleet.snapshot(), ProviderId(2)
     fleet.replace([HOST, again], fleet.trees_from(rows_of((again, "host", None, again))))
@@ -126,13 +134,14 @@ def test_a_provider_made_again_under_another_id_is_found_by_its_uuid() -> None:
 
 
 def test_one_tree_goes_and_another_changes_in_one_refresh() -> None:
-    """What has changed is the tree that stood there before rows moved into the gap."""
+    """Deleting a tree moves another into its row; the tree that changed is the one that was
+    moved."""
     hosts: list[Provider] = [
         (number, f"host{number}", None, number) for number in map(ProviderId, (1, 2, 3))
     ]
     fleet = fleet_of(*hosts)
     rows = rows_of(hosts[2])
-    rows.inventories[:] = [(hosts[2][0], VCPU, 8, 1.0, 5, 1, 8, 1)]
+    rows.inventories[:] = [inventory_row(hosts[2][0], VCPU, used=5)]
     fleet.replace([HOST, hosts[2][0]], fleet.trees_from(rows))
     now = fleet.snapshot()
     assert now.locate(HOST) is None
@@ -140,33 +149,34 @@ def test_one_tree_goes_and_another_changes_in_one_refresh() -> None:
 
 
 def test_a_fleet_in_several_blocks_is_added_up_as_one() -> None:
-    """Hosts that look alike are of one shape, in however many blocks they stand."""
+    """Hosts with the same structure have one shape, in any number of blocks."""
     fleet = Fleet(class_ids={"VCPU": VCPU}, trait_ids={}, rows_max=1)
     other = ProviderId(2)
     rows = rows_of((HOST, "host", None, HOST), (other, "other", None, other))
     fleet.replace([], fleet.trees_from(rows))
-    fleet.set_used({other: {VCPU: 3}})
+    fleet.set_states({other: ProviderState(1, TIME, {VCPU: 3})})
     snapshot = fleet.snapshot()
     assert len(list(snapshot.occupied())) == 2
     assert totals_of(snapshot) == Totals(2, 2, shapes=1, classes={VCPU: ClassTotals(16, 3, 2)})
 
 
 def test_a_fleet_keeps_no_shape_that_nobody_has() -> None:
-    """Growing, and going altogether, leave nothing behind."""
+    """Trees that grow or are deleted leave no shapes behind."""
     fleet = fleet_of((HOST, "host", None, HOST))
     (_, block), *_ = fleet.snapshot().occupied()
     shape = weakref.ref(block.shape)
     del block
     fleet.replace([HOST], [])
+    fleet.snapshot()
     gc.collect()
     assert shape() is None
 
 
 def test_a_tree_that_comes_or_goes_moves_one_row_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many stand beside it; and a snapshot given out before still finds them all."""
+    """A block of any size moves one row at most, and older snapshots still find every tree."""
     hosts = [(ProviderId(n), f"host {n}", None, ProviderId(n)) for n in range(1, 1001)]
     fleet = fleet_of(*hosts)
-    held = fleet.snapshot()
+    snapshot = fleet.snapshot()
     placed: list[int] = []
     set_many = PagedMap.set_many
 
@@ -181,7 +191,7 @@ def test_a_tree_that_comes_or_goes_moves_one_row_at_most(monkeypatch: pytest.Mon
     fleet.replace([ProviderId(2000)], fleet.trees_from(rows_of(newcomer)))
     assert placed == [1, 1]
     for number, uuid, *_ in hosts:
-        at = held.locate(number)
-        assert at is not None and held.block(at.slot).uuid(at.node, at.row) == uuid
+        at = snapshot.locate(number)
+        assert at is not None and snapshot.block(at.block_id).uuid(at.node, at.row) == uuid
     assert fleet.snapshot().locate_uuid("host 500") is None
     assert fleet.snapshot().locate_uuid("host 1000") is not None

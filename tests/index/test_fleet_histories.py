@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random histories of a fleet, without a database: after every step the live index, which took in
-tree by tree, equals a fresh load by whole arrays."""
+"""Random histories of a fleet without a database: after every step, the live index, updated tree by
+tree, equals a fresh load with whole arrays.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +14,21 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from berth.index.check import derived_faults, faults_of
+from berth.index.check import check_derived, check_snapshot
 from berth.index.fleet import SHARING_TRAIT, Fleet
 from berth.index.snapshot import Snapshot
 from berth.index.summary_text import tree_texts
 from berth.model.ids import AggregateId, AggregateUUID, ClassId, ProviderId, TraitId
 from berth.store.index_feed import FleetRows
+from tests.effort import scaled
+from tests.index.rows import inventory_row, provider_row
 
 CLASSES = {"VCPU": ClassId(0), "DISK_GB": ClassId(2), "CUSTOM_X": ClassId(10_000)}
 TRAITS = {SHARING_TRAIT: TraitId(1), "CUSTOM_T": TraitId(2)}
-AGGREGATES = [(AggregateId(1), AggregateUUID("a")), (AggregateId(2), AggregateUUID("b"))]
+AGGREGATES = [
+    (AggregateId(1), AggregateUUID("a"), "A"),
+    (AggregateId(2), AggregateUUID("b"), "b"),
+]
 
 #: Class -> capacity, used, (min_unit, max_unit, step_size).
 Amounts = tuple[float, int, tuple[int, int, int]]
@@ -37,22 +43,24 @@ AMOUNTS = st.tuples(
 
 @dataclass(frozen=True)
 class Provider:
-    """What the truth says of a provider."""
+    """The expected state of a provider."""
 
     uuid: str
     parent: ProviderId | None
+    name: str | None = None
+    generation: int = 0
     inventories: Inventories = field(default_factory=dict)
     traits: frozenset[TraitId] = frozenset()
     aggregates: frozenset[AggregateId] = frozenset()
 
 
 class FleetHistory(RuleBasedStateMachine):
-    """Providers come, change, move and go; ids are given again, as SQLite does."""
+    """Providers are created, changed, moved and deleted; ids are reused, as SQLite does."""
 
     @initialize(hosts=st.integers(0, 5), changes=st.integers(1, 4))
     def begin(self, hosts: int, changes: int) -> None:
-        """Some hosts are there: most rules change what there is, and a history may lack `create`,
-        for Hypothesis leaves rules out. A reader comes after each so many changes."""
+        """Start with some hosts: most rules change existing ones, and Hypothesis may leave `create`
+        out of a history. A refresh follows after a given number of changes."""
         self.changes_seen_at_once = changes
         self.created = 0
         self.truth: dict[ProviderId, Provider] = {}
@@ -65,7 +73,7 @@ class FleetHistory(RuleBasedStateMachine):
         self.changes_unseen = 0
         for number in map(ProviderId, range(1, hosts + 1)):
             stock: Inventories = {CLASSES["VCPU"]: (8.0, 0, (1, 8, 1))}
-            self.truth[number] = Provider(self.new_uuid(), None, stock)
+            self.truth[number] = Provider(self.new_uuid(), None, inventories=stock)
             self.refresh({number})
 
     @rule(pick=st.randoms(use_true_random=False), child=st.booleans())
@@ -87,15 +95,21 @@ class FleetHistory(RuleBasedStateMachine):
         amounts=st.lists(AMOUNTS, min_size=len(CLASSES), max_size=len(CLASSES)),
     )
     def restock(self, pick: random.Random, amounts: list[Amounts]) -> None:
-        """Other amounts and units of what is there: the shape stays, and so does the block."""
+        """Change amounts and units of an inventory: shape and block stay the same."""
         stocked = sorted(number for number, each in self.truth.items() if each.inventories)
         if stocked:
             number = pick.choice(stocked)
-            there = self.truth[number].inventories
+            inventories = self.truth[number].inventories
             self.truth[number] = replace(
-                self.truth[number], inventories=dict(zip(there, amounts, strict=False))
+                self.truth[number], inventories=dict(zip(inventories, amounts, strict=False))
             )
             self.refresh({number})
+
+    @rule(pick=st.randoms(use_true_random=False), name=st.text(max_size=3))
+    def rename(self, pick: random.Random, name: str) -> None:
+        """The shape and all amounts stay."""
+        self.created += 1
+        self.change(pick, name=f"{name} {self.created}", generation=self.created)
 
     @rule(
         pick=st.randoms(use_true_random=False),
@@ -106,7 +120,7 @@ class FleetHistory(RuleBasedStateMachine):
 
     @rule(
         pick=st.randoms(use_true_random=False),
-        aggregates=st.frozensets(st.sampled_from([number for number, _ in AGGREGATES])),
+        aggregates=st.frozensets(st.sampled_from([number for number, *_ in AGGREGATES])),
     )
     def set_aggregates(self, pick: random.Random, aggregates: frozenset[AggregateId]) -> None:
         self.change(pick, aggregates=aggregates)
@@ -132,7 +146,7 @@ class FleetHistory(RuleBasedStateMachine):
 
     @rule()
     def delete_and_create_unseen(self) -> None:
-        """Between two reads a provider goes and another comes with its id."""
+        """Between two refreshes a provider is deleted, and another gets its id."""
         last = max(self.truth, default=None)
         if last is not None and self.subtree(last) == {last}:
             self.truth[last] = Provider(self.new_uuid(), None)
@@ -140,7 +154,8 @@ class FleetHistory(RuleBasedStateMachine):
 
     @rule(pick=st.randoms(use_true_random=False))
     def delete_and_create_again_unseen(self, pick: random.Random) -> None:
-        """Between two reads a provider goes and comes back, with its uuid and another id."""
+        """Between two refreshes a provider is deleted and created with the same uuid and another
+        id."""
         leaves = sorted(n for n in self.truth if self.subtree(n) == {n})
         if leaves:
             gone, again = pick.choice(leaves), ProviderId(max(self.truth) + 1)
@@ -152,8 +167,7 @@ class FleetHistory(RuleBasedStateMachine):
         amounts=st.lists(AMOUNTS, min_size=len(CLASSES), max_size=len(CLASSES)),
     )
     def create_beside_its_like(self, pick: random.Random, amounts: list[Amounts]) -> None:
-        """A tree comes that looks like another of one provider, with amounts and units of its
-        own."""
+        """Create a provider with the structure of an existing one, with other amounts and units."""
         alone = sorted(
             number
             for number, each in self.truth.items()
@@ -162,13 +176,15 @@ class FleetHistory(RuleBasedStateMachine):
         if alone:
             model, number = self.truth[pick.choice(alone)], ProviderId(max(self.truth) + 1)
             inventories = dict(zip(model.inventories, amounts, strict=False))
-            self.truth[number] = replace(model, uuid=self.new_uuid(), inventories=inventories)
+            self.truth[number] = replace(
+                model, uuid=self.new_uuid(), name=None, inventories=inventories
+            )
             self.refresh({number})
 
     @rule(name=st.sampled_from(["CUSTOM_T", "CUSTOM_U", None]))
     def rename_trait(self, name: str | None) -> None:
-        """A trait is deleted, and its id may come back under another name; unless it is in use,
-        when only what a snapshot has missed can have done that."""
+        """Delete a trait; another name may get its id. If it is in use, this can only have happened
+        between two snapshots."""
         self.catch_up()
         in_use = any(TRAITS["CUSTOM_T"] in each.traits for each in self.truth.values())
         if name is not None or not in_use:
@@ -178,7 +194,7 @@ class FleetHistory(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(["CUSTOM_X", "CUSTOM_Y"]))
     def rename_class(self, name: str) -> None:
-        """A class has another name now."""
+        """Rename a class."""
         self.catch_up()
         standard = {each: number for each, number in CLASSES.items() if each != "CUSTOM_X"}
         self.classes = {**standard, name: CLASSES["CUSTOM_X"]}
@@ -186,14 +202,14 @@ class FleetHistory(RuleBasedStateMachine):
 
     @rule()
     def describe(self) -> None:
-        """A reader asks for everything, and the texts are kept."""
+        """Render everything, so that the texts are cached."""
         snapshot = self.fleet.snapshot()
         for _, block in snapshot.occupied():
             tree_texts(snapshot, block, np.arange(block.rows))
 
     @rule()
     def hold(self) -> None:
-        """A reader takes a snapshot, to look at it much later."""
+        """Keep a snapshot, and check it much later."""
         snapshot = self.fleet.snapshot()
         self.held.append((snapshot, contents(snapshot)))
 
@@ -210,8 +226,8 @@ class FleetHistory(RuleBasedStateMachine):
         fresh.add_aggregates(AGGREGATES)
         roots = sorted(set(map(self.root, self.truth)))
         fresh.load(self.rows(part) for part in (set(roots[::2]), set(roots[1::2])))
-        assert faults_of(self.fleet.snapshot(), fresh.snapshot(), used) == []
-        assert list(derived_faults(fresh.snapshot())) == []
+        assert check_snapshot(self.fleet.snapshot(), fresh.snapshot(), used) == []
+        assert list(check_derived(fresh.snapshot())) == []
 
     def teardown(self) -> None:
         if getattr(self, "unseen", None):
@@ -231,14 +247,14 @@ class FleetHistory(RuleBasedStateMachine):
             self.refresh({number})
 
     def refresh(self, touched: set[ProviderId]) -> None:
-        """Something has changed, which the next reader sees."""
+        """Mark a change, which the next refresh must see."""
         self.unseen |= touched
         self.changes_unseen += 1
         if self.changes_unseen == self.changes_seen_at_once:
             self.catch_up()
 
     def catch_up(self) -> None:
-        """What `berth.index.index` does with the journal."""
+        """Apply the changes as `berth.index.index` does with the journal."""
         touched, self.unseen, self.changes_unseen = self.unseen, set(), 0
         roots = {self.root(number) for number in touched if number in self.truth}
         roots |= self.fleet.roots_of(touched)
@@ -260,9 +276,15 @@ class FleetHistory(RuleBasedStateMachine):
         for number, provider in self.truth.items():
             root = self.root(number)
             if root in roots:
-                rows.providers.append((number, provider.uuid, provider.parent, root))
+                rows.providers.append(
+                    provider_row(
+                        *(number, provider.uuid, provider.parent, root),
+                        name=provider.name,
+                        generation=provider.generation,
+                    )
+                )
                 rows.inventories.extend(
-                    (number, class_id, 2, capacity / 2, used, *units)
+                    inventory_row(number, class_id, 2, ratio=capacity / 2, used=used, units=units)
                     for class_id, (capacity, used, units) in provider.inventories.items()
                 )
                 rows.traits.extend((number, trait) for trait in provider.traits)
@@ -271,9 +293,9 @@ class FleetHistory(RuleBasedStateMachine):
 
 
 def contents(snapshot: Snapshot) -> list[object]:
-    """All that a reader could see of the providers."""
+    """Everything that a reader can see of the providers."""
     return [block.tree(row) for _, block in snapshot.occupied() for row in range(block.rows)]
 
 
 TestFleetHistory = FleetHistory.TestCase
-TestFleetHistory.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestFleetHistory.settings = settings(max_examples=scaled(30), stateful_step_count=30, deadline=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random histories written by two workers: after every step both indexes equal a fresh load."""
+"""Random histories of writes through two workers: after each step both indexes equal a new load."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ from berth.store.traits import (
     delete_trait,
     replace_provider_traits,
 )
+from tests.effort import scaled
 from tests.fresh import Fresh, opened_at
+from tests.index.reading import check_reads
 from tests.worlds import consumer_uuid, provider_uuid
 
 PROVIDERS = st.sampled_from([ProviderUUID(provider_uuid(f"p{n}")) for n in range(6)])
@@ -77,7 +79,7 @@ AGGREGATES = [AggregateUUID(provider_uuid(f"agg{n}")) for n in range(2)]
 
 
 class TwoWorkers(RuleBasedStateMachine):
-    """Each step is one write through one of two workers; many are refused, and that is fine."""
+    """Each step is one write through one of the workers; many are refused, which is intended."""
 
     fresh: ClassVar[Fresh]
     portions: ClassVar[Portions] = USUAL
@@ -137,15 +139,15 @@ class TwoWorkers(RuleBasedStateMachine):
     def restock_one(
         self, worker: int, provider: ProviderUUID, name: str, inventory: Inventory | None
     ) -> None:
-        """One inventory is added, changed or taken away."""
+        """Create, change or delete one inventory."""
 
         def unit(db: Database) -> None:
-            found = get_provider(db, provider)
+            row = get_provider(db, provider)
             if inventory is None:
                 delete_inventory(db, provider, name)
                 return
             try:
-                update_inventory(db, provider, name, found.generation, inventory)
+                update_inventory(db, provider, name, row.generation, inventory)
             except InventoryNotOnProvider:
                 create_inventory(db, provider, name, inventory)
 
@@ -153,12 +155,12 @@ class TwoWorkers(RuleBasedStateMachine):
 
     @rule(worker=WORKERS, name=CUSTOM, there=st.booleans())
     def define_trait(self, worker: int, name: str, there: bool) -> None:
-        """A trait comes or goes; its id may come back under another name."""
+        """Create or delete a trait; another name may get its id."""
         self.attempt(worker, lambda db: (create_trait if there else delete_trait)(db, name))
 
     @rule(worker=WORKERS, name=CUSTOM, there=st.booleans())
     def define_class(self, worker: int, name: str, there: bool) -> None:
-        """A class comes or goes."""
+        """Create or delete a class."""
         define = ensure_resource_class if there else delete_resource_class
         self.attempt(worker, lambda db: define(db, name))
 
@@ -172,7 +174,7 @@ class TwoWorkers(RuleBasedStateMachine):
 
     @rule(worker=WORKERS)
     def describe_everything(self, worker: int) -> None:
-        """A reader asks, and the texts are kept."""
+        """Render everything, so that the texts are cached."""
         snapshot = self.indexes[worker].snapshot()
         for _, block in snapshot.occupied():
             tree_texts(snapshot, block, np.arange(block.rows))
@@ -234,13 +236,14 @@ class TwoWorkers(RuleBasedStateMachine):
 
     @rule(pick=st.randoms(use_true_random=False))
     def read_in_between(self, pick: random.Random) -> None:
-        """The indexes are not always equally far behind."""
+        """Refresh one of the indexes, so that they are not always equally far behind."""
         pick.choice(self.indexes).snapshot()
 
     @invariant()
     def both_indexes_hold(self) -> None:
         for index in getattr(self, "indexes", []):
             assert index.check() == []
+            check_reads(index, self.workers[0])
 
     def attempt(self, worker: int, unit: Callable[[Database], object]) -> None:
         try:
@@ -256,16 +259,16 @@ class TwoWorkers(RuleBasedStateMachine):
 
 
 def written(consumer: ConsumerUUID, held: dict[ProviderUUID, dict[str, int]]) -> ConsumerWrite:
-    """A write that does not look at the consumer's generation."""
+    """A write that does not check the consumer's generation."""
     return ConsumerWrite(consumer, held, "p", "u", generation=UNSET, consumer_type="INSTANCE")
 
 
 def test_indexes_hold_through_random_histories(
     engine: str, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever two workers do, each sees the truth after every step."""
+    """Each worker reads the current state after every step."""
     monkeypatch.setattr(TwoWorkers, "fresh", staticmethod(fresh), raising=False)
-    examples = 40 if engine == "sqlite" else 4
+    examples = scaled(20 if engine == "sqlite" else 4)
     run_state_machine_as_test(
         TwoWorkers, settings=settings(max_examples=examples, stateful_step_count=25, deadline=None)
     )
@@ -274,11 +277,11 @@ def test_indexes_hold_through_random_histories(
 def test_indexes_hold_with_every_portion_at_its_bound(
     engine: str, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two values in a query, two trees in a block, parts of three providers."""
+    """Two values in a query, two trees in a block, three providers in a part."""
     monkeypatch.setattr(TwoWorkers, "fresh", staticmethod(fresh), raising=False)
     monkeypatch.setattr(TwoWorkers, "portions", Portions(in_list_max=2, part_providers=3))
     monkeypatch.setattr(TwoWorkers, "rows_max", 2)
-    examples = 30 if engine == "sqlite" else 2
+    examples = scaled(15 if engine == "sqlite" else 2)
     run_state_machine_as_test(
         TwoWorkers, settings=settings(max_examples=examples, stateful_step_count=25, deadline=None)
     )

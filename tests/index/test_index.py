@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The index and the database: every acknowledged write is seen, at the cost of what was touched."""
+"""The index and the database: a read sees every acknowledged write, and a refresh costs only what
+has changed.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from berth.model.sentinels import UNSET
 from berth.store import index_feed
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import delete_allocations, replace_allocations
-from berth.store.engine.database import Database, trim_journal, utc_now
+from berth.store.engine.database import Database, utc_now
 from berth.store.engine.opening import DatabaseOptions, open_database
 from berth.store.inventories import replace_inventories
 from berth.store.providers import delete_provider, get_provider, update_provider
@@ -32,6 +34,7 @@ from berth.store.traits import create_trait, delete_trait
 from tests.e2e.serving import PATIENCE, wait_until
 from tests.forking import in_child
 from tests.servers.statements import run
+from tests.store.fleet import trim_journal
 from tests.store.statements import counted_statements
 from tests.world_in_store import build_in_store
 from tests.worlds import aggregate_uuid, consumer_uuid, provider_uuid, world
@@ -46,7 +49,7 @@ FLEET = """
 
 
 class CountingLock:
-    """A lock that knows how many have come to take it."""
+    """A lock that counts the threads that try to take it."""
 
     def __init__(self) -> None:
         self.came = 0
@@ -62,37 +65,37 @@ class CountingLock:
 
 @pytest.fixture
 def other_worker(database: Database) -> Iterator[Database]:
-    """The same database as another process sees it."""
+    """The same database, opened by another process."""
     db = open_database(str(database.engine.url), options=DatabaseOptions(synchronous=False))
     yield db
     db.dispose()
 
 
 def used_of(snapshot: Snapshot, name: str) -> dict[str, int]:
-    """What a snapshot says is used of a provider."""
+    """A provider's usage in a snapshot."""
     location = snapshot.locate_uuid(provider_uuid(name))
     assert location is not None
-    record = snapshot.block(location.slot).tree(location.row).nodes[location.node]
+    record = snapshot.block(location.block_id).tree(location.row).nodes[location.node]
     return {snapshot.names.class_names[i.class_id]: i.used for i in record.inventories}
 
 
 def claim(db: Database, name: str, amount: int, *, consumer: str = "vm") -> None:
-    """Hold so many VCPU of a provider."""
+    """Allocate this many VCPU of a provider."""
     uuid = ConsumerUUID(consumer_uuid(consumer))
     allocations = {ProviderUUID(provider_uuid(name)): {"VCPU": amount}}
     write = ConsumerWrite(uuid, allocations, "p", "u", generation=None, consumer_type="INSTANCE")
     replace_allocations(db, [write], attempts=1)
 
 
-def out_of_memory(_self: object) -> None:
-    """What any step may do."""
+def out_of_memory(*_: object) -> None:
+    """Raise MemoryError, as any step may."""
     raise MemoryError
 
 
 def test_a_write_taken_by_one_worker_is_seen_by_the_next_read_of_another(
     database: Database, other_worker: Database
 ) -> None:
-    """No worker ever answers from before a write that was acknowledged."""
+    """No worker answers from a state before an acknowledged write."""
     build_in_store(world(FLEET), database)
     here, there = Index(database), Index(other_worker)
     before = there.snapshot()
@@ -116,7 +119,7 @@ SMALL = index_feed.Portions(in_list_max=2, part_providers=3)
 
 
 def vcpu_used(snapshot: Snapshot) -> list[int]:
-    """What is used of each of the seven hosts."""
+    """The usage of each of the seven hosts."""
     return [used_of(snapshot, f"host{n}")["VCPU"] for n in range(7)]
 
 
@@ -125,30 +128,30 @@ def vcpu_used(snapshot: Snapshot) -> list[int]:
 def test_a_load_in_parts_has_every_tree(
     database: Database, part_providers: int, rows_max: int
 ) -> None:
-    """Wherever a part ends: between trees, within one, or with the last; and however many trees a
-    block holds."""
+    """Wherever a part ends: between trees, within one, or after the last; with any size of
+    blocks."""
     build_in_store(SEVEN, database)
     portions = index_feed.Portions(part_providers=part_providers)
     index = Index(database, portions=portions, rows_max=rows_max)
     snapshot = index.snapshot()
-    assert all(snapshot.locate_uuid(provider_uuid(one.name)) for one in SEVEN.providers)
+    assert all(snapshot.locate_uuid(provider_uuid(provider.name)) for provider in SEVEN.providers)
     assert all(block.rows <= rows_max for _, block in snapshot.occupied())
     assert index.check() == []
 
 
 def test_a_refresh_finds_every_new_tree_in_portions(database: Database) -> None:
-    """More trees came than one query finds the roots of, and than a block holds."""
+    """There are more new trees than one query finds roots for, and than a block can take."""
     index = Index(database, portions=SMALL, rows_max=2)
     index.snapshot()
     build_in_store(SEVEN, database)
     snapshot = index.snapshot()
     assert (index.counts.loads, index.counts.trees) == (1, 7)
-    assert all(snapshot.locate_uuid(provider_uuid(one.name)) for one in SEVEN.providers)
+    assert all(snapshot.locate_uuid(provider_uuid(provider.name)) for provider in SEVEN.providers)
     assert index.check() == []
 
 
 def test_a_refresh_takes_over_every_use_in_portions(database: Database) -> None:
-    """More providers were claimed from than one query asks for."""
+    """There are more claimed providers than one query reads."""
     build_in_store(SEVEN, database)
     index = Index(database, portions=SMALL, rows_max=2)
     index.snapshot()
@@ -160,7 +163,7 @@ def test_a_refresh_takes_over_every_use_in_portions(database: Database) -> None:
 
 
 def test_a_refresh_loads_every_changed_tree_in_portions(database: Database) -> None:
-    """More trees changed than one query fetches, and more aggregates are new than one names."""
+    """There are more changed trees than one query reads, and more new aggregates than one names."""
     build_in_store(SEVEN, database)
     index = Index(database, portions=SMALL, rows_max=2)
     index.snapshot()
@@ -173,25 +176,28 @@ def test_a_refresh_loads_every_changed_tree_in_portions(database: Database) -> N
     for number in range(7):
         location = snapshot.locate_uuid(provider_uuid(f"host{number}"))
         assert location is not None
-        block = snapshot.block(location.slot)
+        block = snapshot.block(location.block_id)
         members = snapshot.aggregate_sets.members(int(block.aggregate_sets[0, location.row]))
-        assert members == {snapshot.aggregate_ids[AggregateUUID(aggregate_uuid(f"new{number}"))]}
+        assert members == {
+            snapshot.names.aggregate_ids[AggregateUUID(aggregate_uuid(f"new{number}"))]
+        }
     assert index.check() == []
 
 
 def test_a_refresh_loads_the_touched_tree_only(database: Database) -> None:
-    """The rest of the fleet stays as it is, however large."""
+    """The rest of the fleet is not read, however large it is."""
     build_in_store(world(FLEET), database)
     index = Index(database)
     index.snapshot()
     numa1 = ProviderUUID(provider_uuid("numa1"))
     update_provider(database, numa1, name="renamed", parent_uuid=UNSET, may_reparent=False)
     index.snapshot()
-    assert (index.counts.loads, index.counts.refreshes, index.counts.trees) == (1, 1, 1)
+    assert (index.counts.loads, index.counts.trees) == (1, 1)
 
 
 def test_of_many_notes_about_a_provider_one_row_comes_back(database: Database) -> None:
-    """An hour of claims fits into memory; one note of anything else counts for all."""
+    """An hour of claims on a provider gives one row; one entry of any other kind decides for
+    all."""
     build_in_store(world("cn  VCPU=9"), database)
     with database.read() as tx:
         applied = {writer: head.seq for writer, head in index_feed.writer_heads(tx).items()}
@@ -213,7 +219,7 @@ def test_of_many_notes_about_a_provider_one_row_comes_back(database: Database) -
 
 
 def test_a_claim_makes_a_refresh_look_at_usage_only(database: Database) -> None:
-    """Whatever else the trees hold is not read again: nothing of it can have changed."""
+    """Claims change nothing else, so the rest of the tree is not read."""
     build_in_store(world(FLEET), database)
     index = Index(database)
     index.snapshot()
@@ -222,13 +228,13 @@ def test_a_claim_makes_a_refresh_look_at_usage_only(database: Database) -> None:
         snapshot = index.snapshot()
     assert used_of(snapshot, "numa1") == {"VCPU": 1}
     assert (index.counts.trees, index.counts.usages) == (0, 1)
-    assert len([one for one in asked if one.startswith("SELECT")]) == 3
+    assert len([future for future in asked if future.startswith("SELECT")]) == 3
 
 
 def test_half_a_change_is_never_the_index(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever failed half-way, the next read starts from the database."""
+    """Whichever step fails, the next read starts again from the database."""
     build_in_store(world(FLEET), database)
     index = Index(database)
     index.snapshot()
@@ -238,7 +244,7 @@ def test_half_a_change_is_never_the_index(
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(Fleet, "set_used", breaks)
+        patch.setattr(Fleet, "set_states", breaks)
         with pytest.raises(MemoryError):
             index.snapshot()
     assert used_of(index.snapshot(), "numa1") == {"VCPU": 1}
@@ -246,7 +252,7 @@ def test_half_a_change_is_never_the_index(
 
 
 def test_nothing_is_asked_while_nothing_changes(database: Database) -> None:
-    """SQLite says without a query that nobody committed."""
+    """SQLite tells without a query that nothing was committed."""
     index = Index(database)
     first = index.snapshot()
     with counted_statements(database) as asked:
@@ -257,7 +263,7 @@ def test_nothing_is_asked_while_nothing_changes(database: Database) -> None:
 def test_the_number_of_queries_of_a_refresh_does_not_grow_with_the_fleet(
     database: Database,
 ) -> None:
-    """Nor does that of a first load."""
+    """Neither does that of the first load."""
     counts = []
     for size in (3, 60):
         hosts = "\n".join(f"host-{size}-{n}  VCPU=8" for n in range(size))
@@ -273,7 +279,7 @@ def test_the_number_of_queries_of_a_refresh_does_not_grow_with_the_fleet(
 
 
 def test_a_reader_beyond_the_journals_horizon_loads_everything(database: Database) -> None:
-    """What was trimmed away cannot be caught up with."""
+    """The journal no longer has the changes that the reader needs."""
     build_in_store(world(FLEET), database)
     index = Index(database)
     index.snapshot()
@@ -284,7 +290,7 @@ def test_a_reader_beyond_the_journals_horizon_loads_everything(database: Databas
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """Make a database file what another one is, as an operator does who restores a backup."""
+    """Replace a database file by another, as an operator does who restores a backup."""
     with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
         old.backup(new)
 
@@ -293,7 +299,7 @@ def copy_database(source: Path, target: Path) -> None:
 def test_a_restored_backup_is_loaded_again(
     database: Database, other_worker: Database, tmp_path: Path, by_another_worker: bool
 ) -> None:
-    """Its clock is behind what the index has applied, or lacks a writer that began since."""
+    """Its clock is behind the index, or lacks a writer that the index knows."""
     build_in_store(world("cn1  VCPU=8"), database)
     live, backup = Path(str(database.engine.url.database)), tmp_path / "backup.db"
     copy_database(live, backup)
@@ -306,7 +312,7 @@ def test_a_restored_backup_is_loaded_again(
 
 
 def test_a_provider_that_moved_is_found_in_its_new_tree(database: Database) -> None:
-    """And its old tree goes on without it."""
+    """The old tree remains without it."""
     build_in_store(world(FLEET), database)
     index = Index(database)
     index.snapshot()
@@ -320,7 +326,7 @@ def test_a_provider_that_moved_is_found_in_its_new_tree(database: Database) -> N
 
 
 def test_a_provider_that_takes_the_place_of_a_deleted_one_is_itself(database: Database) -> None:
-    """SQLite gives the id of the last row away again."""
+    """SQLite gives it the id of the deleted one."""
     build_in_store(world("old  VCPU=8"), database)
     index = Index(database)
     index.snapshot()
@@ -333,7 +339,7 @@ def test_a_provider_that_takes_the_place_of_a_deleted_one_is_itself(database: Da
 
 
 def test_new_names_are_known_at_once(database: Database, other_worker: Database) -> None:
-    """Traits and classes made, renamed and deleted by another worker."""
+    """Another worker creates, renames and deletes traits and classes."""
     index = Index(database)
     index.snapshot()
     create_trait(other_worker, "CUSTOM_T")
@@ -349,7 +355,7 @@ def test_new_names_are_known_at_once(database: Database, other_worker: Database)
 
 
 def test_an_index_that_cannot_ask_does_not_answer(database: Database) -> None:
-    """No state known to be old is ever given for the present one."""
+    """It raises an error instead of returning a state that may be old."""
     index = Index(database)
     index.snapshot()
     database.dispose()
@@ -364,7 +370,8 @@ def test_an_index_that_cannot_ask_does_not_answer(database: Database) -> None:
 def test_those_who_wait_for_a_silent_database_share_what_comes_of_the_next_attempt(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each would wait for as long as all before it otherwise. Whoever comes later asks anew."""
+    """Otherwise each would wait for its own attempt, one after the other. A reader that comes later
+    starts a new attempt."""
     index = Index(database)
     index.snapshot()
     lock = CountingLock()
@@ -395,7 +402,7 @@ def test_those_who_wait_for_a_silent_database_share_what_comes_of_the_next_attem
 def test_a_refresh_that_fails_at_its_end_is_made_up_for(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was read and could not be shown is not taken for shown."""
+    """Changes that were read but could not be published are read again."""
     build_in_store(world(FLEET), database)
     index = Index(database)
     index.snapshot()
@@ -409,7 +416,7 @@ def test_a_refresh_that_fails_at_its_end_is_made_up_for(
 
 
 def test_a_child_forked_in_the_middle_of_a_refresh_loads_for_itself(database: Database) -> None:
-    """Otherwise it would wait for ever for a thread that only its parent has."""
+    """Otherwise it would wait for ever for a thread that exists only in the parent."""
     build_in_store(world(FLEET), database)
     index = Index(database)
     index.snapshot()
@@ -418,7 +425,7 @@ def test_a_child_forked_in_the_middle_of_a_refresh_loads_for_itself(database: Da
 
 
 def test_a_claim_that_was_refused_changes_nothing(database: Database) -> None:
-    """The index after a failure is the index before it."""
+    """The index stays as it was before the refused claim."""
     build_in_store(world(FLEET), database)
     index = Index(database)
     before = index.snapshot()
@@ -429,8 +436,8 @@ def test_a_claim_that_was_refused_changes_nothing(database: Database) -> None:
 
 
 def test_a_refresh_takes_over_what_another_program_wrote(database: Database) -> None:
-    """It has left no note, but stands beside something that has: its usage is counted, and the next
-    read has it, without a claim in between."""
+    """The foreign write is in no journal. A change of berth beside it makes the provider's usage be
+    recounted, and the next read has it."""
     build_in_store(world(FLEET), database)
     index = Index(database)
     index.snapshot()

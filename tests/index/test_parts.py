@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The small parts of the index: maps that are copied in no time, sets of aggregates, shapes."""
+"""The small parts of the index: maps with cheap copies, sets of aggregates, shapes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from berth.index.block import Block, Tree
 from berth.index.paged_map import ABSENT, PagedMap
 from berth.index.records import InventoryRecord, NodeRecord
 from berth.index.shape import Shape, ShapeRegistry
-from berth.index.uuid_map import UuidMap
+from berth.index.text_map import TextMap
 from berth.model.ids import AggregateId, ClassId, ProviderId, TraitId
 
 VCPU, FPGA = ClassId(0), ClassId(16)
@@ -28,17 +28,21 @@ def node(number: int, parent: int | None = None, *classes: ClassId, trait: int =
         provider_id=ProviderId(number),
         uuid=str(number),
         parent_id=None if parent is None else ProviderId(parent),
-        root_id=ProviderId(0),
-        inventories=tuple(InventoryRecord(c, 8.0, 0, 1, 8, 1) for c in sorted(classes)),
+        inventories=tuple(
+            InventoryRecord(c, 8.0, 0, 1, 8, 1, 8, 0, 1.0, 0) for c in sorted(classes)
+        ),
         traits=frozenset({TraitId(trait)} if trait else ()),
         aggregate_set=NO_AGGREGATES,
+        name=b'"%d"' % number,
+        generation=0,
+        modified=0,
     )
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 20_000), st.integers(0, 2**40))), st.data())
 def test_a_forked_map_keeps_what_it_had(pairs: list[tuple[int, int]], data: st.DataObject) -> None:
-    """Neither of two forks sees what is written to the other afterwards."""
+    """Writes to one fork are not visible in the other."""
     written = dict(pairs)
     first = PagedMap()
     first.set_many(np.array(list(written), np.int64), np.array(list(written.values()), np.int64))
@@ -52,20 +56,22 @@ def test_a_forked_map_keeps_what_it_had(pairs: list[tuple[int, int]], data: st.D
 
 
 def test_a_map_of_uuids_finds_the_loaded_and_the_new() -> None:
-    """Those of the blocks and those noted since; several for one uuid, none for an unknown one."""
+    """Uuids of the blocks and newer ones; several positions for one uuid, none for an unknown
+    one."""
     shapes = ShapeRegistry()
     trees = [Tree(*shapes.arrange([node(number)]), NO_AGGREGATES) for number in range(50)]
-    uuids = UuidMap([Block.of(trees[0].shape, trees)])
-    assert [uuids.find(str(number)) for number in range(50)] == [(number,) for number in range(50)]
-    uuids.add("7", ProviderId(70))
-    uuids.add("new", ProviderId(71))
-    assert set(uuids.find("7")) == {7, 70}
-    assert uuids.find("new") == (71,)
-    assert uuids.find("unknown") == ()
+    block = Block.of(trees[0].shape, trees)
+    uuids = TextMap([(block.uuid_texts.ravel().tolist(), block.provider_ids.ravel())])
+    assert [uuids.find(b"%d" % number) for number in range(50)] == [(n,) for n in range(50)]
+    uuids.add(b"7", ProviderId(70))
+    uuids.add(b"new", ProviderId(71))
+    assert set(uuids.find(b"7")) == {7, 70}
+    assert uuids.find(b"new") == (71,)
+    assert uuids.find(b"unknown") == ()
 
 
 def test_a_set_of_aggregates_has_one_number() -> None:
-    """Equal sets are one; the table of a question has a place for each set."""
+    """Equal sets share a number; the table of a query has an entry for each set."""
     sets = AggregateSets()
     a, b = AggregateId(1), AggregateId(2)
     only_a, both = sets.id_of(frozenset({a})), sets.id_of(frozenset({a, b}))
@@ -76,7 +82,7 @@ def test_a_set_of_aggregates_has_one_number() -> None:
 
 
 def test_a_set_given_out_meanwhile_does_not_upset_a_question() -> None:
-    """A reader asks while the next refresh registers a set that holds what is asked for."""
+    """A query runs while the next refresh registers a set with one of its aggregates."""
     sets = AggregateSets()
     a = AggregateId(1)
     first = sets.id_of(frozenset({a}))
@@ -89,7 +95,7 @@ def test_a_set_given_out_meanwhile_does_not_upset_a_question() -> None:
 
 
 def test_trees_that_look_alike_have_one_shape() -> None:
-    """The order in which children come, and their ids, do not matter; classes and traits do."""
+    """Ids and the order of children do not matter; classes and traits do."""
     shapes = ShapeRegistry()
     one, order = shapes.arrange([node(0), node(1, 0, VCPU), node(2, 0, FPGA), node(3, 1, FPGA)])
     other, _ = shapes.arrange([node(0), node(5, 0, FPGA), node(7, 0, VCPU), node(8, 7, FPGA)])
@@ -103,7 +109,7 @@ def test_trees_that_look_alike_have_one_shape() -> None:
 
 
 def test_a_node_s_lineage_is_its_ancestors_and_itself() -> None:
-    """As bit masks over the nodes in tree order."""
+    """As bit masks of the nodes in tree order."""
     shape, order = ShapeRegistry().arrange([node(0), node(1, 0), node(2, 1), node(3, 0, VCPU)])
     place = {record.provider_id: number for number, record in enumerate(order)}
     deep = place[ProviderId(2)]
@@ -111,7 +117,7 @@ def test_a_node_s_lineage_is_its_ancestors_and_itself() -> None:
 
 
 def test_a_tree_may_be_deeper_than_the_interpreter_s_stack() -> None:
-    """Nobody can bring the index down by a chain of providers."""
+    """A client cannot crash the index with a long chain of providers."""
     chain = [node(0), *(node(number, number - 1) for number in range(1, 5000))]
     shape, order = ShapeRegistry().arrange(reversed(chain))
     assert [record.provider_id for record in order] == list(range(5000))
@@ -119,7 +125,7 @@ def test_a_tree_may_be_deeper_than_the_interpreter_s_stack() -> None:
 
 
 def test_a_shape_that_no_tree_has_any_more_is_forgotten() -> None:
-    """A wide tree that grows child by child leaves nothing large behind."""
+    """A wide tree that grows child by child leaves no large shapes behind."""
     shapes = ShapeRegistry()
     nodes = [node(0)]
     seen: list[weakref.ref[Shape]] = []

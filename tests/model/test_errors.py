@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What errors say: the sentence that clients match, and a hint of berth's own behind it."""
+"""The messages of errors: the sentence that clients match, and berth's own hint after it."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ C = ConsumerUUID("c-uuid")
     ],
 )
 def test_the_fragments_that_clients_match(error: errors.BerthError, fragments: list[str]) -> None:
-    """Each stands in the message as it is."""
+    """Each occurs in the message, letter for letter."""
     for fragment in fragments:
         assert fragment in str(error)
 
 
 def test_what_berth_adds_stands_in_the_hint() -> None:
-    """Amounts, generations and what to do, which no client looks for."""
+    """Amounts, generations and next steps, which no client matches."""
     exceeded = errors.CapacityExceeded(P, "VCPU", asked=3, free=1)
     assert exceeded.hint == "3 asked, 1 free."
     stale = errors.ProviderGenerationConflict(P, seen=3, actual=Generation(4))
@@ -78,7 +78,8 @@ def test_what_berth_adds_stands_in_the_hint() -> None:
 
 
 def test_phrases_that_must_not_appear() -> None:
-    """Clients tell a taken uuid from a taken name, and a lost race from a wrong generation."""
+    """Clients distinguish a taken uuid from a taken name, and a lost race from a wrong
+    generation."""
     assert "provider name" not in str(errors.DuplicateProviderUUID(P))
     for error in (errors.LostRace("resource provider p"), errors.ConsumerRace([C])):
         assert "consumer generation conflict" not in str(error)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which spellings of a uuid are accepted, and what becomes of them."""
+"""The accepted spellings of a uuid, and their normal forms."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_anything_else_is_not_a_uuid(text: str) -> None:
 
 
 def test_thirty_six_dashes_pass_for_a_key_of_a_body() -> None:
-    """Keys are held to their characters and length only, and come out in lower case."""
+    """Keys are checked for their characters and length only, and converted to lower case."""
     assert parse_uuid_36("-" * 36) == "-" * 36
     assert parse_uuid_36(CANONICAL.upper()) == CANONICAL
     assert parse_uuid_36("A" * 36) == "a" * 36
@@ -57,7 +57,7 @@ def test_thirty_six_dashes_pass_for_a_key_of_a_body() -> None:
 
 
 def test_a_query_takes_the_dashed_form_only() -> None:
-    """In either case of the letters."""
+    """In upper or lower case."""
     assert parse_uuid_dashed(CANONICAL.upper()) == CANONICAL
     for text in (BARE, f"{{{CANONICAL}}}", f"urn:uuid:{CANONICAL}", "-" * 36):
         assert parse_uuid_dashed(text) is None

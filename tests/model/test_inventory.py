@@ -21,13 +21,13 @@ from berth.model.inventory import MAX_INT, Inventory
     ],
 )
 def test_capacity_is_cut_towards_zero(inventory: Inventory, capacity: int) -> None:
-    """(total - reserved) x allocation_ratio, in one multiplication."""
+    """(total - reserved) x allocation_ratio, rounded down, in one multiplication."""
     assert inventory.capacity == capacity
     assert inventory.has_capacity_for(capacity)
     assert not inventory.has_capacity_for(capacity + 1) or capacity + 1 <= inventory.exact_capacity
 
 
 def test_units_are_a_range_and_a_step() -> None:
-    """Both ends are allowed; the step counts from zero."""
+    """Both ends are allowed; the step counts from 0."""
     inventory = Inventory(100, min_unit=2, max_unit=8, step_size=2)
     assert [amount for amount in range(12) if inventory.allows_unit(amount)] == [2, 4, 6, 8]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What classes, traits and consumer types may be called."""
+"""Valid names of classes, traits and consumer types."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pytest
 
 from berth.model.names import (
     is_class_name,
-    is_consumer_type,
     is_custom_class_name,
     is_custom_trait_name,
 )
@@ -31,20 +30,19 @@ def test_custom_names(name: str) -> None:
     ["CUSTOM_", "custom_a", "CUSTOM_a", "VCPU", "CUSTOM_A\n", "CUSTOM_Ä", "CUSTOM_" + "A" * 249],
 )
 def test_other_names_cannot_be_created(name: str) -> None:
-    """A line break at the end is a mismatch too."""
+    """A line break at the end is invalid too."""
     assert not is_custom_class_name(name)
     assert not is_custom_trait_name(name)
 
 
-def test_class_names_in_bodies_and_consumer_types() -> None:
-    """Any capitals, digits and underscores; so `unknown` and `all` are no consumer types."""
-    for is_name in (is_class_name, is_consumer_type):
-        assert is_name("VCPU") and is_name("ALL") and is_name("0")
-        assert not (is_name("") or is_name("all") or is_name("unknown") or is_name("VCPU\n"))
+def test_class_names_in_bodies() -> None:
+    """Any capitals, digits and underscores."""
+    assert is_class_name("VCPU") and is_class_name("ALL") and is_class_name("0")
+    assert not any(map(is_class_name, ("", "all", "VCPU\n")))
 
 
 def test_standard_classes_have_their_index_as_id() -> None:
-    """The order is the library's, and begins as it always has."""
+    """In the library's order, which never changes at its beginning."""
     assert STANDARD_CLASSES[:3] == ("VCPU", "MEMORY_MB", "DISK_GB")
     assert STANDARD_CLASS_IDS["MEMORY_MB"] == 1
     assert is_standard_class("PCPU") and not is_standard_class("CUSTOM_A")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moving providers within the forest."""
+"""Moving providers within trees."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ A, B, C = (ProviderUUID(name) for name in "abc")
 
 
 def test_a_subtree_has_parents_before_children() -> None:
-    """1 has 2 and 5, 2 has 4, 4 has 3; 6 stands alone."""
+    """1 has 2 and 5, 2 has 4, 4 has 3; 6 is in no tree with them."""
     parents = {1: None, 2: 1, 3: 4, 4: 2, 5: 1, 6: None}
     forest = {
         ProviderId(child): None if parent is None else ProviderId(parent)
@@ -37,7 +37,7 @@ def test_a_subtree_has_parents_before_children() -> None:
 def test_below_1_37_only_a_root_moves(
     current: ProviderUUID | None, wanted: ProviderUUID | None, refusal: type[Exception] | None
 ) -> None:
-    """From 1.37 on every one of these is allowed."""
+    """From 1.37 on all of these moves are allowed."""
     check_move(A, current=current, wanted=wanted, may_reparent=True)
     if refusal is None:
         check_move(A, current=current, wanted=wanted, may_reparent=False)

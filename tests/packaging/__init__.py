@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what is handed out: the wheel and the source distribution."""
+"""Tests of the distributions: the wheel and the sources."""

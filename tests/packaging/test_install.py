@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `make serve` says while it installs: `tools/install.sh`, before a pip that is played."""
+"""The output of `tools/install.sh`, which `make serve` runs, with a simulated pip."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ echo "Successfully installed a-1.0 b-1.0 c-1.0"
 
 
 def install(folder: Path, pip: str) -> subprocess.CompletedProcess[str]:
-    """Run the script with a Python of a virtual environment that is nothing but this pip."""
+    """Run the script with a Python whose pip is simulated."""
     python = folder / "venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(pip)
@@ -38,7 +38,7 @@ def install(folder: Path, pip: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_log_shows_how_far_it_is_in_a_few_lines(tmp_path: Path) -> None:
-    """Where no terminal is, nothing is written over."""
+    """Without a terminal, no line is overwritten."""
     done = install(tmp_path, PIP)
     assert (done.returncode, done.stderr) == (0, "")
     first, *between, last = done.stdout.splitlines()
@@ -52,7 +52,7 @@ def test_a_log_shows_how_far_it_is_in_a_few_lines(tmp_path: Path) -> None:
 
 
 def test_an_installation_that_fails_says_why(tmp_path: Path) -> None:
-    """In pip's words, and make ends with it."""
+    """With pip's message, and make fails."""
     done = install(tmp_path, '#!/bin/sh\necho "Collecting a"\necho "ERROR: no space" >&2\nexit 2\n')
     assert done.returncode != 0
     assert done.stderr == "ERROR: no space\n"

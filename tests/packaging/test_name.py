@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The distribution is `berthd`; the package that is imported and the command stay `berth`.
+"""The distribution is `berthd`; the package and the command are `berth`.
 
-The package index has another `berth`, of 2017: a page that told its reader to install `berth` with
-pip would hand over that one.
+The package index has another `berth`, of 2017, which a reader must not install by mistake.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ OTHER: Final = re.compile(
 
 
 def read_files() -> Iterator[tuple[Path, str]]:
-    """Each text file of the places, with its text."""
+    """Each text file below some directories, with its text."""
     for place in PLACES:
         path = ROOT / place
         for file in [path] if path.is_file() else sorted(path.rglob("*")):
@@ -49,7 +48,7 @@ def read_files() -> Iterator[tuple[Path, str]]:
 
 
 def test_nothing_names_the_other_distribution() -> None:
-    """No page, message, file to copy, tool or test installs it, or asks for its version."""
+    """No page, message, file, tool or test installs it or asks for its version."""
     files = list(read_files())
     assert len(files) > 500
     assert [
@@ -73,12 +72,12 @@ def test_nothing_names_the_other_distribution() -> None:
     ],
 )
 def test_each_form_of_a_name_is_found(text: str) -> None:
-    """So that the test above shows something; with the right name none is."""
+    """Shows that the test above can fail; correct names are not found."""
     assert OTHER.search(text.format("berth"))
     assert not OTHER.search(text.format("berthd"))
 
 
 def test_the_package_is_that_of_the_distribution() -> None:
-    """`import berth` and `berth --version` are of `berthd`, and of no other."""
+    """`import berth` and `berth --version` are those of `berthd`."""
     assert set(packages_distributions()["berth"]) == {"berthd"}
     assert version("berthd") == berth.__version__

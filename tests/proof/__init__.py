@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proof under fire: berth held to its promises while the world around it misbehaves."""
+"""Proofs: berth keeps its guarantees while clients, workers, services and databases fail."""

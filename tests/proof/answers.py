@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What answers of the API tell: sights of consumers and providers, and the reasons of refusals."""
+"""Parses responses of the API: the consumers, providers and reasons of refusals that they show."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _CODES = {
 
 
 def refusal(answer: Answer, of: str | None) -> Refusal:
-    """Why a request was refused; `of`: the one provider that it was about, if there is one."""
+    """The reason of a refusal; `of`: the only provider that it can be about, if there is one."""
     (error,) = answer.body["errors"]
     if (why := _CODES.get(error.get("code"))) is not None:
         return Refusal(why, of)
@@ -62,12 +62,12 @@ def refusal(answer: Answer, of: str | None) -> Refusal:
 
 
 def is_told_to_come_back(answer: Answer) -> bool:
-    """Whether a service says that it cannot answer now, and when to ask again."""
+    """Whether it is a 503 with a time to retry."""
     return answer.status == 503 and answer.retry_after is not None
 
 
 def may_be_done(answer: Answer) -> bool:
-    """Whether an answer leaves open if a write took place."""
+    """Whether the response leaves open if a write took place."""
     return answer.status >= 500 and (
         answer.status != 503 or _MAY_BE_DONE in answer.body["errors"][0]["detail"]
     )
@@ -80,25 +80,29 @@ def of_allocations(consumer: str, body: Any) -> Sights:
     return (
         ConsumerSight(consumer, generation, held),
         *(
-            ProviderSight(provider, one["generation"])
-            for provider, one in body["allocations"].items()
+            ProviderSight(provider, allocation["generation"])
+            for provider, allocation in body["allocations"].items()
         ),
     )
 
 
 def held_in(body: Any) -> Held:
-    """What an answer with `allocations` by provider says is held."""
-    return holding({provider: one["resources"] for provider, one in body["allocations"].items()})
+    """The allocations in a response with `allocations` by provider."""
+    return holding(
+        {provider: allocation["resources"] for provider, allocation in body["allocations"].items()}
+    )
 
 
 def of_provider_allocations(provider: str, body: Any) -> Sights:
     """`GET /resource_providers/{uuid}/allocations`."""
     sums: dict[str, int] = {}
     consumers = []
-    for consumer, one in body["allocations"].items():
-        held = holding({provider: one["resources"]})
-        consumers.append(ConsumerSight(consumer, one["consumer_generation"], held, on=provider))
-        for name, amount in one["resources"].items():
+    for consumer, allocation in body["allocations"].items():
+        held = holding({provider: allocation["resources"]})
+        consumers.append(
+            ConsumerSight(consumer, allocation["consumer_generation"], held, on=provider)
+        )
+        for name, amount in allocation["resources"].items():
             sums[name] = sums.get(name, 0) + amount
     generation = body["resource_provider_generation"]
     return (ProviderSight(provider, generation, used=frozenset(sums.items())), *consumers)
@@ -113,8 +117,8 @@ def of_usages(provider: str, body: Any) -> Sights:
 def of_inventories(provider: str, body: Any) -> Sights:
     """`GET` or `PUT /resource_providers/{uuid}/inventories`."""
     capacities = frozenset(
-        (name, int((one["total"] - one["reserved"]) * one["allocation_ratio"]))
-        for name, one in body["inventories"].items()
+        (name, int((inventory["total"] - inventory["reserved"]) * inventory["allocation_ratio"]))
+        for name, inventory in body["inventories"].items()
     )
     generation = body["resource_provider_generation"]
     return (ProviderSight(provider, generation, capacities=capacities, whole=True),)
@@ -138,23 +142,25 @@ def of_provider(provider: str, body: Any) -> Sights:
 
 
 def of_candidates(body: Any) -> Sights:
-    """`GET /allocation_candidates`: what its summaries show of each provider."""
+    """`GET /allocation_candidates`: each provider in its summaries."""
     return tuple(
         ProviderSight(
             provider,
-            used=frozenset((name, of["used"]) for name, of in one["resources"].items()),
-            capacities=frozenset((name, of["capacity"]) for name, of in one["resources"].items()),
+            used=frozenset((name, of["used"]) for name, of in summary["resources"].items()),
+            capacities=frozenset(
+                (name, of["capacity"]) for name, of in summary["resources"].items()
+            ),
             whole=True,
-            traits=frozenset(one["traits"]),
-            parent=one["parent_provider_uuid"],
+            traits=frozenset(summary["traits"]),
+            parent=summary["parent_provider_uuid"],
         )
-        for provider, one in body["provider_summaries"].items()
+        for provider, summary in body["provider_summaries"].items()
     )
 
 
 def of_offers(provider: str, name: str, amount: int, body: Any) -> Sights:
-    """`GET /allocation_candidates` for so much of one class in the tree of a provider: who is
-    offered has it, and the provider itself, if it is not, has not."""
-    offered = {uuid for one in body["allocation_requests"] for uuid in one["allocations"]}
+    """`GET /allocation_candidates` for an amount of one class in the tree of a provider: providers
+    in the response have that much free; if this provider is missing, it has not."""
+    offered = {uuid for request in body["allocation_requests"] for uuid in request["allocations"]}
     room = tuple(ProviderSight(uuid, room=(name, amount)) for uuid in sorted(offered))
     return room if provider in offered else (*room, ProviderSight(provider, no_room=(name, amount)))

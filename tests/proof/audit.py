@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of a proof: what the database holds, by plain SQL and by a fresh application over it."""
+"""The state at the end of a proof, read with plain SQL and by a new application."""
 
 from __future__ import annotations
 
@@ -65,12 +65,24 @@ _HELD: Final = text("""
     JOIN resource_classes rc ON rc.id = a.resource_class_id
 """)
 
+#: What projects use, by resource class and, as class -1, in consumers: from the allocations.
+_USED_BY_PROJECTS: Final = text("""
+    SELECT c.project_id, c.user_id, c.consumer_type_id, a.resource_class_id, a.used, c.uuid
+    FROM allocations a
+    JOIN consumers c ON c.uuid = a.consumer_id
+""")
+
+_COUNTED_FOR_PROJECTS: Final = text("""
+    SELECT project_id, user_id, consumer_type_id, first_class, used_0, used_1, used_2, used_3
+    FROM berth_project_usages
+""")
+
 #: (provider, resource class)
 _Place = tuple[str, str]
 
 
 def database_faults(url: str, history: History) -> list[str]:
-    """What is wrong in the database at the end of a history, whatever any index says."""
+    """The faults of the database at the end of a history, without using any index."""
     db = open_database(url)
     try:
         faults = schema.check(db)
@@ -94,6 +106,7 @@ def _faults(connection: Connection, history: History) -> Iterator[str]:
         used[provider, name] += amount
         consumers.setdefault(consumer, (generation, set()))[1].add((provider, name, amount))
     yield from _sum_faults(used, remembered, capacities)
+    yield from _project_faults(connection)
     yield from _capacity_faults(used, capacities, history)
     yield from _consumer_faults(consumers, history)
 
@@ -103,7 +116,7 @@ def _sum_faults(
     remembered: Mapping[_Place, int],
     capacities: Mapping[_Place, float],
 ) -> Iterator[str]:
-    """Usage equals the sum of allocations, wherever there is an inventory, and only there."""
+    """Each inventory, and nothing else, has a usage that is the sum of its allocations."""
     for place in sorted(used.keys() | remembered.keys() | capacities.keys()):
         if place not in capacities:
             yield f"{place}: {used.get(place, 0)} used, and there is no inventory"
@@ -111,16 +124,33 @@ def _sum_faults(
             yield f"{place}: {remembered.get(place)} remembered, {used.get(place, 0)} allocated"
 
 
+def _project_faults(connection: Connection) -> Iterator[str]:
+    """The counters of a project, user and type equal the sums of their consumers' allocations."""
+    allocated: Counter[tuple[int, int, int, int]] = Counter()
+    consumers: set[tuple[int, int, int, str]] = set()
+    for project, user, kind, name, used, uuid in connection.execute(_USED_BY_PROJECTS):
+        allocated[project, user, kind or 0, name] += used
+        consumers.add((project, user, kind or 0, uuid))
+    allocated.update((project, user, kind, -1) for project, user, kind, _ in consumers)
+    counted: Counter[tuple[int, int, int, int]] = Counter()
+    for project, user, kind, first, *counters in connection.execute(_COUNTED_FOR_PROJECTS):
+        for place, used in enumerate(counters):
+            counted[project, user, kind, first + place] += used
+    for key in sorted(allocated.keys() | counted.keys()):
+        if counted[key] != allocated[key]:
+            yield f"project counter {key}: {counted[key]}, and {allocated[key]} allocated"
+
+
 def _capacity_faults(
     used: Mapping[_Place, int], capacities: Mapping[_Place, float], history: History
 ) -> Iterator[str]:
-    """Over capacity is only what was shrunk, and never by more than there ever was."""
+    """Only inventories that were reduced may be over capacity, by no more than they once had."""
     most: dict[_Place, float] = {}
     written = [
         (write.provider, write.capacities)
-        for one in history.operations
-        if one.outcome is not Outcome.REFUSED
-        for write in one.providers
+        for operation in history.operations
+        if operation.outcome is not Outcome.REFUSED
+        for write in operation.providers
         if write.capacities is not None
     ]
     begun = [(provider, begin.capacities) for provider, begin in history.begin.items()]
@@ -135,7 +165,7 @@ def _capacity_faults(
 def _consumer_faults(
     consumers: Mapping[str, tuple[int | None, set[tuple[str, str, int]]]], history: History
 ) -> Iterator[str]:
-    """What is there is what the end of the history shows, and of nobody else."""
+    """The database has exactly the consumers that exist at the end of the history."""
     shown = {
         sight.consumer: (sight.generation, set(sight.held))
         for sight in history.operations[-1].sights
@@ -150,28 +180,32 @@ def _consumer_faults(
 
 
 def commits_by_writer(url: str) -> list[int]:
-    """How much each process that has written has committed."""
+    """The number of commits of each process that has written."""
     return [seq for (seq,) in run(url, "SELECT seq FROM berth_writer")]
 
 
 @contextmanager
 def fresh_client(conf_path: Path) -> Iterator[Client]:
-    """A client of an application in this process, just built over the database.
+    """A client of a new application in this process.
 
-    It takes the sums of usage as they are: one that counts them anew would mend what is looked for.
+    It does not recount usages, which would repair the faults to be found.
     """
     yield Client.of(deploy.load_application(config.load([str(conf_path)]), recount=False))
 
 
 def last_sight(client: Client, operations: Sequence[Operation]) -> Operation:
-    """All that was ever written, as it is now: the last operation of a history."""
+    """Read everything that was ever written: the last operation of a history."""
     begin = time.monotonic_ns()
-    consumers = sorted({write.consumer for one in operations for write in one.consumers})
-    providers = sorted({write.provider for one in operations for write in one.providers})
+    consumers = sorted(
+        {write.consumer for operation in operations for write in operation.consumers}
+    )
+    providers = sorted(
+        {write.provider for operation in operations for write in operation.providers}
+    )
     sights: list[ConsumerSight | ProviderSight] = []
     for uuid in consumers:
-        found = client.get(f"/allocations/{uuid}")
-        sights += answers.of_allocations(uuid, found.json)
+        response = client.get(f"/allocations/{uuid}")
+        sights += answers.of_allocations(uuid, response.json)
     for uuid in providers:
         sights += _provider_now(client, uuid)
     return Operation(
@@ -186,11 +220,11 @@ def last_sight(client: Client, operations: Sequence[Operation]) -> Operation:
 
 def _provider_now(client: Client, uuid: str) -> Sights:
     path = f"/resource_providers/{uuid}"
-    found = client.get(path)
-    if found.status == 404:
+    response = client.get(path)
+    if response.status == 404:
         return (ProviderSight(uuid, gone=True),)
     return (
-        *answers.of_provider(uuid, found.json),
+        *answers.of_provider(uuid, response.json),
         *answers.of_inventories(uuid, client.get(f"{path}/inventories").json),
         *answers.of_usages(uuid, client.get(f"{path}/usages").json),
         *answers.of_traits(uuid, client.get(f"{path}/traits").json),
@@ -199,7 +233,7 @@ def _provider_now(client: Client, uuid: str) -> Sights:
 
 
 def index_differences(connection: wire.Connection, client: Client) -> list[str]:
-    """The queries to which a worker gives another answer than a fresh load does."""
+    """The queries to which a worker's response differs from that of a new index."""
     return [
         query
         for query in QUERIES
@@ -209,12 +243,12 @@ def index_differences(connection: wire.Connection, client: Client) -> list[str]:
 
 
 def in_order(candidates: Any) -> Any:
-    """Candidates in an order that does not depend on how an index came to be."""
+    """Candidates in an order that does not depend on the history of an index."""
     return {
         "allocation_requests": sorted(candidates["allocation_requests"], key=_text),
         "provider_summaries": {
-            uuid: {**one, "traits": sorted(one["traits"])}
-            for uuid, one in candidates["provider_summaries"].items()
+            uuid: {**summary, "traits": sorted(summary["traits"])}
+            for uuid, summary in candidates["provider_summaries"].items()
         },
     }
 

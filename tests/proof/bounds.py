@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long and how hard the proofs run: short by default, as long as one likes by hand.
+"""How long and how hard the proofs run: short by default, four times as long by `make proof`, and
+as long as you like by hand.
 
     BERTH_PROOF_SECONDS=600 BERTH_PROOF_CLIENTS=48 BERTH_PROOF_SEED=7 \\
         python -m pytest tests/proof/test_workers.py -s
@@ -13,6 +14,8 @@ from __future__ import annotations
 import os
 import random
 from dataclasses import dataclass
+
+from tests.effort import EFFORT, is_full, scaled
 
 
 def _number(name: str, default: float) -> float:
@@ -38,6 +41,8 @@ class Bounds:
     kill_each_s: float
     #: Times that a world is taken down and made again under other names.
     worlds: int
+    #: Reads after writes of another worker or service.
+    reads: int
     seed: int
 
     @classmethod
@@ -45,11 +50,12 @@ class Bounds:
         """Less on the engines whose proofs take longer."""
         is_cluster, is_file = engine == "galera", engine == "sqlite"
         return cls(
-            seconds=_number("SECONDS", 12 if is_file else 7),
+            seconds=_number("SECONDS", (8 if is_file else 6) * EFFORT),
             clients=int(_number("CLIENTS", 24 if not is_cluster else 12)),
             workers=int(_number("WORKERS", 4 if not is_cluster else 1)),
-            rounds=int(_number("ROUNDS", 50 if is_file else 5 if is_cluster else 8)),
+            rounds=int(_number("ROUNDS", scaled(20 if is_file else 4 if is_cluster else 6))),
             kill_each_s=0.35 if is_file else 2.0,
-            worlds=int(_number("WORLDS", 6 if is_file else 2)),
+            reads=int(_number("READS", 10_000 if is_full() else scaled(600))),
+            worlds=int(_number("WORLDS", scaled(3 if is_file else 2))),
             seed=_seed(),
         )

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does a history keep the rules? For each consumer and each provider there must be an order of all
-that overlapped in which every answer was right when it was given.
+"""Checks that a history keeps the rules: for each consumer and provider, there must be an order of
+the overlapping operations in which every response was right at its time.
 
-That holds together what is promised: a claim that was accepted had room at some moment between its
-begin and its end, a refusal had its reason, no two writes were accepted on one generation, no read
-was older than what had been acknowledged before it, and nothing acknowledged got lost.
+This includes all guarantees: an accepted claim fitted at some moment between its begin and its end,
+a refusal had its reason, no two writes were accepted for one generation, no read was older than an
+earlier acknowledged write, and no acknowledged write was lost.
 
-Consumers come first: the order of a consumer's writes says what each of them gave back, and with
-that it is known what it added to each provider. So that there is but one such order, at most one
-client may take everything from a consumer. Each object is judged by itself; that an operation is
-whole or not at all is held by what it did to the one and to the other.
+Consumers come first: the order of a consumer's writes gives the amounts that each of them released,
+and so what it added to each provider. To make this order unique, at most one client may empty a
+consumer. Each object is checked separately; that an operation is atomic follows from its effects on
+all of them.
 
-What became of an operation without an answer is found out by what was seen later. Where that can be
-explained in several ways, each is tried.
+Whether an operation without a response took place follows from what was seen later. If several
+explanations are possible, each is tried.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ S = TypeVar("S", ConsumerState, ProviderState)
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A rule that was broken: whose, and the story, which takes long to tell."""
+    """A violated rule: the object, and the story, which is expensive to build."""
 
     about: str
     tell: Callable[[], str]
@@ -70,14 +70,14 @@ class Fault:
 
 @dataclass(slots=True)
 class Verdict:
-    """What is wrong with a history, and what could not be decided."""
+    """The faults of a history, and what could not be decided."""
 
     faults: list[Fault] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
 
     @property
     def unexplained(self) -> Set[str]:
-        """The consumers and providers for which no order was found."""
+        """The consumers and providers without a valid order."""
         return {fault.about for fault in self.faults} | set(self.undecided)
 
     @property
@@ -93,7 +93,7 @@ class Verdict:
 
 
 def check(history: History) -> Verdict:
-    """Judge a whole history."""
+    """Check a whole history."""
     known = _Known(history)
     first = _Check(known, {})
     verdict = first.run()
@@ -116,11 +116,11 @@ def check(history: History) -> Verdict:
 def _step_by_step(
     known: _Known, first: _Check, verdict: Verdict, ways: Mapping[str, Sequence[_Way]]
 ) -> Verdict:
-    """Where there are too many ways to try each with each: one change after the other, as long as
-    each leaves less unexplained.
+    """If there are too many combinations to try: change one order at a time, as long as each change
+    leaves fewer objects unexplained.
 
-    A history of 15,000 operations takes a second to judge, and there may be hundreds of ways: what
-    was not explained is judged first, alone.
+    Checking a history of 15,000 operations takes a second, and there may be hundreds of
+    combinations, so unexplained objects are checked first, alone.
     """
     chosen: dict[str, _Way] = {}
     while not verdict.is_clean:
@@ -144,7 +144,7 @@ def _step_by_step(
 
 
 def _most_telling(consumers: Iterable[str], unexplained: Set[str], check: _Check) -> list[str]:
-    """Consumers, those first that have to do with what is not explained and few others have."""
+    """Consumers, first those that are related to unexplained objects and to few others."""
     about = {name: check.meets(name) & unexplained for name in consumers}
     commonness = Counter(met for all_met in about.values() for met in all_met)
     rarest = {
@@ -176,7 +176,7 @@ _Change = dict[str, tuple[Held, Held]]
 
 
 class _Known:
-    """What is the same in all judgements of a history."""
+    """Facts that are the same for all checks of a history."""
 
     def __init__(self, history: History) -> None:
         self.history = history
@@ -188,7 +188,7 @@ class _Known:
 
 
 class _Check:
-    """One judgement, in which the order of some consumers' writes is `given`."""
+    """One check, with a `given` order of some consumers' writes."""
 
     def __init__(self, known: _Known, given: Mapping[str, _Way]) -> None:
         self.known = known
@@ -207,7 +207,7 @@ class _Check:
         self.past: dict[str, list[tuple[int | None, Held, int, int]]] = {}
 
     def run(self, *, only: Set[str] | None = None) -> Verdict:
-        """Judge all consumers, and all providers unless only some are named."""
+        """Check all consumers, and all providers or only the named ones."""
         self.only = only
         for consumer in self.known.of_consumer:
             self._check_consumer(consumer)
@@ -230,15 +230,15 @@ class _Check:
         return self.verdict
 
     def possible_orders(self) -> dict[str, list[Found[ConsumerState, _Part]]]:
-        """By consumer: each order in which its writes may have been."""
+        """By consumer: each possible order of its writes."""
         return {
             consumer: orders(_events_of(consumer, ones, {}), ConsumerState(), most=_WAYS_MAX + 1)
             for consumer, ones in self.known.of_consumer.items()
         }
 
     def meets(self, consumer: str) -> Set[str]:
-        """The consumers and providers of which a write without an answer tells that it would have
-        changed them together with a consumer."""
+        """The consumers and providers that a write without a response would have changed together
+        with a consumer."""
         return {
             met
             for one in self.known.of_consumer[consumer]
@@ -265,7 +265,7 @@ class _Check:
         return self.known.orders[key]
 
     def _learn(self, consumer: str, order: Found[ConsumerState, _Part]) -> None:
-        """Remember what each write of a consumer found and left, and which unknown ones are."""
+        """Record what each write of a consumer found and left, and which writes are unknown."""
         latest = list(_latest(order.order))
         past: list[tuple[int | None, Held, int, int]] = []
         before, since = ConsumerState(), 0
@@ -287,7 +287,7 @@ class _Check:
         self.past[consumer] = past
 
     def _check_whole(self) -> None:
-        """What happened to one consumer of an operation happened to all of them."""
+        """An operation happened to all of its consumers or to none."""
         again = {
             write.consumer
             for one in self.history.operations
@@ -309,7 +309,7 @@ class _Check:
                 self._check_consumer(consumer)
 
     def _check_races(self) -> None:
-        """Who lost a race for a consumer ran it against somebody."""
+        """A client that lost a race for a consumer had a rival."""
         lost = [
             one
             for one in self.history.operations
@@ -381,7 +381,7 @@ class _Check:
                 events[provider].append(_event(one, rule, end=until, optional=optional))
 
     def _expected_change(self, one: Operation) -> _Change | None:
-        """What a write that did not happen would have changed; None if that cannot be known."""
+        """The change of a write that did not happen; None if that cannot be known."""
         change: _Change = {}
         for write in one.consumers:
             if write.seen == ANY:
@@ -451,8 +451,8 @@ def _by_consumer(history: History) -> dict[str, list[Operation]]:
 def _by_provider(
     history: History, of_consumer: Mapping[str, Sequence[Operation]]
 ) -> dict[str, list[Operation]]:
-    """Those that saw a provider, wrote it, or may have changed what is held of it: with whatever
-    their consumers ever held."""
+    """The operations that saw or wrote a provider, or may have changed its allocations, with all
+    allocations that their consumers ever had."""
     ever = {
         consumer: {
             provider
@@ -474,7 +474,7 @@ def _by_provider(
 
 
 def _is_rival(other: Operation, one: Operation, consumers: Set[str]) -> bool:
-    """Whether an operation may have written some consumers while another was under way."""
+    """Whether an operation may have written some consumers while another was running."""
     return (
         other is not one
         and other.outcome is not Outcome.REFUSED
@@ -527,7 +527,7 @@ def _event(
 
 
 def _effects(one: Operation, change: _Change) -> dict[str, Effect]:
-    """What an operation means for each provider that it touches."""
+    """The effects of an operation on each provider."""
     delta: dict[str, Counter[str]] = defaultdict(Counter)
     named: dict[str, set[str]] = defaultdict(set)
     claimed: set[str] = set()
@@ -554,8 +554,8 @@ def _effects(one: Operation, change: _Change) -> dict[str, Effect]:
 
 
 def _earliest(order: Found[S, _Part], place: int) -> int:
-    """Before when an event cannot have happened: not before the changes that precede it, nor before
-    what was only right until then. What is right afterwards too may have come afterwards."""
+    """The earliest time of an event: after the changes that precede it, and after anything that was
+    right only until then. What is right afterwards too may have come afterwards."""
     since = max(event.begin for event in order.order[: place + 1] if event.changes)
     for event in order.order[:place]:
         if event.changes or event.begin <= since:
@@ -566,7 +566,7 @@ def _earliest(order: Found[S, _Part], place: int) -> int:
 
 
 def _latest(order: Sequence[Event[S, _Part]]) -> Iterable[int]:
-    """For each event, by when it must have happened: before those after it have ended."""
+    """The latest time of each event: before the end of those after it."""
     latest: list[int] = []
     end = NEVER
     for event in reversed(order):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the proofs stand on: a database of an engine, and how hard to push."""
+"""Fixtures of the proofs: databases of an engine, and the effort."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from tests.servers.server import Databases
 
 
-#: See `Ground`; as long as an orphaned worker may live (berth/cli/lifeline.py).
+#: See `Ground`; as long as an orphaned worker may live (berth/edge/server/lifeline.py).
 LATE_S: Final = 16.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """An empty database, and a configuration for each place where it can be reached."""
+    """An empty database, and a configuration for each of its addresses."""
 
     engine: str
     home: Path
@@ -41,7 +41,7 @@ class Ground:
 
 @pytest.fixture
 def bounds(engine: str) -> Bounds:
-    """How long and how hard."""
+    """Duration and effort."""
     return Bounds.of(engine)
 
 

@@ -34,7 +34,7 @@ _SHARED: Final = aggregate_uuid(1)
 
 
 def build(connection: Connection) -> dict[str, Begin]:
-    """Make the fleet; how each provider is then."""
+    """Create the fleet; return the state of each provider."""
     return {uuid: _build_one(connection, uuid) for uuid in (*HOSTS, *NODES, POOL)}
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What many clients did to one fleet, as they saw it: the material of `checker.py`.
+"""A history: the operations of many clients on one fleet, as they saw them; `checker.py` checks it.
 
-An operation has a begin and an end on the clock of the machine (`time.monotonic_ns`, the same in
-all processes), what it would change, what came of it, and what it showed. Nothing here knows how
-berth works: it is what can be told from outside.
+An operation has a begin and an end on the machine's clock (`time.monotonic_ns`, the same in all
+processes), the changes that it requested, its outcome, and what its response showed. Nothing here
+knows how berth works: it uses only what clients can see.
 
-Names are short and readable in stories: the provider `a0000000-0000-4000-8000-000000000003` is
-`a3`, and the consumer `c0000000-0000-4000-8000-000000000012` is `c12`.
+Names in stories are short: the provider `a0000000-0000-4000-8000-000000000003` is `a3`, and the
+consumer `c0000000-0000-4000-8000-000000000012` is `c12`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NOTHING_HELD: Final[Held] = frozenset()
 
 
 class Outcome(Enum):
-    """What came of an operation."""
+    """The outcome of an operation."""
 
     ACCEPTED = "accepted"
     REFUSED = "refused"
@@ -40,7 +40,7 @@ class Outcome(Enum):
 
 
 class Why(Enum):
-    """Why an operation was refused, as far as that can be judged by the history."""
+    """The reason of a refusal, as far as the history can confirm it."""
 
     CONSUMER_MOVED = "a consumer is at another generation"
     PROVIDER_MOVED = "a provider is at another generation"
@@ -54,18 +54,18 @@ class Why(Enum):
 
 
 class Refusal(NamedTuple):
-    """A refusal; `of` where the answer names the provider or consumer that was in the way, and what
-    was said where the reason is none of ours."""
+    """A refusal; `of` is the provider or consumer that the response names, and `said` its text if
+    the reason is unknown."""
 
     why: Why
     of: str | None = None
 
 
 class ConsumerWrite(NamedTuple):
-    """What a consumer shall hold from now on.
+    """The new allocations of a consumer.
 
-    `seen`: the generation that was sent, None for "it is new", ANY for a DELETE. `quiet`: the
-    generations of the providers that it lets go stand still (DELETE).
+    `seen`: the generation that was sent, None for a new consumer, ANY for a DELETE. `quiet`: the
+    generations of the providers that it leaves do not change (DELETE).
     """
 
     consumer: str
@@ -77,7 +77,7 @@ class ConsumerWrite(NamedTuple):
 class ProviderWrite(NamedTuple):
     """A change of a provider itself; None leaves a part as it is.
 
-    `steps`: by how much its generation counts up, claims of the same request not counted.
+    `steps`: the increments of its generation, without those for claims of the same request.
     """
 
     provider: str
@@ -93,9 +93,9 @@ class ProviderWrite(NamedTuple):
 
 
 class ConsumerSight(NamedTuple):
-    """What an answer showed of a consumer; `generation` None and nothing held: it is unknown.
+    """A consumer in a response; without a generation and allocations it is unknown.
 
-    `on` names the only provider that was looked at; None: all.
+    `on` names the only provider that was read; None: all.
     """
 
     consumer: str
@@ -105,10 +105,10 @@ class ConsumerSight(NamedTuple):
 
 
 class ProviderSight(NamedTuple):
-    """What an answer showed of a provider; None for what it did not tell. `gone`: it is unknown.
+    """A provider in a response; None for parts that it does not show. `gone`: it is unknown.
 
-    `used` and `capacities` are by resource class; `whole` says that no other class has any. `room`
-    is what it was offered for as a candidate, `no_room` what it was not offered for.
+    `used` and `capacities` are by resource class; `whole` says that there are no other classes.
+    `room` is the amount for which it was a candidate, `no_room` the amount for which it was not.
     """
 
     provider: str
@@ -126,7 +126,7 @@ class ProviderSight(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One request of one client, from before it was sent to after it was answered."""
+    """One request of one client, from before it was sent until after its response."""
 
     client: str
     text: str
@@ -140,13 +140,13 @@ class Operation:
 
     @property
     def writes(self) -> bool:
-        """Whether it would change anything."""
+        """Whether it changes anything."""
         return bool(self.consumers or self.providers)
 
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """A provider as it was before the first operation, when nothing was held by anybody."""
+    """A provider before the first operation, without allocations."""
 
     generation: int
     capacities: frozenset[tuple[str, int]]
@@ -157,7 +157,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Everything that was done to a fleet from its begin, which nobody else touched."""
+    """All operations on a fleet that no other client uses."""
 
     begin: Mapping[str, Begin]
     operations: tuple[Operation, ...]
@@ -166,18 +166,24 @@ class History:
     def ended(
         cls, begin: Mapping[str, Begin], operations: Iterable[Operation], last: Operation
     ) -> History:
-        """A history whose last operation began when nothing could happen any more."""
-        finished = (replace(one, end=last.begin) if one.end == NEVER else one for one in operations)
+        """The history without operations that were running at its end."""
+        finished = (
+            replace(operation, end=last.begin) if operation.end == NEVER else operation
+            for operation in operations
+        )
         return cls(begin, (*finished, last))
 
     def keep(self, path: Path) -> None:
-        """Write the history to a file, so that it can be judged again."""
+        """Write the history to a file, so that it can be checked again."""
         path.write_bytes(pickle.dumps(self))
 
     def story(self, operations: Iterable[Operation]) -> str:
-        """Some operations in order of their begin, a line each, in milliseconds."""
-        zero = min((one.begin for one in self.operations), default=0)
-        return "\n".join(_line(one, zero) for one in sorted(operations, key=lambda one: one.begin))
+        """Some operations in the order of their begin, one per line, in milliseconds."""
+        zero = min((operation.begin for operation in self.operations), default=0)
+        return "\n".join(
+            _line(operation, zero)
+            for operation in sorted(operations, key=lambda operation: operation.begin)
+        )
 
 
 def provider_uuid(number: int) -> str:
@@ -196,12 +202,12 @@ def aggregate_uuid(number: int) -> str:
 
 
 def short(uuid: str) -> str:
-    """A uuid of this suite in few letters."""
+    """The short name of a uuid."""
     return f"{uuid[0]}{int(uuid[-12:])}" if uuid[1:24] == "0000000-0000-4000-8000-" else uuid
 
 
 def holding(amounts: Mapping[str, Mapping[str, int]]) -> Held:
-    """What is held, from amounts by class by provider."""
+    """Allocations, from amounts by class by provider."""
     return frozenset(
         (provider, name, amount)
         for provider, of_provider in amounts.items()
@@ -210,7 +216,7 @@ def holding(amounts: Mapping[str, Mapping[str, int]]) -> Held:
 
 
 def shown_held(held: Held) -> str:
-    """What is held, for people."""
+    """Allocations as text."""
     parts = [f"{short(provider)}:{name}={amount}" for provider, name, amount in sorted(held)]
     return " ".join(parts) or "nothing"
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is there an order of overlapping events in which each of them is right? (Wing and Gong's search,
-with Lowe's memory of where it has been.)
+"""Finds an order of overlapping events in which each of them is right (the search of Wing and Gong,
+with Lowe's cache of visited states).
 
-An event has a begin and an end, and takes effect at one moment in between. `apply` says what the
-state is after it, or None where it cannot happen. An optional event may also never happen.
+An event has a begin and an end, and takes effect at one moment in between. `apply` returns the
+state after it, or None if it is impossible. An optional event may never take effect.
 
-Events that change nothing are taken as soon as they are right: whatever follows could not care,
-unless it is an optional event that must come before them or never. So the search branches over
-little more than changes, and it is quick where few of them overlap.
+Events that change nothing are taken as soon as they are right: this cannot make later events
+impossible, except optional events that must come before them or never. So the search branches
+mostly over changes, and is fast if few of them overlap.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Event(Generic[S, T]):
-    """Something that took effect at a moment between its begin and its end, or, if it is optional,
-    perhaps never; `what` is the caller's own."""
+    """An event with an effect at a moment between its begin and its end, or, if it is optional,
+    perhaps none; `what` belongs to the caller."""
 
     begin: int
     end: int
@@ -48,7 +48,8 @@ class Found(Generic[S, T]):
 
 @dataclass(frozen=True, slots=True)
 class Stuck(Generic[S, T]):
-    """There is none: the end of the longest begin of one, and which events could not follow it."""
+    """There is none: the end of the longest valid begin, and the events that could not follow
+    it."""
 
     order: tuple[Event[S, T], ...]
     state: S
@@ -62,7 +63,7 @@ class Undecided:
 
 @dataclass(slots=True)
 class _Node(Generic[S, T]):
-    """A point of the search: what was taken to come here, and what may be tried from here."""
+    """A state of the search: the events taken so far, and those to try next."""
 
     taken: tuple[Event[S, T], ...]
     states: tuple[S, ...]
@@ -75,20 +76,20 @@ class _Node(Generic[S, T]):
 def linearise(
     events: Sequence[Event[S, T]], state: S, *, steps_max: int = 200_000
 ) -> Found[S, T] | Stuck[S, T] | Undecided:
-    """Look for an order of the events, from a first state."""
+    """Search for an order of the events, from an initial state."""
     return _Search(events, steps_max).run(state)
 
 
 def orders(
     events: Sequence[Event[S, T]], state: S, *, most: int, steps_max: int = 20_000
 ) -> list[Found[S, T]]:
-    """Different orders of the changes, as many as `most`, in each of which everything is right."""
+    """Up to `most` different orders of the changes in which everything is right."""
     found = _Search(events, steps_max, every=True).found(state)
     return list(islice(_told_apart(found), most))
 
 
 def _told_apart(found: Iterable[Found[S, T]]) -> Iterator[Found[S, T]]:
-    """Without those that differ only in where they put what changes nothing."""
+    """The orders without those that differ only in events that change nothing."""
     known: set[tuple[int, ...]] = set()
     for one in found:
         changes = tuple(id(event) for event in one.order if event.changes)
@@ -98,8 +99,8 @@ def _told_apart(found: Iterable[Found[S, T]]) -> Iterator[Found[S, T]]:
 
 
 class _Search(Generic[S, T]):
-    """The search. Events that must happen are numbered by their begin; those before `base` are all
-    taken, and bit n of `done` stands for event `base + n`."""
+    """The search. Required events are numbered by their begin; those before `base` are all taken,
+    and bit n of `done` stands for event `base + n`."""
 
     def __init__(
         self, events: Sequence[Event[S, T]], steps_max: int, *, every: bool = False
@@ -116,7 +117,7 @@ class _Search(Generic[S, T]):
         self.best: tuple[int, list[_Node[S, T]], S, int, int] | None = None
 
     def run(self, state: S) -> Found[S, T] | Stuck[S, T] | Undecided:
-        """The first order that is found."""
+        """The first order found."""
         found = next(self.found(state), None)
         if found is not None:
             return found
@@ -170,7 +171,7 @@ class _Search(Generic[S, T]):
         optional_done: int,
         state: S,
     ) -> tuple[_Node[S, T], S]:
-        """A node after everything has been taken that changes nothing and is right."""
+        """A node after taking every event that changes nothing and is right."""
         seen: list[Event[S, T]] = list(taken)
         at: list[S] = list(states)
         more = True
@@ -194,7 +195,7 @@ class _Search(Generic[S, T]):
         return _Node(tuple(seen), tuple(at), base, done, optional_done, branches), state
 
     def _cuts_off(self, event: Event[S, T], base: int, done: int, optional_done: int) -> bool:
-        """Whether something optional is still possible that would not be after this event."""
+        """Whether this event makes an optional event impossible that is still possible now."""
         last_begin = self._last_begin(base, done, optional_done)
         return any(
             last_begin <= other.end < event.begin and not optional_done >> place & 1
@@ -202,7 +203,7 @@ class _Search(Generic[S, T]):
         )
 
     def _open(self, base: int, done: int) -> list[int]:
-        """The events that may be next: none that is left has ended before they begin."""
+        """The events that may be next: no remaining one has ended before their begin."""
         found: list[int] = []
         first_end: int | None = None
         for place in range(base, len(self.events)):
@@ -219,7 +220,7 @@ class _Search(Generic[S, T]):
     def _branches(
         self, base: int, done: int, optional_done: int, state: S
     ) -> Iterator[tuple[int, bool, S]]:
-        """What may be next and has not been taken yet, the most pressing first."""
+        """The events that may be next and have not been tried, the most urgent first."""
         places = self._open(base, done)
         first_end = min((self.events[place].end for place in places), default=None)
         for place in sorted(places, key=lambda place: self.events[place].end):
@@ -236,7 +237,7 @@ class _Search(Generic[S, T]):
                 yield place, True, after
 
     def _last_begin(self, base: int, done: int, optional_done: int) -> int:
-        """When the last of the events taken so far began: what follows had not ended by then."""
+        """The last begin of the events taken so far: the following ones had not ended by then."""
         last = base + done.bit_length() - 1
         optional = optional_done.bit_length() - 1
         return max(

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that do everything at once, at random but for the seed, and write down what they saw.
+"""Clients that send random requests of all kinds, with a seed, and record what they see.
 
-Each client holds two connections, one to write and one to look, which most likely belong to two
-workers: what it has just written it looks at through the other, in the database and in the index.
-It has consumers of its own and shares some rivals with all others; a child provider of its own
-comes, moves and goes. Where several services share a database, a client writes to one and looks at
-the next.
+Each client has two connections, one for writes and one for reads, most likely to two workers: it
+reads its own writes through the other worker, from the database and from the index. It has
+consumers of its own and shares some with all clients; it creates, moves and deletes a child
+provider of its own. If several services share a database, a client writes to one and reads from the
+next.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Sights = tuple[ConsumerSight | ProviderSight, ...]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What some clients of one process do."""
+    """The clients of one process."""
 
     #: Host and port of each service.
     services: tuple[tuple[str, int], ...]
@@ -74,7 +74,7 @@ class Task:
 
 @dataclass(slots=True)
 class Load:
-    """Clients at work; what they did is there once the block has ended."""
+    """Running clients; the history is available after the block."""
 
     operations: list[Operation] = field(default_factory=list)
     #: Answers that should never come, such as 500.
@@ -97,10 +97,10 @@ def under_load(
     others: Sequence[tuple[str, int]] = (),
     may_be_away: bool = False,
 ) -> Iterator[Load]:
-    """Clients at a service for as long as the block lasts.
+    """Clients of a service for the duration of the block.
 
     Args:
-        others: more services on the same database, for the clients to share.
+        others: further services on the same database, which the clients share.
         may_be_away: see `Task`.
     """
     stop = home / "stop"
@@ -140,14 +140,14 @@ def run_clients(task: Task) -> Load:
     for thread in threads:
         thread.join()
     return Load(
-        [one for client in crowd for one in client.operations],
-        [one for client in crowd for one in client.surprises],
+        [operation for client in crowd for operation in client.operations],
+        [surprise for client in crowd for surprise in client.surprises],
         [one for client in crowd for one in client.away],
     )
 
 
 class Client:
-    """One client: a thread that does one thing after the other."""
+    """A client: a thread that sends one request after the other."""
 
     def __init__(self, task: Task, number: int) -> None:
         self.operations: list[Operation] = []
@@ -166,7 +166,7 @@ class Client:
         self._child: str | None = None
 
     def run(self) -> None:
-        """Do random things until told to stop."""
+        """Send random requests until told to stop."""
         steps: Mapping[Callable[[], None], int] = {
             self._claim: 40,
             self._release: 12,
@@ -190,7 +190,7 @@ class Client:
     # --- Consumers ---
 
     def _claim(self) -> None:
-        """A consumer gets something, new or in place of what it has."""
+        """A consumer gets allocations, new or instead of its own."""
         consumer = self._some_consumer()
         known = self._known.get(consumer) or self._look_at(consumer)
         held = self._some_candidate() if self._rng.random() < 0.6 else self._some_amounts()
@@ -198,9 +198,9 @@ class Client:
             self._put(consumer, known.generation, held)
 
     def _release(self) -> None:
-        """A consumer gives everything back, by its generation or by DELETE.
+        """A consumer is emptied, by its generation or by DELETE.
 
-        A rival is emptied by one client only: `checker` could not tell two of them apart.
+        Only one client empties a shared consumer: `checker` could not tell two such requests apart.
         """
         consumer = self._rng.choice([*self._own, *_RIVALS[self._number - 1 : self._number]])
         known = self._known.get(consumer) or self._look_at(consumer)
@@ -213,7 +213,8 @@ class Client:
         self._look_at(consumer)
 
     def _exchange(self) -> None:
-        """Two of the client's consumers swap what they hold, or one takes over from the other."""
+        """Two of the client's consumers exchange their allocations, or one takes over those of the
+        other."""
         first, second = self._rng.sample(self._own, 2)
         one = self._known.get(first) or self._look_at(first)
         other = self._known.get(second) or self._look_at(second)
@@ -241,7 +242,7 @@ class Client:
         return self._rng.choice(self._own if self._rng.random() < 0.8 else _RIVALS)
 
     def _some_candidate(self) -> Held:
-        """One of the candidates for something."""
+        """A candidate for a random request."""
         wanted = [f"VCPU:{self._rng.randint(1, 4)}", f"MEMORY_MB:{self._rng.randint(1, 8)}"]
         if self._rng.random() < 0.4:
             wanted.append(f"DISK_GB:{self._rng.randint(1, 10)}")
@@ -253,7 +254,7 @@ class Client:
         return found["allocation_requests"] if found else ()
 
     def _some_amounts(self) -> Held:
-        """Something that may or may not be there."""
+        """Amounts that may or may not fit."""
         node = self._child if self._child and self._rng.random() < 0.3 else None
         held = {(node or self._rng.choice(NODES), "VCPU", self._rng.randint(1, 4))}
         if self._rng.random() < 0.5:
@@ -265,7 +266,7 @@ class Client:
     # --- Providers ---
 
     def _change_inventory(self) -> None:
-        """Shrink or grow what a provider has, now and then below what is used."""
+        """Reduce or increase an inventory, sometimes below its usage."""
         provider = self._some_provider()
         path = f"/resource_providers/{provider}/inventories"
         found = self._read(path, lambda body: answers.of_inventories(provider, body))
@@ -291,7 +292,7 @@ class Client:
         self._read(path, lambda body: answers.of_inventories(provider, body))
 
     def _change_traits(self) -> None:
-        """Give a provider a trait, or take it."""
+        """Add or remove a trait of a provider."""
         provider = self._some_provider()
         path = f"/resource_providers/{provider}/traits"
         found = self._read(path, lambda body: answers.of_traits(provider, body))
@@ -305,7 +306,7 @@ class Client:
         self._read(path, lambda body: answers.of_traits(provider, body))
 
     def _change_aggregates(self) -> None:
-        """Let a provider join an aggregate, or leave it."""
+        """A provider joins or leaves an aggregate."""
         provider = self._some_provider()
         path = f"/resource_providers/{provider}/aggregates"
         found = self._read(path, lambda body: answers.of_aggregates(provider, body))
@@ -326,7 +327,7 @@ class Client:
         self._send("PUT", path, body, providers=(write,))
 
     def _change_tree(self) -> None:
-        """The client's child provider comes, moves to another host, or goes."""
+        """The client's child provider is created, moved to another host, or deleted."""
         host = self._rng.choice(HOSTS)
         if self._child is None:
             self._children += 1
@@ -410,7 +411,7 @@ class Client:
     # --- Looking ---
 
     def _look_around(self) -> None:
-        """Look at things that others are changing."""
+        """Read objects that others are changing."""
         provider = self._some_provider()
         self._read(
             f"/resource_providers/{provider}/usages",
@@ -419,7 +420,7 @@ class Client:
         self._candidates(f"resources=VCPU:1&required={self._rng.choice(TRAITS)}")
 
     def _look_at(self, consumer: str) -> ConsumerSight:
-        """What a consumer holds now, asked until there is an answer."""
+        """A consumer's current allocations; repeated until there is a response."""
         deadline = time.monotonic() + _PATIENCE
         while time.monotonic() < deadline:
             body = self._read(
@@ -443,7 +444,7 @@ class Client:
         consumers: tuple[ConsumerWrite, ...] = (),
         providers: tuple[ProviderWrite, ...] = (),
     ) -> None:
-        """Send a write through the writing connection, and note it."""
+        """Send a write through the writing connection, and record it."""
         begin, answer = self._ask(self._writer, method, path, body)
         end = time.monotonic_ns()
         text = f"{method} {_readable(path)} {_told(consumers, providers)}"
@@ -463,12 +464,12 @@ class Client:
             )
         )
         touched = [one.provider for one in providers]
-        touched += [provider for one in consumers for provider, _, _ in one.held]
+        touched += [provider for consumer in consumers for provider, _, _ in consumer.held]
         if touched:
             self._look_for_room(self._rng.choice(touched))
 
     def _look_for_room(self, provider: str) -> None:
-        """What another worker's index says of a provider."""
+        """Read a provider from another worker's index."""
         name, _ = STOCK.get(provider, ("VCPU", 0))
         amount = self._rng.randint(1, 4)
         self._read(
@@ -480,10 +481,10 @@ class Client:
         )
 
     def _read(self, path: str, sights: Callable[[Any], Sights], missing: Sights = ()) -> Any:
-        """Look at something through the reading connection, and note what it showed.
+        """Read an object through the reading connection, and record what it shows.
 
         Returns:
-            The answer's body; None where it is not there, or no answer came.
+            The body; None if the object does not exist, or there was no response.
         """
         begin, answer = self._ask(self._reader, "GET", path)
         if answer is None or answer.status >= 500:
@@ -504,7 +505,7 @@ class Client:
     def _ask(
         self, connection: Connection, method: str, path: str, body: Any = None
     ) -> tuple[int, Answer | None]:
-        """When the request was sent, and its answer; None if it was lost."""
+        """The time of sending, and the response; None if it was lost."""
         deadline = time.monotonic() + _PATIENCE
         if self._rng.random() < 0.1:
             connection.close()  # so that it comes to another worker
@@ -528,7 +529,7 @@ class Client:
 
 
 def _with_generation(providers: tuple[ProviderWrite, ...], body: Any) -> tuple[ProviderWrite, ...]:
-    """The write of one provider with the generation that its answer told."""
+    """The write of one provider, with the generation of the response."""
     if len(providers) != 1 or not isinstance(body, dict):
         return providers
     generation = body.get("resource_provider_generation", body.get("generation"))
@@ -562,16 +563,20 @@ def _readable(path: str) -> str:
 
 
 def _told(consumers: tuple[ConsumerWrite, ...], providers: tuple[ProviderWrite, ...]) -> str:
-    """A write in few words."""
-    told = [f"{short(one.consumer)} from {one.seen}: {shown_held(one.held)}" for one in consumers]
-    for one in providers:
+    """A short description of a write."""
+    told = [
+        f"{short(provider.consumer)} from {provider.seen}: {shown_held(provider.held)}"
+        for provider in consumers
+    ]
+    for provider in providers:
         parts = {
-            "capacity": one.capacities and dict(one.capacities),
-            "traits": one.traits and sorted(one.traits),
-            "aggregates": one.aggregates and [short(uuid) for uuid in sorted(one.aggregates)],
-            "parent": one.parent and short(one.parent),
-            "life": one.life,
+            "capacity": provider.capacities and dict(provider.capacities),
+            "traits": provider.traits and sorted(provider.traits),
+            "aggregates": provider.aggregates
+            and [short(uuid) for uuid in sorted(provider.aggregates)],
+            "parent": provider.parent and short(provider.parent),
+            "life": provider.life,
         }
         words = ", ".join(f"{name} {value}" for name, value in parts.items() if value is not None)
-        told.append(f"{short(one.provider)} from {one.seen}: {words}")
+        told.append(f"{short(provider.provider)} from {provider.seen}: {words}")
     return "; ".join(told)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small world whose every part is deleted and made again, so that ids come back under other
-names.
+"""A small world in which every object is deleted and created again, so that other names get its id.
 
-All names are drawn from few. What is made again has the layout that it had: the same places have
-the first, the second ... of the traits and classes, whatever these are called this time.
+There are few names. What is created again has the same layout: the same places have the first, the
+second ... of the traits and classes, whatever their names are this time.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _RENAMES: Final = "1.6"
 
 
 class Place(NamedTuple):
-    """One provider of the layout: its parent's place, and how-many-eth classes and traits."""
+    """A provider of the layout: its parent's place, and the numbers of its classes and traits."""
 
     parent: int | None
     classes: tuple[int, ...] = ()
@@ -56,8 +55,8 @@ LAYOUT: Final = (
 
 
 class World:
-    """What a service is told to make, to change and to delete, by any of its workers; much of it
-    is refused."""
+    """Creates, changes and deletes objects through any worker of a service; many requests are
+    refused."""
 
     def __init__(self, rng: random.Random, workers: Sequence[Connection]) -> None:
         self._rng = rng
@@ -77,7 +76,7 @@ class World:
             self._ask("DELETE", f"/resource_classes/{name}")
 
     def make(self) -> None:
-        """Make the layout, in names drawn for this time."""
+        """Create the layout, with names drawn for this time."""
         rng = self._rng
         traits, classes = rng.sample(TRAITS, 4), rng.sample(CLASSES, 3)
         for trait in traits:
@@ -97,7 +96,7 @@ class World:
             self.claim(consumer)
 
     def change(self) -> None:
-        """One change of something."""
+        """Make one change."""
         self._rng.choice(
             (
                 self.claim,
@@ -120,7 +119,7 @@ class World:
         )()
 
     def claim(self, consumer: str | None = None) -> None:
-        """Let a consumer hold something of a provider, in place of what it has."""
+        """Replace a consumer's allocations on a provider."""
         rng = self._rng
         consumer = consumer or rng.choice(CONSUMERS)
         held = self._ask("GET", f"/allocations/{consumer}").body
@@ -142,7 +141,7 @@ class World:
         self._ask("DELETE", f"/allocations/{self._rng.choice(CONSUMERS)}")
 
     def _restock(self) -> None:
-        """Other amounts of what a provider has, or now and then other classes."""
+        """Give a provider other amounts, or sometimes other classes."""
         uuid = self._rng.choice(PROVIDERS)
         if self._rng.random() < 0.3:
             self._stock(uuid, self._rng.sample((*self._classes(), *STANDARD), 2))
@@ -180,7 +179,7 @@ class World:
         )
 
     def _swap_trait(self) -> None:
-        """A trait goes from whoever has it, and another comes in its place."""
+        """A provider loses a trait, and gets another."""
         known = self._traits()
         if not known:
             return
@@ -198,7 +197,7 @@ class World:
             self._replace(uuid, "traits", [*{*traits, new} - {old}])
 
     def _swap_class(self) -> None:
-        """A class goes, unless it is used, and another comes in its place."""
+        """A class is deleted unless it is in use, and another is created."""
         known = self._classes()
         if not known:
             return
@@ -222,7 +221,7 @@ class World:
             self._ask("PUT", f"/resource_classes/{self._rng.choice(known)}", name, _RENAMES)
 
     def _forget_names(self) -> None:
-        """Traits and classes that nobody has go, and nothing comes in their place."""
+        """Unused traits and classes are deleted, and none is created."""
         for trait in self._traits():
             self._ask("DELETE", f"/traits/{trait}")
         for name in self._classes():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answers of a process that has just started: it has never seen the database before.
+"""The responses of a new process, which has never seen the database before.
 
-It is forked from one that has imported berth and done nothing else (`tests.e2e.warm`).
+It is forked from one that has only imported berth (`tests.e2e.warm`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.proof.wire import Raw
 
 
 def fresh_answers(home: Path, conf: Path, questions: Sequence[Question]) -> list[Raw]:
-    """Ask a process of its own, started now over the database of a configuration."""
+    """Send requests to an application in a new process, on the database of a configuration."""
     asked, answered = home / "questions.pickle", home / "answers.pickle"
     asked.write_bytes(pickle.dumps(questions))
     done = run_warm(
@@ -35,10 +35,9 @@ def fresh_answers(home: Path, conf: Path, questions: Sequence[Question]) -> list
 
 
 def answer_all(arguments: Sequence[str]) -> None:
-    """In the process: build the application, and answer everything.
+    """In the new process: build the application, and answer everything.
 
-    It takes the sums of usage as they are: one that counts them again would mend what is looked
-    for.
+    It does not recount usages, which would repair the faults to be found.
     """
     conf, asked, answered = map(Path, arguments)
     client = Client.of(deploy.load_application(config.load([str(conf)]), recount=False))

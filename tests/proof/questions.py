@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads of every kind over the names of `tests.proof.names`, and what may differ between two right
-answers to one."""
+"""Reads of every kind with the names of `tests.proof.names`, and the differences that two correct
+responses may have.
+"""
 
 from __future__ import annotations
 
@@ -44,16 +45,16 @@ class Question(NamedTuple):
 
     @property
     def is_limited(self) -> bool:
-        """Whether it leaves open which of several candidates are given."""
+        """Whether it leaves open which of several candidates are returned."""
         return "limit=" in self.path
 
     def without_limit(self) -> Question:
-        """The question whose answer has all that the answer to this one may have."""
+        """The query that returns everything that this one may return."""
         return self._replace(path=re.sub("&limit=[0-9]+", "", self.path))
 
 
 def drawn(rng: random.Random) -> list[Question]:
-    """Some hundred questions, which a run repeats after every round in the same words."""
+    """Some hundred queries, which a run repeats after every round."""
     candidates = [
         Question(f"/allocation_candidates?{query}", f"1.{minor}")
         for minor in rng.choices(_OF_CANDIDATES, k=150)
@@ -67,11 +68,14 @@ def drawn(rng: random.Random) -> list[Question]:
 
 
 def _plain(rng: random.Random) -> Iterator[Question]:
-    """What needs no filter: single things, and lists of all."""
+    """Queries without filters: single objects and lists."""
     for uuid in PROVIDERS:
         path = f"/resource_providers/{uuid}"
         for what in ("", "/inventories", "/usages", "/aggregates", "/traits", "/allocations"):
-            yield Question(path + what, rng.choice(("1.39", "1.39", "1.6", "1.19", "1.28")))
+            yield Question(
+                path + what,
+                rng.choice(("1.39", "1.39", "1.6", "1.19", "1.28", "1.0", "1.1", "1.11", "1.14")),
+            )
         yield Question(f"{path}/inventories/{rng.choice((*CLASSES, *STANDARD))}", "1.39")
     for consumer in CONSUMERS:
         for minor in (39, 37, 28, 12, 0):
@@ -151,13 +155,13 @@ def _aggregates(rng: random.Random, minor: int) -> str:
 
 
 class Told(NamedTuple):
-    """What an answer says, in a form that is equal for two right answers to one question.
+    """A response in a form that is equal for two correct responses to one query.
 
     Attributes:
-        body: each byte, but for the id of the request. Candidates, and the summaries beside them,
-            have no order: these are counted, each by its text.
-        headers: those that say what was answered.
-        modified: `Last-Modified`, or "now" where it says the time of the answer itself.
+        body: every byte, except the id of the request. Candidates and their summaries have no
+            order, so each is counted by its text.
+        headers: those that describe the content.
+        modified: `Last-Modified`, or "now" if it is the time of the response itself.
     """
 
     status: int
@@ -167,10 +171,10 @@ class Told(NamedTuple):
 
 
 def told(question: Question, answer: Raw, asked_since: float) -> Told:
-    """What an answer says.
+    """The comparable form of a response.
 
     Args:
-        asked_since: when the first question of the round was sent, in seconds since 1970.
+        asked_since: when the first query of the round was sent, in seconds since 1970.
     """
     body: bytes | tuple[Counter[str], Mapping[str, str], int]
     body = _REQUEST_ID.sub(b"req", answer.body)
@@ -201,7 +205,7 @@ def _unordered(body: bytes) -> tuple[Counter[str], Mapping[str, str], int]:
 
 
 def finds_something(one: Told) -> bool:
-    """Whether an answer has more in it than an error or an empty list."""
+    """Whether a response has more than an error or an empty list."""
     if isinstance(one.body, tuple):
         return bool(one.body[0])
     return one.status == 200 and b"[]" not in one.body
@@ -210,7 +214,7 @@ def finds_something(one: Told) -> bool:
 def differences(
     questions: Sequence[Question], lived: Sequence[Told], fresh: Mapping[Question, Told]
 ) -> Iterator[str]:
-    """The questions to which a worker and a fresh process give answers that are not both right."""
+    """The queries to which a worker and a new process give different responses."""
     for question, one in zip(questions, lived, strict=True):
         other = fresh[question]
         if question.is_limited and one.status == other.status == 200:
@@ -222,7 +226,7 @@ def differences(
 
 
 def _is_part_of(one: Told, every: Told, other: Told) -> bool:
-    """Whether an answer has as many candidates as another, of those that there are."""
+    """Whether a response has as many candidates as another, out of all possible ones."""
     assert isinstance(one.body, tuple)
     assert isinstance(other.body, tuple)
     assert isinstance(every.body, tuple)

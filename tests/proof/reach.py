@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections to workers that were chosen, where the kernel chooses who takes a connection."""
+"""Connections to given workers, although the kernel chooses who accepts a connection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.proof.wire import Connection
 
 
 def connections_to_all_workers(service: Service) -> list[Connection]:
-    """One connection to each worker, once all of them serve."""
+    """A connection to each worker, once all of them serve."""
     found: dict[int, Connection] = {}
     deadline = time.monotonic() + PATIENCE
     while not found.keys() >= (workers := service.workers()):
@@ -27,7 +27,7 @@ def connections_to_all_workers(service: Service) -> list[Connection]:
 
 
 def _owners(service: Service, client_port: int) -> set[int]:
-    """The worker that holds the other end of a connection."""
+    """The worker at the other end of a connection."""
     inodes = inodes_of_connections(service.port, {client_port})
     return {
         pid

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules that a consumer and a provider keep, one event at a time: the plain sequential truth
-that every history must be an interleaving of.
+"""The sequential rules of a consumer and of a provider, one event at a time; every history must be
+an interleaving of them.
 
-A rule is judged in a state: it gives the state afterwards, or a sentence that says what is wrong.
+A rule is applied to a state: it returns the next state, or a sentence that says what is wrong.
 Source: spec/rest-api.md 5, 10 and 12, spec/commit-rules.md.
 """
 
@@ -27,7 +27,7 @@ from tests.proof.history import (
 
 
 class ConsumerState(NamedTuple):
-    """A consumer; generation None: nobody knows it."""
+    """A consumer; without a generation it does not exist."""
 
     generation: int | None = None
     held: Held = NOTHING_HELD
@@ -100,12 +100,12 @@ class ConsumerNotWritten:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSeen:
-    """What an answer showed of a consumer."""
+    """A consumer in a response."""
 
     sight: ConsumerSight
 
     def judge(self, state: ConsumerState) -> ConsumerState | str:
-        """It must be so."""
+        """It must be the current state."""
         on = self.sight.on
         held = state.held
         if on is not None:
@@ -118,11 +118,10 @@ class ConsumerSeen:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What an operation means for one provider.
+    """The effect of an operation on one provider.
 
-    `delta`: what it adds to the usage by resource class, 0 for a class that stays as it was.
-    `named`: the resource classes that new allocations name. `claimed`: whether a claim counts its
-    generation up.
+    `delta`: the change of the usage by resource class, 0 for a class that stays the same. `named`:
+    the resource classes of new allocations. `claimed`: whether a claim increments its generation.
     """
 
     delta: Mapping[str, int] = field(default_factory=dict)
@@ -132,7 +131,7 @@ class Effect:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the provider is left as it is."""
+        """Whether the provider does not change."""
         return not self.claimed and self.write is None and not any(self.delta.values())
 
 
@@ -143,7 +142,7 @@ class ProviderWritten:
     effect: Effect
 
     def judge(self, state: ProviderState) -> ProviderState | str:
-        """What it adds must fit, and the generation that was sent must be the provider's."""
+        """The increase must fit, and the generation that was sent must be the provider's."""
         write = self.effect.write
         if write is not None and write.life == "created":
             return self._created(write, state)
@@ -232,12 +231,12 @@ class ProviderNotWritten:
 
 @dataclass(frozen=True, slots=True)
 class ProviderSeen:
-    """What an answer showed of a provider."""
+    """A provider in a response."""
 
     sight: ProviderSight
 
     def judge(self, state: ProviderState) -> ProviderState | str:
-        """It must be so."""
+        """It must be the current state."""
         sight = self.sight
         if sight.no_room is not None:
             return f"it showed {_told(sight)}" if _has_room(state, *sight.no_room) else state
@@ -261,7 +260,7 @@ class ProviderSeen:
 def _added(
     state: ProviderState, capacities: Mapping[str, int], effect: Effect
 ) -> frozenset[tuple[str, int]] | str:
-    """The usage afterwards, or why it cannot be."""
+    """The usage afterwards, or why it is impossible."""
     if not effect.named <= capacities.keys():
         return f"it was accepted without an inventory of {set(effect.named - capacities.keys())}"
     used = dict(state.used)
@@ -284,7 +283,7 @@ def _agree(
 
 
 def _has_room(state: ProviderState, name: str, amount: int) -> bool:
-    """Whether a claim for so much would fit."""
+    """Whether a claim for this amount fits."""
     capacity = dict(state.capacities).get(name, 0)
     return state.exists and dict(state.used).get(name, 0) + amount <= capacity
 

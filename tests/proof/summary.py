@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients did, in a few figures."""
+"""A history in a few figures."""
 
 from __future__ import annotations
 
@@ -37,29 +37,32 @@ _REFUSED: Final = {
 
 
 def summary(operations: Sequence[Operation]) -> str:
-    """What happened, counted."""
+    """Counts of what happened."""
     kinds = Counter(
         (
-            one.outcome.value,
-            one.refusal.why.value if one.refusal else "",
+            operation.outcome.value,
+            operation.refusal.why.value if operation.refusal else "",
         )
-        for one in operations
-        if one.writes
+        for operation in operations
+        if operation.writes
     )
-    seconds = (max(one.begin for one in operations) - min(one.begin for one in operations)) / 1e9
+    seconds = (
+        max(operation.begin for operation in operations)
+        - min(operation.begin for operation in operations)
+    ) / 1e9
     lines = [f"{len(operations)} operations in {seconds:.1f} s"]
     lines += [f"  {count:7} writes {' '.join(kind)}" for kind, count in kinds.most_common()]
     return "\n".join(lines)
 
 
 def never_happened(operations: Sequence[Operation]) -> set[object]:
-    """What a history must have in it to show anything, and has not; and refusals for reasons that
-    nobody understands, as nothing could be concluded from them."""
-    writes = [one for one in operations if one.writes]
-    accepted = {_kind(one) for one in writes if one.outcome is Outcome.ACCEPTED}
-    refusals = {one.refusal for one in writes if one.refusal is not None}
-    refused = {one.why for one in refusals}
-    strange = {one for one in refusals if one.why is Why.OTHER}
+    """Events that a history must contain to prove anything, and does not; and refusals with an
+    unknown reason, from which nothing follows."""
+    writes = [operation for operation in operations if operation.writes]
+    accepted = {_kind(write) for write in writes if write.outcome is Outcome.ACCEPTED}
+    refusals = {write.refusal for write in writes if write.refusal is not None}
+    refused = {refusal.why for refusal in refusals}
+    strange = {refusal for refusal in refusals if refusal.why is Why.OTHER}
     return (_ACCEPTED - accepted) | (_REFUSED - refused) | strange
 
 

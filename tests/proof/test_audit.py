@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit is audited: a sound database passes, and each kind of damage is found."""
+"""Tests of the audit: an undamaged database passes, and each kind of damage is found."""
 
 from __future__ import annotations
 
@@ -45,6 +45,14 @@ DAMAGE = {
         ["UPDATE consumers SET generation = 7"],
         "the database has (7,",
     ),
+    "a counter of a project that is wrong": (
+        ["UPDATE berth_project_usages SET used_1 = used_1 + 1"],
+        "3, and 2 allocated",
+    ),
+    "a consumer that changed its project": (
+        ["UPDATE consumers SET project_id = 99"],
+        "project counter (99,",
+    ),
     "an inventory that is gone": (
         ["DELETE FROM inventories", "DELETE FROM berth_usages"],
         "2 used, and there is no inventory",
@@ -53,7 +61,7 @@ DAMAGE = {
 
 
 def test_a_sound_database_passes(client: Client, database: Database) -> None:
-    """Nothing is said of a claim that is as it was acknowledged."""
+    """A claim as it was acknowledged is no fault."""
     assert faults_after([], client, database) == []
 
 
@@ -61,19 +69,19 @@ def test_a_sound_database_passes(client: Client, database: Database) -> None:
 def test_damage_is_found(
     client: Client, database: Database, statements: list[str], told: str
 ) -> None:
-    """Whatever berth would have answered."""
+    """The audit does not depend on berth's responses."""
     assert told in "\n".join(faults_after(statements, client, database))
 
 
 def test_what_was_shrunk_may_be_used_beyond_what_is_left(
     client: Client, database: Database
 ) -> None:
-    """The host had 8 once; that it has less is no fault."""
+    """The host once had 8; that it has less now is no fault."""
     assert faults_after(["UPDATE inventories SET total = 1"], client, database) == []
 
 
 def faults_after(statements: list[str], client: Client, database: Database) -> list[str]:
-    """What the audit says of one host with one claim of 2, after some damage."""
+    """The faults of one host with one claim of 2, after some damage."""
     client.post("/resource_providers", json={"uuid": HOST, "name": "host"})
     stock = {"inventories": {"VCPU": {"total": 8}}, "resource_provider_generation": 0}
     client.put(f"/resource_providers/{HOST}/inventories", json=stock)

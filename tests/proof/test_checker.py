@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge of histories is judged: right ones pass, and each kind of fault is found."""
+"""Tests of the checker: valid histories pass, and each kind of fault is found."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.effort import scaled
 from tests.proof.checker import _Check, _Known, check
 from tests.proof.history import History, Operation, Refusal, Seen, Why, provider_uuid
 from tests.proof.told import (
@@ -234,7 +235,7 @@ WRONG = {
 
 @pytest.mark.parametrize("told", RIGHT.values(), ids=RIGHT.keys())
 def test_a_right_history_is_accepted(told: History) -> None:
-    """Where there is an order in which every answer is right, nothing is wrong."""
+    """If there is an order in which every response is right, there is no fault."""
     verdict = check(told)
     assert not verdict.faults, str(verdict)
     assert not verdict.undecided
@@ -242,14 +243,15 @@ def test_a_right_history_is_accepted(told: History) -> None:
 
 @pytest.mark.parametrize("told", WRONG.values(), ids=WRONG.keys())
 def test_a_wrong_history_is_found_out(told: History) -> None:
-    """Where there is no such order, the story says about whom, and what could not be."""
+    """If there is no such order, the story names the object and the impossible event."""
     verdict = check(told)
     assert verdict.faults
     assert "There is no order in which" in str(verdict)
 
 
 def test_the_story_is_short_and_names_what_cannot_be() -> None:
-    """Only what led to it, in milliseconds, and the reason for each that could not come next."""
+    """Only the preceding events, in milliseconds, and the reason for each event that could not come
+    next."""
     told = history(
         *(claim((n, n + 1), {f"c{n}": (None, "a2:1")}) for n in range(6)),
         claim((10, 11), {"c9": (None, "a1:5")}),
@@ -265,36 +267,36 @@ SEEDS = st.integers(min_value=0, max_value=2**32)
 
 
 @given(SEEDS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=scaled(100), deadline=None)
 def test_what_a_plain_model_did_is_accepted(seed: int) -> None:
-    """However its clients overlapped, and whichever answers got lost."""
+    """However its clients overlapped, and whichever responses were lost."""
     simulation = Simulation(random.Random(seed), steps=60, lost=0.1)
     verdict = check(history(*simulation.operations, *simulation.end()))
     assert not verdict.faults, str(verdict)
 
 
 def lose(rng: random.Random, simulation: Simulation) -> list[Operation]:
-    """Something that is held is gone in the end."""
+    """Allocations are missing at the end."""
     (one, *_) = [name for name in ("c1", "c2", "c3", "c4") if name in simulation.model.consumers]
     del simulation.model.consumers[one]
     return [*simulation.operations, *simulation.end()]
 
 
 def miscount(rng: random.Random, simulation: Simulation) -> list[Operation]:
-    """A generation counted once too often, or not once."""
+    """A generation is incremented once too often, or not at all."""
     simulation.model.generation["a1"] += rng.choice((-1, 1))
     return [*simulation.operations, *simulation.end()]
 
 
 def double(rng: random.Random, simulation: Simulation) -> list[Operation]:
-    """A claim is accepted as new although the consumer is there."""
+    """A claim is accepted as new although the consumer exists."""
     (one, *_) = [name for name in ("c1", "c2", "c3", "c4") if name in simulation.model.consumers]
     again = claim((10_000, 10_001), {one: (None, "a1:1")})
     return [*simulation.operations, *simulation.end(), again]
 
 
 def overdraw(rng: random.Random, simulation: Simulation) -> list[Operation]:
-    """A claim is accepted for more than there can be."""
+    """A claim is accepted for more than the capacity."""
     return [
         *simulation.operations,
         claim((0, 10_000), {"c7": (None, f"a1:{CAPACITY + 1}")}),
@@ -302,7 +304,7 @@ def overdraw(rng: random.Random, simulation: Simulation) -> list[Operation]:
 
 
 def refuse(rng: random.Random, simulation: Simulation) -> list[Operation]:
-    """A claim for next to nothing is refused, when all is over, although there is room."""
+    """A small claim at the end is refused, although it fits."""
     free = simulation.model.capacity["a1"] - simulation.model.used("a1")
     wanted: dict[str, tuple[Seen, str]] = {"c7": (None, f"a1:{max(free, 1)}")}
     if free < 1:
@@ -312,7 +314,7 @@ def refuse(rng: random.Random, simulation: Simulation) -> list[Operation]:
 
 
 def look_back(rng: random.Random, simulation: Simulation) -> list[Operation]:
-    """A look when all is over shows the begin."""
+    """A read at the end returns the initial state."""
     late = sees_provider((10_000, 10_001), "a1", 1)
     return [*simulation.operations, *simulation.end(), late]
 
@@ -331,11 +333,11 @@ MUTATIONS: list[tuple[Callable[[random.Random, Simulation], list[Operation]], fl
 
 @pytest.mark.parametrize(("mutate", "lost"), MUTATIONS)
 @given(seed=SEEDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(25), deadline=None)
 def test_what_a_plain_model_did_not_do_is_found_out(
     mutate: Callable[[random.Random, Simulation], list[Operation]], lost: float, seed: int
 ) -> None:
-    """Each history of the model with one thing in it that was not so."""
+    """Each history of the model with one such fault in it."""
     rng = random.Random(seed)
     simulation = Simulation(rng, steps=40, lost=lost)
     assume(simulation.model.consumers and simulation.model.generation["a1"] > 1)
@@ -344,17 +346,17 @@ def test_what_a_plain_model_did_not_do_is_found_out(
 
 @pytest.mark.parametrize(("mutate", "lost"), MUTATIONS)
 @given(seed=SEEDS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=scaled(15), deadline=None)
 def test_a_provider_is_judged_alone_as_with_all_others(
     mutate: Callable[[random.Random, Simulation], list[Operation]], lost: float, seed: int
 ) -> None:
-    """So that what is tried for a few that are not explained need not judge all of them."""
+    """So that unexplained objects can be checked without all others."""
     rng = random.Random(seed)
     simulation = Simulation(rng, steps=40, lost=lost)
     assume(simulation.model.consumers and simulation.model.generation["a1"] > 1)
     known = _Known(history(*mutate(rng, simulation)))
     whole = _Check(known, {}).run().unexplained
     providers = {provider_uuid(number) for number in range(10)}
-    for one in providers:
-        alone = _Check(known, {}).run(only={one}).unexplained
-        assert alone == whole - (providers - {one})
+    for provider in providers:
+        alone = _Check(known, {}).run(only={provider}).unexplained
+        assert alone == whole - (providers - {provider})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGKILL at random: what was acknowledged stays, nothing is half done, and service goes on."""
+"""SIGKILL at random: acknowledged writes stay, none is half done, and the service continues."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ ENOUGH_KILLS = 50
 
 
 def test_workers_end_with_their_parent(tmp_path: Path) -> None:
-    """A killed service leaves nobody at its address, and can be started there again."""
+    """After a kill no process listens at its address, and the service can be started there
+    again."""
     with serving(tmp_path, "--workers", "2") as service:
         workers = service.workers()
         client = Client.at(service.url)
@@ -58,8 +59,8 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
 def test_nothing_acknowledged_is_lost_and_nothing_is_half_done(
     ground: Ground, bounds: Bounds
 ) -> None:
-    """Workers and now and then the whole service are killed while clients go on: the history is
-    one of a service that was never killed, but for answers that did not arrive."""
+    """Workers, and sometimes the whole service, are killed while clients run: the history is that
+    of a service without kills, except for lost responses."""
     print(f"seed {bounds.seed}")
     with ExitStack() as stack:
         killer = Killer(ground, random.Random(bounds.seed), stack, bounds.kill_each_s)
@@ -81,7 +82,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_half_done(
                 assert audit.index_differences(connection, client) == [], f"seed {bounds.seed}"
         assert killer.service.terminate() == 0, killer.service.log.read_text()[-4000:]
     print(summary(load.operations))
-    lost = sum(1 for one in load.operations if one.outcome is Outcome.UNKNOWN)
+    lost = sum(1 for operation in load.operations if operation.outcome is Outcome.UNKNOWN)
     silence = longest_silence(load.operations)
     print(f"{lost} writes without an answer, none acknowledged for {silence:.2f} s at most")
     assert silence < SILENCE_S_MAX
@@ -116,14 +117,14 @@ class Killer:
         self.service = self._started("127.0.0.1:0")
 
     def strike_often(self, rounds: int) -> None:
-        """Kill so many times, now a worker and now the whole service."""
+        """Kill several times, a worker or the whole service."""
         plan = [number % SERVICE_EVERY == 0 for number in range(rounds)]
         self._rng.shuffle(plan)
         for whole in plan:
             self.strike(whole=whole)
 
     def strike(self, *, whole: bool) -> None:
-        """Kill a worker or the whole service after a random while, and see that it is replaced."""
+        """Kill a worker or the whole service after a random time, and check that it is replaced."""
         time.sleep(self._rng.uniform(0.05, self._kill_each_s))
         if whole:
             os.kill(self.service.process.pid, signal.SIGKILL)
@@ -174,16 +175,18 @@ class Killer:
 
 
 def longest_silence(operations: Sequence[Operation]) -> float:
-    """For how many seconds no write was acknowledged, from the first to the end."""
+    """The longest time in seconds without an acknowledged write."""
     acknowledged = sorted(
-        one.end for one in operations if one.writes and one.outcome is Outcome.ACCEPTED
+        operation.end
+        for operation in operations
+        if operation.writes and operation.outcome is Outcome.ACCEPTED
     )
-    end = max(one.begin for one in operations)
+    end = max(operation.begin for operation in operations)
     return max(later - one for one, later in pairwise([*acknowledged, end])) / 1e9
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and that nobody has asked about does not."""
+    """Whether a process runs; a zombie does not."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

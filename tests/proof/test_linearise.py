@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for an order finds what trying every order finds."""
+"""The search for an order compared with trying every order."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from itertools import chain, combinations, permutations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.effort import scaled
 from tests.proof.linearise import Event, Found, linearise, orders
 
 #: A register of one small number: what an event writes there, and what it must find.
@@ -16,7 +17,7 @@ Cell = Event[int, str]
 
 
 def writes(span: tuple[int, int], *, seen: int | None, value: int, optional: bool = False) -> Cell:
-    """Writes `value`, if it finds `seen` or does not look."""
+    """Writes `value`, if it finds `seen` or does not check."""
 
     def apply(state: int) -> int | None:
         return value if seen in (None, state) else None
@@ -34,7 +35,7 @@ def reads(span: tuple[int, int], value: int) -> Cell:
 
 
 def reads_half(span: tuple[int, int], half: int) -> Cell:
-    """Finds what is right of several values."""
+    """Finds a part of several values."""
 
     def apply(state: int) -> int | None:
         return state if state // 2 == half else None
@@ -53,7 +54,7 @@ events = st.lists(
 
 
 def by_brute_force(given_events: Sequence[Cell]) -> bool:
-    """Whether some order of all that must happen, and of some that may, is right throughout."""
+    """Whether some order of all required events, and of some optional ones, is right."""
     musts = [event for event in given_events if not event.optional]
     mays = [event for event in given_events if event.optional]
     chosen = chain.from_iterable(combinations(mays, n) for n in range(len(mays) + 1))
@@ -65,12 +66,12 @@ def by_brute_force(given_events: Sequence[Cell]) -> bool:
 
 
 def keeps_time(order: Sequence[Cell]) -> bool:
-    """Whether none comes after one that began only when it had ended."""
+    """Whether no event comes after one that began only after its end."""
     return not any(later.end < earlier.begin for earlier, later in combinations(order, 2))
 
 
 def ends_well(order: Sequence[Cell]) -> bool:
-    """Whether each event can happen when its turn comes."""
+    """Whether each event is possible at its place."""
     state: int | None = 0
     for event in order:
         if state is not None:
@@ -89,9 +90,9 @@ LATE_PROOF = [
 
 @given(events)
 @example(LATE_PROOF)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=scaled(200), deadline=None)
 def test_an_order_is_found_where_there_is_one(given_events: list[Cell]) -> None:
-    """None is invented, and none is missed; what was found is right as it stands."""
+    """No order is invented or missed, and the result is right."""
     outcome = linearise(given_events, 0)
     assert isinstance(outcome, Found) == by_brute_force(given_events)
     if isinstance(outcome, Found):
@@ -103,15 +104,15 @@ def test_an_order_is_found_where_there_is_one(given_events: list[Cell]) -> None:
 
 
 @given(events)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=scaled(100), deadline=None)
 def test_every_order_of_the_changes_can_be_had(given_events: list[Cell]) -> None:
-    """All that brute force finds, told by the changes alone."""
-    found = {changes_of(one.order) for one in orders(given_events, 0, most=10_000)}
+    """All those that brute force finds, compared by their changes."""
+    found = {changes_of(order.order) for order in orders(given_events, 0, most=10_000)}
     assert found == orders_by_brute_force(given_events)
 
 
 def orders_by_brute_force(given_events: Sequence[Cell]) -> set[tuple[int, ...]]:
-    """The changes of every right order, as places in the list that was given."""
+    """The changes of every valid order, as positions in the given list."""
     musts = [event for event in given_events if not event.optional]
     mays = [event for event in given_events if event.optional]
     chosen = chain.from_iterable(combinations(mays, n) for n in range(len(mays) + 1))
@@ -124,5 +125,5 @@ def orders_by_brute_force(given_events: Sequence[Cell]) -> set[tuple[int, ...]]:
 
 
 def changes_of(order: Sequence[Cell]) -> tuple[int, ...]:
-    """Which changes, one after the other."""
+    """The changes, in order."""
     return tuple(id(event) for event in order if event.changes)

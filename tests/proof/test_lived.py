@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lived equals fresh: what a worker remembers never shows.
+"""A worker that has run for long answers like a new process: caches never show.
 
 BERTH_PROOF_WORLDS=200 BERTH_PROOF_SEED=7 python -m pytest tests/proof/test_lived.py -s
 """
@@ -31,8 +31,9 @@ ASKED_BETWEEN: Final = 5
 def test_a_service_that_has_lived_answers_as_one_that_was_just_started(
     ground: Ground, bounds: Bounds
 ) -> None:
-    """Everything is deleted and made again under other names: both workers then answer some
-    hundred questions, byte for byte, as a process does that has never seen the database before."""
+    """Everything is deleted and created again under other names. Then both workers' responses to
+    some hundred queries equal, byte for byte, those of a process that has never seen the
+    database."""
     print(f"seed {bounds.seed}")
     conf = str(ground.conf)
     with serving(ground.home, "--config-file", conf, "--workers", "2") as service:
@@ -47,7 +48,7 @@ def test_a_service_that_has_lived_answers_as_one_that_was_just_started(
 
 
 class Life:
-    """A service whose world is taken down and made again, and what it is asked meanwhile."""
+    """A service whose world is deleted and created again, and the queries to it."""
 
     def __init__(self, ground: Ground, service: Service, rng: random.Random) -> None:
         self._ground = ground
@@ -60,19 +61,19 @@ class Life:
         self.answers: Counter[bool] = Counter()
 
     def make_anew(self) -> None:
-        """The same in other names."""
+        """Create the same world with other names."""
         self._world.take_down()
         self._ask_some()
         self._world.make()
 
     def change(self) -> None:
-        """Here and there."""
+        """Change some objects."""
         for _ in range(CHANGES):
             self._world.change()
             self._ask_some()
 
     def differences(self) -> str:
-        """What either worker answers otherwise than a process that has just started."""
+        """The responses of either worker that differ from those of a new process."""
         since, questions = time.time(), self._questions
         lived = [
             [

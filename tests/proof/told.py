@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Histories written by hand and histories of a plain sequential model, to judge the judge by.
+"""Histories written by hand, and histories of a plain sequential model, to test the checker.
 
-`a1` and `a2` have 8 VCPU each and are at generation 1 when a history begins. Times are small whole
-numbers; an operation without an answer has no end.
+`a1` and `a2` have 8 VCPU each and are at generation 1 at the begin. Times are small integers; an
+operation without a response has no end.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ Span = tuple[int, int | None]
 
 
 def history(*operations: Operation) -> History:
-    """What some clients did to `a1` and `a2`."""
+    """The operations of some clients on `a1` and `a2`."""
     return History(BEGIN, operations)
 
 
 def uuid(name: str) -> str:
-    """`a1` or `c12` in full."""
+    """The uuid of `a1` or `c12`."""
     number = int(name[1:])
     return provider_uuid(number) if name[0] == "a" else consumer_uuid(number)
 
@@ -56,7 +56,7 @@ def held(text: str) -> Held:
 def claim(
     span: Span, wanted: dict[str, tuple[Seen, str]], refused: Refusal | None = None
 ) -> Operation:
-    """Consumers shall hold something, each from the generation that was seen of it."""
+    """A claim for consumers, each with the generation that the client saw."""
     writes = tuple(
         ConsumerWrite(uuid(consumer), seen, held(text)) for consumer, (seen, text) in wanted.items()
     )
@@ -64,7 +64,7 @@ def claim(
 
 
 def release(span: Span, consumer: str, refused: Refusal | None = None) -> Operation:
-    """DELETE what a consumer holds."""
+    """DELETE a consumer's allocations."""
     write = ConsumerWrite(uuid(consumer), ANY, frozenset(), quiet=True)
     return _operation(span, f"release {consumer}", refused, consumers=(write,))
 
@@ -85,7 +85,7 @@ def stock(
 
 
 def no_room(provider: str) -> Refusal:
-    """A refusal: there is not so much."""
+    """A refusal: the capacity is exceeded."""
     return Refusal(Why.NO_ROOM, uuid(provider))
 
 
@@ -100,7 +100,7 @@ def provider_moved(provider: str) -> Refusal:
 
 
 def sees_consumer(span: Span, consumer: str, generation: int | None, text: str = "") -> Operation:
-    """A look at a consumer."""
+    """A read of a consumer."""
     sight = ConsumerSight(uuid(consumer), generation, held(text))
     return _operation(span, f"see {consumer} at {generation}: {text}", None, sights=(sight,))
 
@@ -112,7 +112,7 @@ def sees_provider(
     used: int | None = None,
     capacity: int | None = None,
 ) -> Operation:
-    """A look at a provider."""
+    """A read of a provider."""
     sight = ProviderSight(
         uuid(provider),
         generation,
@@ -124,7 +124,7 @@ def sees_provider(
 
 
 def sees_offer(span: Span, provider: str, amount: int, *, offered: bool) -> Operation:
-    """A look at candidates, for so much: whether a provider is among them."""
+    """A candidates query for an amount, and whether a provider is among the candidates."""
     wanted = ("VCPU", amount)
     sight = ProviderSight(
         uuid(provider), room=wanted if offered else None, no_room=None if offered else wanted
@@ -162,7 +162,7 @@ def _operation(
 
 @dataclass
 class Model:
-    """What a service that does one thing at a time would do."""
+    """A model of a service that handles one request at a time."""
 
     generation: dict[str, int] = field(default_factory=lambda: {"a1": 1, "a2": 1})
     capacity: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("a1", "a2"), CAPACITY))
@@ -170,20 +170,20 @@ class Model:
     consumers: dict[str, tuple[int, dict[str, int]]] = field(default_factory=dict)
 
     def used(self, provider: str) -> int:
-        """The sum of what is held of a provider."""
+        """The sum of a provider's allocations."""
         return sum(amounts.get(provider, 0) for _, amounts in self.consumers.values())
 
     def generation_of(self, consumer: str) -> int | None:
-        """A consumer's generation, None if nobody knows it."""
+        """A consumer's generation, None if it does not exist."""
         return self.consumers[consumer][0] if consumer in self.consumers else None
 
     def text_of(self, consumer: str) -> str:
-        """What a consumer holds, as `held` reads it."""
+        """A consumer's allocations, in the form of `held`."""
         _, amounts = self.consumers.get(consumer, (0, {}))
         return " ".join(f"{provider}:{amount}" for provider, amount in amounts.items())
 
     def claim(self, wanted: dict[str, tuple[Seen, dict[str, int]]]) -> Refusal | None:
-        """All of it, or the reason why not."""
+        """Apply all of it; returns the reason if it is refused."""
         for consumer, (seen, _) in wanted.items():
             if seen != self.generation_of(consumer):
                 return consumer_moved(consumer)
@@ -204,7 +204,7 @@ class Model:
         return None
 
     def stock(self, provider: str, seen: int, capacity: int) -> Refusal | None:
-        """Let a provider have so much."""
+        """Set a provider's inventory."""
         if seen != self.generation[provider]:
             return provider_moved(provider)
         self.generation[provider] += 1
@@ -213,9 +213,9 @@ class Model:
 
 
 class Simulation:
-    """Clients of a model whose requests overlap: each takes effect at one moment in its span.
+    """Clients of a model with overlapping requests: each takes effect at one moment of its span.
 
-    Only one client takes everything from a consumer, as `checker` asks for.
+    Only one client empties a consumer, as `checker` requires.
     """
 
     def __init__(self, rng: random.Random, *, steps: int, lost: float) -> None:
@@ -233,7 +233,7 @@ class Simulation:
             self._step()
 
     def end(self) -> list[Operation]:
-        """A look at everything once all is over."""
+        """Read everything at the end."""
         after = (self._now + 1000, self._now + 1001)
         model = self.model
         return [

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lean HTTP client that never sends anything twice, so that it knows what it does not know.
+"""A minimal HTTP client that never sends a request twice.
 
-`tests/client.py` opens a lost connection again and repeats the request; for a history that would be
-a lie. Here a connection that dies after the request was sent is `Lost`: it may have happened.
+`tests/client.py` reconnects and repeats the request, which would falsify a history. Here, a
+connection that breaks after sending is `Lost`: the request may have been performed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _PATIENCE: Final = 60.0
 
 
 class NotSent(Exception):
-    """Nobody listens: nothing has happened."""
+    """No server listens: the request was not performed."""
 
 
 class Lost(Exception):
-    """The connection died after the request was sent: who knows what has happened."""
+    """The connection broke after sending: the outcome is unknown."""
 
 
 class Answer(NamedTuple):
@@ -37,7 +37,7 @@ class Answer(NamedTuple):
 
 
 class Raw(NamedTuple):
-    """An answer as it came: header names in small letters."""
+    """The raw response; header names are in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -45,7 +45,7 @@ class Raw(NamedTuple):
 
 
 class Connection:
-    """One connection to a server, opened when it is needed."""
+    """A connection to a server, opened when it is needed."""
 
     def __init__(self, host: str, port: int) -> None:
         self._address = (host, port)
@@ -61,8 +61,8 @@ class Connection:
         """Send one request, once.
 
         Raises:
-            NotSent: nobody listens.
-            Lost: there was no answer.
+            NotSent: no server listens.
+            Lost: there was no response.
         """
         status, headers, rest = self.ask_raw(method, path, body, version=version)
         try:
@@ -71,7 +71,7 @@ class Connection:
             raise ValueError(f"{error} in {rest!r}") from error
 
     def ask_raw(self, method: str, path: str, body: Any = None, *, version: str = LATEST) -> Raw:
-        """The same, for those who look at each byte of the answer."""
+        """The same, but returns every byte of the response."""
         text = b"" if body is None else json.dumps(body).encode()
         kind = "" if body is None else "Content-Type: application/json\r\n"
         head = (
@@ -88,15 +88,15 @@ class Connection:
             raise Lost(f"{method} {path}: {error}") from error
 
     def local_port(self) -> int:
-        """The port of this end, opening the connection if need be.
+        """The local port of the connection, which is opened if necessary.
 
         Raises:
-            NotSent: nobody listens.
+            NotSent: no server listens.
         """
         return int(self._opened().getsockname()[1])
 
     def close(self) -> None:
-        """Let the connection go; the next request opens another, perhaps to another worker."""
+        """Close the connection; the next request opens another, perhaps to another worker."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -134,7 +134,7 @@ class Connection:
 
 
 def _unchunked(connection: socket.socket, received: bytes) -> bytes:
-    """A body that comes in chunks, of which a part has come: its end is a chunk of nothing."""
+    """A chunked body that was received in parts; it ends with an empty chunk."""
     body = b""
     while True:
         while b"\r\n" not in received:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the programs and libraries of the database servers are on this machine."""
+"""Finds the programs and libraries of the database servers on this machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DRIVERS = {"postgresql": "psycopg", "mariadb": "pymysql", "galera": "pymysql"}
 
 
 def why_missing(engine: str) -> str | None:
-    """The first thing that keeps the servers of an engine from being started here, or None."""
+    """The first reason why the servers of an engine cannot be started here, or None."""
     for name in _PROGRAMS[engine]:
         if find_program(name) is None:
             return f"no `{name}` binary found"
@@ -42,7 +42,7 @@ def why_missing(engine: str) -> str | None:
 
 
 def program(name: str) -> Path:
-    """A program that is known to be there."""
+    """The path of an installed program."""
     found = find_program(name)
     assert found is not None, f"no `{name}` binary found"
     return found
@@ -50,7 +50,7 @@ def program(name: str) -> Path:
 
 @cache
 def find_program(name: str) -> Path | None:
-    """A program in PATH, or where distributions put those of servers; the newest version."""
+    """A program in PATH, or in the distributions' directories of servers; the newest version."""
     path = os.pathsep.join([os.environ.get("PATH", ""), *map(str, _places())])
     found = shutil.which(name, path=path)
     return Path(found) if found else None

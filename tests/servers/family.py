@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process and all that descend from it, as /proc shows them.
+"""A process and its descendants, from /proc.
 
-A process group is not enough: PostgreSQL's backends and the scripts with which Galera moves its
-state each make a session or a group of their own.
+A process group is not enough: PostgreSQL's backends and Galera's state transfer scripts have
+sessions or groups of their own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ZOMBIE = "Z"
 
 
 def family_of(root: int) -> list[int]:
-    """The process ids of `root`, first, and of its living descendants."""
+    """The process ids of `root` and of its running descendants; `root` is first."""
     children: dict[int, list[int]] = defaultdict(list)
     for path in Path("/proc").glob("[0-9]*"):
         if (seen := _state_and_parent(int(path.name))) is not None:
@@ -30,9 +30,9 @@ def family_of(root: int) -> list[int]:
 
 
 def kill_family(root: int) -> list[int]:
-    """SIGKILL `root` and its descendants; the ids of those that were there.
+    """Kill `root` and its descendants with SIGKILL; return their ids.
 
-    The root is stopped first, so that it starts no one while its family is counted.
+    The root is stopped first, so that it starts no process meanwhile.
     """
     signal_all([root], signal.SIGSTOP)
     family = family_of(root)
@@ -41,14 +41,14 @@ def kill_family(root: int) -> list[int]:
 
 
 def signal_all(processes: list[int], number: signal.Signals) -> None:
-    """Send each process a signal; those that are gone need none."""
+    """Send each process a signal, and ignore those that have exited."""
     for process in processes:
         with suppress(ProcessLookupError):
             os.kill(process, number)
 
 
 def is_alive(process: int) -> bool:
-    """Whether a process runs, or could: one that has ended and not been asked for does not."""
+    """Whether a process exists and is no zombie."""
     seen = _state_and_parent(process)
     return seen is not None and seen[0] != _ZOMBIE
 

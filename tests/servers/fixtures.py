@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pytest plugin: database servers for tests, one of each engine for the whole run.
 
-A server starts when the first test asks for it. A test that does a server harm, more than to cut
-its own connections, makes one of its own, so that nobody else meets what is left of it.
+A server starts when the first test needs it. A test that damages a server, beyond closing its own
+connections, starts one of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class SQLiteFiles:
-    """A directory of SQLite databases, each with the usual file beside it."""
+    """A directory of SQLite databases, each with the files that SQLite creates beside it."""
 
     engine = "sqlite"
 
@@ -33,11 +33,11 @@ class SQLiteFiles:
         self._directory = directory
 
     def create_database(self, name: str | None = None) -> str:
-        """The URL of a file that is not there yet, under a name of its own unless given one."""
+        """The URL of a new file, with a generated name unless one is given."""
         return f"sqlite:///{self._directory}/{name or uuid4().hex}.db"
 
     def drop_database(self, url: str) -> None:
-        """Remove the file and what stands beside it."""
+        """Remove the file and the files beside it."""
         path = Path(url.removeprefix("sqlite:///"))
         for file in path.parent.glob(f"{path.name}*"):
             file.unlink()
@@ -75,7 +75,7 @@ def galera() -> Iterator[Galera]:
 
 @pytest.fixture(scope="session")
 def keystone() -> Iterator[Keystone]:
-    """The run's Keystone. Whoever does it harm makes that good."""
+    """The run's Keystone. Tests must undo what they change."""
     from tests.servers.keystone import Keystone, NotInstalled, install
 
     try:
@@ -95,14 +95,14 @@ def sqlite(tmp_path_factory: pytest.TempPathFactory) -> SQLiteFiles:
 
 @pytest.fixture(scope="session")
 def databases(engine: str, request: pytest.FixtureRequest) -> Databases:
-    """Where databases of the test's engine come from; whoever asks is run once for each engine."""
+    """Creates databases of the test's engine; a test that uses it runs once for each engine."""
     found: Databases = request.getfixturevalue(engine)
     return found
 
 
 @pytest.fixture
 def database_url(databases: Databases) -> Iterator[str]:
-    """The URL of an empty database of the test's own, on each engine in turn."""
+    """The URL of an empty database for the test, on each engine in turn."""
     url = databases.create_database()
     yield url
     databases.drop_database(url)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Galera cluster: three MariaDB servers that take writes for one another.
+"""A Galera cluster: three MariaDB servers, all of which accept writes.
 
-Making it takes no state transfer: one node is started alone and stopped, its data is copied to the
-others, and all three are told that they have been members of one view (`gvwstate.dat`), which
-they then form again by themselves, as after a power failure.
+It is created without state transfer: one node is started alone and stopped, its data is copied to
+the others, and all three get the record of a common view (`gvwstate.dat`), from which they form a
+cluster, as after a power failure.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _UNKNOWN = re.compile(r"^seqno: +-1$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Ports:
-    """Where a node listens for the other nodes: messages, and the two kinds of state transfer."""
+    """The ports of a node for the other nodes: messages, and the two kinds of state transfer."""
 
     group: int
     increments: int
@@ -54,7 +54,7 @@ class Ports:
 
 
 class GaleraNode(MariaDB):
-    """One member. `start` returns when it is synced with a primary component."""
+    """A node. `start` returns when it is synced with a primary component."""
 
     engine = "galera"
 
@@ -69,10 +69,10 @@ class GaleraNode(MariaDB):
         super().__init__(durable=durable, settings=settings)
 
     def prepare(self) -> None:
-        """Nothing yet: the cluster decides whose data a node gets."""
+        """Nothing: the cluster copies the data of the first node."""
 
     def engine_settings(self) -> dict[str, str]:
-        """What a member of a cluster is set to, beyond where it lives."""
+        """The settings of a node, besides its directories and ports."""
         return {
             **super().engine_settings(),
             "innodb_buffer_pool_size": "32M",
@@ -104,7 +104,7 @@ class GaleraNode(MariaDB):
 
     @property
     def group_address(self) -> str:
-        """Where the other nodes find it."""
+        """Its address for the other nodes."""
         return f"{HOST}:{self.ports.group}"
 
     def is_ready(self) -> bool:
@@ -112,7 +112,7 @@ class GaleraNode(MariaDB):
         return self.is_synced()
 
     def start_as_first(self) -> None:
-        """Start it as the one from whom the others take their state."""
+        """Start it as the node from which the others get their state."""
         state = self.data / "grastate.dat"
         with suppress(FileNotFoundError):
             changed = re.sub(r"safe_to_bootstrap: \d", "safe_to_bootstrap: 1", state.read_text())
@@ -124,45 +124,45 @@ class GaleraNode(MariaDB):
             self._is_first = False
 
     def status(self, variable: str) -> str | None:
-        """A status variable such as `wsrep_cluster_status`; None while it does not answer."""
+        """A status variable such as `wsrep_cluster_status`; None if the node does not answer."""
         with suppress(pymysql.Error):
             rows = self.administer(f"SHOW STATUS LIKE '{variable}'")
             return rows[0][1] if rows else None
         return None
 
     def is_primary(self) -> bool:
-        """Whether it believes to be of the majority; the others refuse every query."""
+        """Whether it considers itself part of the majority; other nodes refuse every query."""
         return self.status("wsrep_cluster_status") == "Primary"
 
     def is_synced(self) -> bool:
-        """Whether it is primary and has caught up."""
+        """Whether it is primary and up to date."""
         return self.is_primary() and self.status("wsrep_local_state_comment") == "Synced"
 
     def cluster_size(self) -> int:
-        """How many nodes it sees, itself among them; 0 while it does not answer."""
+        """The number of nodes that it sees, including itself; 0 if it does not answer."""
         return int(self.status("wsrep_cluster_size") or 0)
 
     def isolate(self) -> None:
-        """Cut it off from the other nodes and them from it; its clients still reach it.
+        """Block traffic between it and the other nodes; clients still reach it.
 
-        Nobody is told: its commits and theirs wait until the silence has lasted. Then the others
-        go on without it, and it refuses every query until `rejoin`.
+        The nodes notice only after a timeout, and commits wait until then. Afterwards the others
+        continue without it, and it refuses every query until `rejoin`.
         """
         self.administer("SET GLOBAL wsrep_provider_options = 'gmcast.isolate=1'")
 
     def rejoin(self) -> None:
-        """Let it find the others again."""
+        """Allow traffic with the other nodes again."""
         self.administer("SET GLOBAL wsrep_provider_options = 'gmcast.isolate=0'")
 
     def recovered_position(self) -> tuple[str, int]:
-        """The cluster and the number of the last transaction in the data of a node at rest."""
+        """The cluster's id and the number of the last transaction in the data of a stopped node."""
         said = run_tool([*super().command(), "--wsrep-recover"], self.account, self.directory)
-        found = _RECOVERED.search(said)
-        assert found is not None, f"mariadbd --wsrep-recover names no position:\n{said}"
-        return found["cluster"], int(found["number"])
+        match = _RECOVERED.search(said)
+        assert match is not None, f"mariadbd --wsrep-recover names no position:\n{said}"
+        return match["cluster"], int(match["number"])
 
     def forget_view(self) -> None:
-        """Have it not wait for those with whom it was together last."""
+        """Make it not wait for the nodes of its last view."""
         (self.data / "gvwstate.dat").unlink(missing_ok=True)
 
     def _has_fallen(self) -> bool:
@@ -179,10 +179,10 @@ class GaleraNode(MariaDB):
 
 
 class Galera:
-    """A cluster of three, all of whose nodes take writes.
+    """A cluster of three nodes, all of which accept writes.
 
-    As one server it is reached through its first node; `url_for` leads to any of them. As a
-    context it is closed at the end.
+    As a single server it is reached through its first node; `url_for` leads to any of them. As a
+    context manager it is closed at the end.
     """
 
     engine = "galera"
@@ -199,9 +199,9 @@ class Galera:
         self.start()
 
     def start(self) -> None:
-        """Start every node that does not run, and wait until all are synced and see one another.
+        """Start every node that is not running, and wait until all are synced and see one another.
 
-        After a fall of all of them they find together by themselves, unless one is missing.
+        If all of them were killed, they form a cluster again by themselves, unless one is missing.
         """
         for node in self.nodes:
             if not node.is_running():
@@ -221,10 +221,10 @@ class Galera:
         )
 
     def bootstrap(self) -> GaleraNode:
-        """Make one cluster of what is left, from the node that has most; that node.
+        """Form a cluster from the node with the most transactions; return that node.
 
-        Nodes that still run are killed. This is what an operator does when those who were together
-        last cannot all come back.
+        Nodes that still run are killed. An operator does this if the nodes of the last view cannot
+        all come back.
         """
         self.kill()
         best = max(self.nodes, key=lambda node: node.recovered_position()[1])
@@ -240,7 +240,7 @@ class Galera:
         return best
 
     def stop(self) -> None:
-        """Stop the nodes one after another; the last one holds everything."""
+        """Stop the nodes one after another; the last one has all data."""
         self._each(Server.stop)
 
     def kill(self) -> None:
@@ -252,11 +252,11 @@ class Galera:
         self._each(Server.pause)
 
     def resume(self) -> None:
-        """Let the frozen nodes go on."""
+        """Continue the frozen nodes."""
         self._each(Server.resume)
 
     def close(self) -> None:
-        """End the nodes for good, and remove their data."""
+        """Stop the nodes, and remove their data."""
         self._each(Server.close)
 
     def __enter__(self) -> Self:
@@ -279,11 +279,11 @@ class Galera:
         return [node.url_for(name_in(url)) for node in self.nodes]
 
     def drop_database(self, url: str) -> None:
-        """Remove a database from all nodes, whoever is connected to it."""
+        """Drop a database on all nodes, with its connections."""
         self.nodes[0].drop_database(url)
 
     def _make_first_data(self) -> None:
-        """The state with which all begin: that of a cluster of one, cleanly stopped."""
+        """Create the initial data: that of a cluster of one node, stopped cleanly."""
         first = self.nodes[0]
         first.install()
         first.start_as_first()
@@ -292,7 +292,7 @@ class Galera:
         (first.data / "galera.cache").unlink()
 
     def _make_members(self) -> None:
-        """Give all nodes the first one's state, and the memory of having been together."""
+        """Copy the first node's data to all nodes, with the record of a common view."""
         members = [str(uuid1()) for _ in self.nodes]
         first = self.nodes[0]
         for node in self.nodes[1:]:
@@ -309,7 +309,7 @@ class Galera:
 
 
 def _view(member: str, members: Sequence[str]) -> str:
-    """What a node writes down when a primary component forms, to be read after a crash."""
+    """The file that a node writes when a primary component forms, and reads after a crash."""
     lines = [
         f"my_uuid: {member}",
         "#vwbeg",

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that outlives the tests for a moment, to end their servers when they cannot.
+"""A process that briefly outlives the tests, to stop their servers if they cannot.
 
-It is told what there is and what is no more, a line each: `+process ID`, `+mount PATH`,
-`+directory PATH`, and the same with a minus. When the tests are gone, killed or not, it kills the
-processes that are left, with all that descend from them, and removes the directories.
+It reads one line per thing: `+process ID`, `+mount PATH`, `+directory PATH`, and the same with a
+minus when it is gone. When the tests have ended, killed or not, it kills the remaining processes
+with their descendants, and removes the directories.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOOK_S = 1.0
 
 
 class Guard:
-    """The tests' end of the guard's ear."""
+    """The tests' end of the guard's pipe."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -38,7 +38,7 @@ class Guard:
         self._say(f"+{kind} {what}")
 
     def forget(self, kind: str, what: int | Path) -> None:
-        """It is gone, or somebody else's."""
+        """It is gone, or belongs to another process."""
         self._say(f"-{kind} {what}")
 
     def _say(self, line: str) -> None:
@@ -49,12 +49,12 @@ class Guard:
 
 @cache
 def the_guard() -> Guard:
-    """The one guard of this process, started when the first server needs it."""
+    """The guard of this process, started with the first server."""
     return Guard()
 
 
 def main() -> None:
-    """Listen until the tests are gone, then clear away what they left."""
+    """Read lines until the tests have ended, then clean up."""
     tests = os.getppid()
     watched: set[str] = set()
     rest = b""
@@ -70,12 +70,12 @@ def main() -> None:
 
 
 def note(watched: set[str], line: str) -> None:
-    """Add a thing to those that are watched, or take it from them."""
+    """Add a thing to those that are watched, or remove it."""
     (watched.add if line[0] == "+" else watched.discard)(line[1:])
 
 
 def clear_away(watched: set[str]) -> None:
-    """End the processes, then take away what they wrote to: each needs those before it gone."""
+    """Kill the processes, then unmount, then remove directories: each step needs the one before."""
     for kind in ("process", "mount", "directory"):
         for what in (thing.partition(" ")[2] for thing in watched if thing.startswith(kind)):
             _REMOVE[kind](what)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Keystone: its package in a virtual environment of its own, on SQLite, on a free port.
+"""A real Keystone in a virtual environment of its own, on SQLite and a free port.
 
-It is installed from the package index into `build/keystone` where it is not yet, in the versions of
-constraints.txt, and is reached by its command and over HTTP only.
+It is installed from the package index into `build/keystone` if it is missing, in the versions of
+constraints.txt, and is used through its command and over HTTP only.
 """
 
 from __future__ import annotations
@@ -92,13 +92,13 @@ make_server("127.0.0.1", int(port), application, Server, Quiet).serve_forever()
 
 
 class NotInstalled(Exception):
-    """Keystone is not here and cannot be fetched."""
+    """Keystone is not installed and cannot be downloaded."""
 
 
 class Keystone:
-    """One Keystone with a region, an administrator, and the roles admin, member and reader.
+    """A Keystone with a region, an administrator, and the roles admin, member and reader.
 
-    As a context it is closed at the end.
+    As a context manager it is closed at the end.
     """
 
     def __init__(self) -> None:
@@ -122,23 +122,23 @@ class Keystone:
         self._token = self.token(ADMINISTRATOR, PASSWORD, project=ADMINISTRATOR)
 
     def start(self) -> None:
-        """Start it on the data and the port that it has had."""
+        """Start it with its data, on its port."""
         self._launch()
 
     def stop(self) -> None:
-        """Stop it; nothing listens on its port any more."""
+        """Stop it; its port is then closed."""
         self._process.stop(signal.SIGTERM)
 
     def pause(self) -> None:
-        """Freeze it: connections are taken, and nothing answers."""
+        """Freeze it: connections are accepted, and never answered."""
         self._process.pause()
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Continue it."""
         self._process.resume()
 
     def close(self) -> None:
-        """End it for good, and remove its data."""
+        """Stop it and remove its data."""
         self._process.kill()
         remove_directory(self._directory)
 
@@ -163,10 +163,10 @@ class Keystone:
         domain: bool = False,
         seconds: int = 3600,
     ) -> str:
-        """A token of a user's: for a project, the system, the default domain, or unscoped.
+        """A token of a user: for a project, the system, the default domain, or unscoped.
 
         Args:
-            seconds: for how long it is valid.
+            seconds: how long it is valid.
         """
         identity = {
             "methods": ["password"],
@@ -203,7 +203,7 @@ class Keystone:
         }
 
     def revoke(self, token: str) -> None:
-        """Revoke a token before its time."""
+        """Revoke a token."""
         self._ask("DELETE", "/auth/tokens", headers={"X-Subject-Token": token})
 
     def create(self, kind: str, **facts: Any) -> str:
@@ -211,14 +211,14 @@ class Keystone:
         return str(self._ask("POST", f"/{kind}s", json={kind: facts})[kind]["id"])
 
     def update(self, kind: str, identity: str, **facts: Any) -> None:
-        """Change something that `create` made."""
+        """Change an object that `create` made."""
         self._ask("PATCH", f"/{kind}s/{identity}", json={kind: facts})
 
     def create_user(self, name: str, roles: Mapping[str, Sequence[str]]) -> str:
-        """A user of the default domain whose password is `PASSWORD`; the id.
+        """Create a user of the default domain with the password `PASSWORD`; return its id.
 
         Args:
-            roles: where each is given: on `projects/<id>`, `domains/<id>` or `system`.
+            roles: by target: `projects/<id>`, `domains/<id>` or `system`.
         """
         if not self._roles:
             found = self._ask("GET", "/roles")["roles"]
@@ -230,7 +230,7 @@ class Keystone:
         return user
 
     def _ask(self, method: str, path: str, **options: Any) -> Any:
-        """A request of the administrator's; the JSON of its answer."""
+        """Send a request as the administrator; return the JSON of the response."""
         headers: Mapping[str, str] = options.pop("headers", {})
         answer = requests.request(
             method,
@@ -256,10 +256,10 @@ class Keystone:
 
 
 def install() -> None:
-    """Install Keystone, if it is not here in the versions that constraints.txt names.
+    """Install Keystone, if it is not installed in the versions of constraints.txt.
 
     Raises:
-        NotInstalled: it cannot be fetched; says what pip said.
+        NotInstalled: it cannot be downloaded; with pip's message.
     """
     _HERE.mkdir(parents=True, exist_ok=True)
     constraints = _CONSTRAINTS.read_text()

@@ -27,7 +27,7 @@ _HASTE = {"innodb_flush_log_at_trx_commit": "2", "debug_no_sync": "1"}
 
 
 class MariaDB(Server):
-    """One MariaDB, as `Server` says, with passwords checked on its port."""
+    """A MariaDB server, see `Server`; its port checks passwords."""
 
     engine = "mariadb"
     stop_signal = signal.SIGTERM
@@ -44,17 +44,17 @@ class MariaDB(Server):
         self.prepare()
 
     def prepare(self) -> None:
-        """Make the data, start the server, and make the account."""
+        """Create the data, start the server, and create the account."""
         self.install()
         self.start()
         self.create_account()
 
     def create_account(self) -> None:
-        """Make the account that the URLs name."""
+        """Create the account in the URLs."""
         self.administer(f"CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}'")
 
     def command(self) -> Command:
-        """The server with its settings, and nothing from a file outside its data."""
+        """The server with its settings; it reads no other configuration file."""
         settings = {
             "datadir": str(self.data),
             "socket": str(self.socket),
@@ -71,7 +71,7 @@ class MariaDB(Server):
         return [program("mariadbd"), "--no-defaults", *options]
 
     def engine_settings(self) -> dict[str, str]:
-        """What a server of the tests is set to, beyond where it lives."""
+        """The settings of the tests' servers, besides their directories and ports."""
         return {**_SETTINGS, **({} if self.durable else _HASTE)}
 
     def is_ready(self) -> bool:
@@ -83,9 +83,9 @@ class MariaDB(Server):
         return True
 
     def create_database(self, name: str | None = None) -> str:
-        """The URL of a new empty database, under a name of its own unless it is given one.
+        """The URL of a new empty database, with a generated name unless one is given.
 
-        Its character set is utf8mb4, with the collation that the server takes for that.
+        Its character set is utf8mb4, with the server's default collation.
         """
         name = name or new_name()
         self.administer(
@@ -95,11 +95,11 @@ class MariaDB(Server):
         return self.url_for(name)
 
     def url_for(self, name: str) -> str:
-        """The URL of a database of that name on this server, whether there is one or not."""
+        """The URL of a database on this server, whether it exists or not."""
         return f"mysql+pymysql://{USER}:{PASSWORD}@{self.host}:{self.port}/{name}"
 
     def drop_database(self, url: str) -> None:
-        """Remove a database, whoever is connected to it."""
+        """Drop a database with its connections."""
         name = name_in(url)
         connected = self.administer(
             f"SELECT id FROM information_schema.processlist WHERE db = '{name}'"
@@ -110,7 +110,8 @@ class MariaDB(Server):
         self.administer(f"DROP DATABASE IF EXISTS `{name}`")
 
     def administer(self, *statements: str) -> list[tuple[str, ...]]:
-        """Run statements as the server's administrator, over its socket; the last one's rows."""
+        """Run statements as the server's administrator, over its socket; return the last one's
+        rows."""
         with (
             pymysql.connect(
                 unix_socket=str(self.socket),
@@ -126,7 +127,7 @@ class MariaDB(Server):
             return [tuple(map(str, row)) for row in cursor.fetchall()]
 
     def install(self) -> None:
-        """Make the data of an empty server, whose administrator is this machine's user."""
+        """Create the data of an empty server, whose administrator is the user of this process."""
         self.data.mkdir(exist_ok=True)
         os.chown(self.data, self.account.uid, self.account.gid)
         who = ["--auth-root-authentication-method=socket", "--skip-test-db", "--skip-name-resolve"]
@@ -137,5 +138,5 @@ class MariaDB(Server):
 
 
 def _system_user() -> str:
-    """The name by which the socket knows those who run the tests."""
+    """The user of the tests, as the socket authenticates it."""
     return pwd.getpwuid(os.getuid()).pw_name

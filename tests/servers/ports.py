@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Free ports on loopback for servers that come back to theirs after a fall."""
+"""Free ports on loopback for servers that are restarted on the same port."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _NUMBER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 
 
 def free_port() -> int:
-    """A port that nobody listens on, and that no test process was given before.
+    """A port on which no process listens, and that no test process got before.
 
-    It lies below the range from which the kernel takes the ports of outgoing connections: while a
-    server is down, one of those could take its place, or a client that dials it meet itself.
+    It is below the range of outgoing ports: while a server is down, an outgoing connection could
+    get its port, or a client could connect to itself.
     """
     last = int(_RANGE.read_text().split()[0]) - 1
     for port in random.sample(range(_FIRST, last), last - _FIRST):

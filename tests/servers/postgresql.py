@@ -32,10 +32,10 @@ _HASTE = {"fsync": "off", "full_page_writes": "off", "wal_level": "minimal", "ma
 
 
 class PostgreSQL(Server):
-    """One PostgreSQL, as `Server` says, with passwords checked on its port.
+    """A PostgreSQL server, see `Server`; its port checks passwords.
 
     Args:
-        has_log_apart: its write-ahead log lies in the temporary directory, wherever the data do.
+        has_log_apart: its write-ahead log is in the temporary directory, wherever the data is.
     """
 
     engine = "postgresql"
@@ -56,7 +56,7 @@ class PostgreSQL(Server):
         self._administer(f"CREATE ROLE {USER} LOGIN PASSWORD '{PASSWORD}'")
 
     def command(self) -> Command:
-        """The server with its settings, and nothing from a file outside its data."""
+        """The server with its settings; it reads no other configuration file."""
         settings = {
             "listen_addresses": self.host,
             "port": str(self.port),
@@ -77,17 +77,17 @@ class PostgreSQL(Server):
         return True
 
     def create_database(self, name: str | None = None) -> str:
-        """The URL of a new empty database in UTF-8, under a name of its own unless given one."""
+        """The URL of a new empty database in UTF-8, with a generated name unless one is given."""
         name = name or new_name()
         self._administer(f"CREATE DATABASE {{}} OWNER {USER}", name)
         return self.url_for(name)
 
     def url_for(self, name: str) -> str:
-        """The URL of a database of that name on this server, whether there is one or not."""
+        """The URL of a database on this server, whether it exists or not."""
         return f"postgresql://{USER}:{PASSWORD}@{self.host}:{self.port}/{name}"
 
     def drop_database(self, url: str) -> None:
-        """Remove a database, whoever is connected to it."""
+        """Drop a database with its connections."""
         self._administer("DROP DATABASE IF EXISTS {} WITH (FORCE)", name_in(url))
 
     def _make_cluster(self, where: Command) -> None:
@@ -100,7 +100,7 @@ class PostgreSQL(Server):
         run_tool([*command, *where], self.account, self.directory)
 
     def _administer(self, statement: LiteralString, *names: str) -> None:
-        """Run a statement as the server's administrator, with quoted names in its braces."""
+        """Run a statement as the server's administrator; names in its braces are quoted."""
         with psycopg.connect(
             host=str(self.directory),
             port=self.port,

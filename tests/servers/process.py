@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server program as a process: started, stopped, killed, frozen, always with its whole family."""
+"""A server program as a process: started, stopped, killed, frozen, always with its descendants."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Command = Sequence[str | Path]
 
 @dataclass(frozen=True)
 class Account:
-    """The user of this machine as whom a server runs."""
+    """The user of this machine as which a server runs."""
 
     name: str
     uid: int
@@ -32,10 +32,10 @@ class Account:
 
 
 def account_for(*names: str) -> Account:
-    """Who runs a server: this user; if that is root, the first of `names` that there is.
+    """The account of a server: this user; for root, the first of `names` that exists.
 
-    PostgreSQL refuses to run as root, and what a server's own account may not do, the tests
-    should not do either.
+    PostgreSQL refuses to run as root, and the tests should not need more permissions than a
+    server's account has.
     """
     if os.getuid() != 0:
         return own_account()
@@ -51,7 +51,7 @@ def own_account() -> Account:
 
 
 def make_directory(owner: Account) -> Path:
-    """A temporary directory of an account's own, which goes with the tests."""
+    """A temporary directory owned by an account, which is removed with the tests."""
     path = Path(tempfile.mkdtemp(prefix="berth-test-"))
     the_guard().watch("directory", path)
     os.chown(path, owner.uid, owner.gid)
@@ -65,7 +65,7 @@ def remove_directory(path: Path) -> None:
 
 
 def run_tool(command: Command, account: Account, directory: Path) -> str:
-    """Run a program to its end, and give what it said on both its outputs."""
+    """Run a program to its end; return its output on stdout and stderr."""
     process = _launch(command, account, directory, subprocess.PIPE)
     try:
         said = process.communicate(timeout=PATIENCE)[0].decode(errors="replace")
@@ -77,7 +77,7 @@ def run_tool(command: Command, account: Account, directory: Path) -> str:
 
 
 class ServerProcess:
-    """One server program. What it says goes to the end of `log`."""
+    """A server program. Its output is appended to `log`."""
 
     def __init__(self, account: Account, directory: Path, log: Path) -> None:
         self._account = account
@@ -86,7 +86,7 @@ class ServerProcess:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, command: Command) -> None:
-        """Start the program; that it runs does not mean that it answers."""
+        """Start the program, without waiting until it answers."""
         assert not self.is_running(), f"{command[0]} runs already"
         with self._log.open("ab") as log:
             self._process = _launch(command, self._account, self._directory, log.fileno())
@@ -94,16 +94,16 @@ class ServerProcess:
 
     @property
     def process_id(self) -> int:
-        """The id of the process that was started, parent of the others."""
+        """The id of the started process, the parent of the others."""
         assert self._process is not None, "the server is down"
         return self._process.pid
 
     def is_running(self) -> bool:
-        """Whether the program was started and has not ended, by itself or otherwise."""
+        """Whether the program was started and has not exited."""
         return self._process is not None and self._process.poll() is None
 
     def stop(self, number: signal.Signals) -> None:
-        """Ask it to end, with the signal that it understands so, and wait until it has."""
+        """Send it the signal with which it stops cleanly, and wait until it has exited."""
         if self._process is None:
             return
         self._process.send_signal(number)
@@ -112,7 +112,8 @@ class ServerProcess:
         self.kill()
 
     def kill(self) -> None:
-        """SIGKILL, as the kernel does when memory is short; over when the last process is gone."""
+        """Kill it with SIGKILL, as the kernel does when memory is short; waits for the last
+        process."""
         if self._process is None:
             return
         # A process that was waited for has no family that could be found by its id.
@@ -123,18 +124,18 @@ class ServerProcess:
         self._process = None
 
     def pause(self) -> None:
-        """Freeze it with all that it has open: it answers nothing and closes nothing."""
+        """Freeze it: it answers nothing, and its connections stay open."""
         assert self._process is not None
         signal_all([self._process.pid], signal.SIGSTOP)
         signal_all(family_of(self._process.pid), signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on where it was."""
+        """Continue it."""
         assert self._process is not None
         signal_all(family_of(self._process.pid), signal.SIGCONT)
 
     def wait_until_ready(self, is_ready: Callable[[], bool]) -> None:
-        """Wait for a server to answer; where none comes, the failure shows the end of its log."""
+        """Wait until a server answers; a failure shows the end of its log."""
         try:
             wait_until(lambda: not self.is_running() or is_ready(), "the server to answer")
             assert self.is_running(), "the server ended instead of answering"

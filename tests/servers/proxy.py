@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network between a client and a server, which can fail in the ways that networks do.
+"""A network between a client and a server that can fail as networks do.
 
-The proxy carries bytes of TCP connections between its own port and a server's. What it does to
-them is switched by the test, from any thread. Two threads carry each connection, one for each
-direction, so that a direction that is stuck never holds up the other.
+The proxy forwards the bytes of TCP connections between its own port and a server's. A test switches
+faults on and off from any thread. Two threads forward each connection, one per direction, so that a
+stuck direction does not block the other.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Trigger = Callable[[bytes], bool]
 
 
 class _Loss(Enum):
-    """What becomes of a connection whose client sends what a fault waits for."""
+    """What happens to a connection whose client sends what a fault waits for."""
 
     REQUEST = "the piece never reaches the server, and the connection is cut"
     ANSWER = "the server answers, the answer never reaches the client, and the connection is cut"
@@ -42,7 +42,7 @@ class _Loss(Enum):
 
 @dataclass
 class Fault:
-    """A loss that waits for its moment; it happens once."""
+    """A fault that waits for its moment; it happens once."""
 
     trigger: Trigger
     loss: _Loss
@@ -54,7 +54,7 @@ class Fault:
 
 
 class _Connection:
-    """One client's connection and the one that was made to the server for it."""
+    """A client's connection, and the proxy's connection to the server for it."""
 
     def __init__(self, client: socket.socket) -> None:
         self.client = client
@@ -64,7 +64,7 @@ class _Connection:
         self.is_cut = False
 
     def cut(self) -> None:
-        """End it on both sides; whoever waits for a byte of it is told so."""
+        """Close it on both sides; reads on it end."""
         self.is_cut = True
         for side in (self.client, self.server):
             if side is not None:
@@ -73,7 +73,7 @@ class _Connection:
 
 
 class Proxy:
-    """A port that leads to a server, for as long as nothing is done to it.
+    """A port that leads to a server, until a fault is switched on.
 
     Args:
         host: the server's.
@@ -92,13 +92,13 @@ class Proxy:
         self.accept()
 
     def accept(self) -> None:
-        """Take connections, as from the beginning."""
+        """Accept connections, as at the start."""
         if self._listener is None:
             self._listener = socket.create_server((self.host, self.port), backlog=128)
             self._start(self._take_connections, self._listener)
 
     def refuse(self) -> None:
-        """Refuse new connections, as a machine does on which nobody listens."""
+        """Refuse new connections, as a machine without a listener does."""
         if self._listener is not None:
             # `close` alone would leave the thread in `accept`, and the port open with it.
             with suppress(OSError):
@@ -107,34 +107,33 @@ class Proxy:
             self._listener = None
 
     def cut(self) -> None:
-        """End every connection there is; new ones are taken."""
+        """Close every connection; new ones are accepted."""
         with self._changed:
             for connection in self._connections:
                 connection.cut()
             self._changed.notify_all()
 
     def hold(self) -> None:
-        """Let nothing through in either direction, and close nothing, as in a partition.
+        """Forward nothing in either direction, and close nothing, as in a partition.
 
-        New connections are taken by the kernel, and hear nothing.
+        The kernel accepts new connections, which get no answer.
         """
         self._held = True
 
     def release(self) -> None:
-        """Let through what was held, and all that follows."""
+        """Forward what was held back, and everything after it."""
         with self._changed:
             self._held = False
             self._changed.notify_all()
 
     def lose_request(self, trigger: Trigger) -> Fault:
-        """Cut the next connection whose client sends such a piece, before the server gets it."""
+        """Close the next connection whose client sends such a piece, before the server gets it."""
         return self._order(trigger, _Loss.REQUEST)
 
     def lose_answer(self, trigger: Trigger) -> Fault:
-        """Cut the next connection whose client sends such a piece, when the server has answered.
+        """Close the next connection whose client sends such a piece, when the server has answered.
 
-        The piece reaches the server and the answer comes back as far as here, so that what was
-        asked for is known to be done; the client is told nothing but that the connection is gone.
+        The server has then done what was requested, but the client sees only a broken connection.
         """
         return self._order(trigger, _Loss.ANSWER)
 
@@ -143,24 +142,25 @@ class Proxy:
         return self._order(trigger, _Loss.SILENCE)
 
     def deliver_late(self, trigger: Trigger) -> Fault:
-        """Cut the next connection whose client sends such a piece, and let the server get it later.
+        """Close the next connection whose client sends such a piece, and forward the piece to the
+        server later.
 
-        So it is done when the client has long known that the connection is gone.
+        So it is done long after the client saw a broken connection.
         """
         return self._order(trigger, _Loss.LATE)
 
     def url(self, url: str) -> str:
-        """A URL that leads to the server, changed to lead through here."""
+        """A database URL, changed to lead through the proxy."""
         parts = urlsplit(url)
         account = parts.netloc.rpartition("@")[0]
         return urlunsplit(parts._replace(netloc=f"{account}@{self.host}:{self.port}"))
 
     def connections(self) -> int:
-        """How many connections it carries now."""
+        """The number of open connections."""
         return len(self._connections)
 
     def close(self) -> None:
-        """Take no more connections, and end those there are."""
+        """Stop accepting connections, and close the open ones."""
         self.refuse()
         self.release()
         self.cut()
@@ -180,7 +180,8 @@ class Proxy:
             self._start(self._carry, _Connection(client))
 
     def _carry(self, connection: _Connection) -> None:
-        """Connect to the server for a client, carry what it sends, and end both sides together."""
+        """Connect to the server for a client, forward what it sends, and close both sides
+        together."""
         with self._changed:
             self._connections.add(connection)
         answers = None
@@ -230,13 +231,13 @@ class Proxy:
         connection.cut()
 
     def _may_pass(self, connection: _Connection) -> bool:
-        """Wait while traffic is held; whether there is a connection afterwards."""
+        """Wait while traffic is held; return whether the connection still exists."""
         with self._changed:
             self._changed.wait_for(lambda: connection.is_cut or not self._held)
         return not connection.is_cut
 
     def _fault_for(self, connection: _Connection, piece: bytes) -> Fault | None:
-        """The fault that a client's piece sets off. Its connection suffers that and no other."""
+        """The fault that a client's piece triggers; only its connection is affected."""
         with self._changed:
             if connection.fault is None:
                 fault = next((fault for fault in self._faults if fault.trigger(piece)), None)
@@ -272,6 +273,7 @@ def proxied(url: str) -> Iterator[Proxy]:
 
 
 def sends(text: bytes) -> Trigger:
-    """A trigger for pieces that hold a word, in any letter case, not as a part of another."""
+    """A trigger for pieces that contain a word, in any letter case, but not as a part of
+    another."""
     word = re.compile(rb"(?<![a-z_])" + re.escape(text) + rb"(?![a-z_])", re.IGNORECASE)
     return lambda piece: word.search(piece) is not None

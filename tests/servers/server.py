@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every database server of the tests can do, whichever engine it is."""
+"""The interface of the tests' database servers, for all engines."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ _numbers = count(1)
 
 
 class Databases(Protocol):
-    """Somewhere a test gets databases from."""
+    """A source of databases for tests."""
 
     #: As in `BERTH_REQUIRE_ENGINES`.
     engine: str
 
     def create_database(self, name: str | None = None) -> str:
-        """The URL of a new empty database, under a name of its own unless it is given one."""
+        """The URL of a new empty database, with a generated name unless one is given."""
 
     def drop_database(self, url: str) -> None:
-        """Remove a database, whoever is connected to it."""
+        """Drop a database with its connections."""
 
 
 class DatabaseServer(Databases, Protocol):
-    """One server, or a cluster that is treated as one."""
+    """A server, or a cluster that is treated as one."""
 
     host: str
     port: int
 
     def start(self) -> None:
-        """Start it on the data and the port that it has had; it answers when this returns."""
+        """Start it with its data, on its port; it answers when this returns."""
 
     def stop(self) -> None:
-        """Stop it as an operator would: what is begun is broken off, what is committed is kept."""
+        """Stop it as an operator would: open transactions are rolled back, committed ones stay."""
 
     def kill(self) -> None:
         """SIGKILL every process of it."""
@@ -51,23 +51,23 @@ class DatabaseServer(Databases, Protocol):
         """Freeze every process of it (SIGSTOP): connections stay open, and nothing answers."""
 
     def resume(self) -> None:
-        """Let the frozen processes go on."""
+        """Continue the frozen processes."""
 
     def close(self) -> None:
-        """End it for good, and remove its data."""
+        """Stop it and remove its data."""
 
 
 class Server(ABC):
     """A server in a temporary directory, on a free port of loopback.
 
-    As a context it is closed at the end.
+    As a context manager it is closed at the end.
 
     Args:
-        durable: commits reach the disk before they are answered. Otherwise they only survive the
+        durable: commits reach the disk before they are answered. Otherwise they survive only the
             death of the server's processes, and everything is faster.
-        data: an empty directory for the data, which may lie on a file system of its own; otherwise
-            it lies in the temporary directory. It is not removed.
-        settings: more of the server's own settings, by their names there.
+        data: an empty directory for the data, which may be on a file system of its own; otherwise
+            it is in the temporary directory. It is not removed.
+        settings: further settings of the server, by their names there.
     """
 
     engine: str
@@ -94,12 +94,12 @@ class Server(ABC):
         self._process = ServerProcess(account, self.directory, self.log)
 
     def start(self) -> None:
-        """Start it on the data and the port that it has had; it answers when this returns."""
+        """Start it with its data, on its port; it answers when this returns."""
         self.launch()
         self.wait_until_ready()
 
     def launch(self) -> None:
-        """Start it, and do not wait."""
+        """Start it without waiting."""
         self._process.start(self.command())
 
     def wait_until_ready(self) -> None:
@@ -107,16 +107,16 @@ class Server(ABC):
         self._process.wait_until_ready(self.is_ready)
 
     def is_running(self) -> bool:
-        """Whether its processes are there; they may be frozen, or not answer yet."""
+        """Whether its processes exist; they may be frozen, or not answer yet."""
         return self._process.is_running()
 
     @property
     def process_id(self) -> int:
-        """The id of its first process, from which the others descend."""
+        """The id of its first process, the ancestor of the others."""
         return self._process.process_id
 
     def stop(self) -> None:
-        """Stop it as an operator would: what is begun is broken off, what is committed is kept."""
+        """Stop it as an operator would: open transactions are rolled back, committed ones stay."""
         self._process.stop(self.stop_signal)
 
     def kill(self) -> None:
@@ -128,11 +128,11 @@ class Server(ABC):
         self._process.pause()
 
     def resume(self) -> None:
-        """Let the frozen processes go on."""
+        """Continue the frozen processes."""
         self._process.resume()
 
     def close(self) -> None:
-        """End it for good, and remove its data."""
+        """Stop it and remove its data."""
         self.kill()
         remove_directory(self.directory)
 
@@ -144,7 +144,7 @@ class Server(ABC):
 
     @abstractmethod
     def command(self) -> Command:
-        """The program to start, and how."""
+        """The program to start, with its arguments."""
 
     @abstractmethod
     def is_ready(self) -> bool:
@@ -152,22 +152,22 @@ class Server(ABC):
 
     @abstractmethod
     def create_database(self, name: str | None = None) -> str:
-        """The URL of a new empty database, under a name of its own unless it is given one."""
+        """The URL of a new empty database, with a generated name unless one is given."""
 
     @abstractmethod
     def url_for(self, name: str) -> str:
-        """The URL of a database of that name on this server, whether there is one or not."""
+        """The URL of a database on this server, whether it exists or not."""
 
     @abstractmethod
     def drop_database(self, url: str) -> None:
-        """Remove a database, whoever is connected to it."""
+        """Drop a database with its connections."""
 
 
 def new_name() -> str:
-    """A name that no database of this run has yet."""
+    """A name that no database of this run has."""
     return f"placement_{next(_numbers)}"
 
 
 def name_in(url: str) -> str:
-    """The name of the database that a URL leads to."""
+    """The name of the database in a URL."""
     return url.rpartition("/")[2]

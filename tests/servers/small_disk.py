@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file system of a few MiB, for what happens when the disk is full."""
+"""A file system of a few MiB, for tests of a full disk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.servers.process import account_for, make_directory, remove_directory
 
 
 def why_not() -> str | None:
-    """Why this user cannot have one, or None."""
+    """Why this user cannot create one, or None."""
     if os.getuid() != 0 or shutil.which("mount") is None:
         return "only root can mount a small file system"
     tried = subprocess.run(
@@ -43,7 +43,7 @@ def small_disk(mib: int) -> Iterator[Path]:
 
 
 def fill(directory: Path) -> Path:
-    """Take all the room that is left there; the file that has it, to be removed."""
+    """Fill it up; return the file that does, so that it can be removed."""
     ballast = directory / "ballast"
     size = 1 << 20
     with ballast.open("wb", buffering=0) as file:

@@ -18,7 +18,7 @@ _DRIVERS = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "sqlit
 
 @contextmanager
 def connected(url: str) -> Iterator[Connection]:
-    """A connection of one's own, in a transaction that is rolled back unless it is committed."""
+    """A separate connection, in a transaction that is rolled back unless the caller commits it."""
     address = make_url(url)
     engine = create_engine(
         address.set(drivername=_DRIVERS[address.get_backend_name()]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster as the tests start it: three members with one state, which fall and come back."""
+"""The tests' cluster: three nodes with one state, which fail and come back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CAUSAL = "SET SESSION wsrep_sync_wait = 1"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Galera]:
-    """A cluster that the tests of this module do harm to, and leave whole."""
+    """A cluster that the tests of this module damage, and repair at their end."""
     need("galera")
     with Galera() as cluster:
         yield cluster
@@ -39,7 +39,7 @@ def urls(cluster: Galera) -> Iterator[list[str]]:
 
 
 def numbers(url: str) -> list[int]:
-    """What the table holds, seen through a node."""
+    """The rows of the table, read through a node."""
     rows = run(url, _CAUSAL, "SELECT number FROM kept ORDER BY number")
     return [number for (number,) in rows]
 
@@ -47,7 +47,7 @@ def numbers(url: str) -> list[int]:
 def test_a_write_through_one_node_is_read_through_the_others(
     cluster: Galera, urls: list[str]
 ) -> None:
-    """Three members, and each of them takes writes."""
+    """Through each of the three nodes."""
     assert [node.cluster_size() for node in cluster.nodes] == [3, 3, 3]
     for number, url in enumerate(urls, start=2):
         run(url, f"INSERT INTO kept VALUES ({number})")
@@ -55,7 +55,7 @@ def test_a_write_through_one_node_is_read_through_the_others(
 
 
 def test_a_node_that_is_cut_off_refuses_and_catches_up(cluster: Galera, urls: list[str]) -> None:
-    """The others go on without it; it has everything when it is back."""
+    """The others continue without it; it has all rows when it is back."""
     alone = cluster.nodes[2]
     alone.isolate()
     run(urls[0], "INSERT INTO kept VALUES (2)")
@@ -69,7 +69,7 @@ def test_a_node_that_is_cut_off_refuses_and_catches_up(cluster: Galera, urls: li
 
 
 def test_a_lost_majority_comes_back_by_itself(cluster: Galera, urls: list[str]) -> None:
-    """The node that is left refuses, until those who were killed are started again."""
+    """The remaining node refuses queries until the killed ones are started again."""
     left, *lost = cluster.nodes
     run(urls[1], "INSERT INTO kept VALUES (2)")
     for node in lost:
@@ -82,7 +82,7 @@ def test_a_lost_majority_comes_back_by_itself(cluster: Galera, urls: list[str]) 
 
 
 def test_a_lost_cluster_is_bootstrapped_from_who_has_most(cluster: Galera, urls: list[str]) -> None:
-    """A node that missed writes is not the one whose state the others take."""
+    """A node that missed writes is not the one whose state the others get."""
     behind = cluster.nodes[0]
     behind.kill()
     run(urls[1], "INSERT INTO kept VALUES (2)")

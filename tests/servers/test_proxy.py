@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The proxy does to connections what it says, and to no others."""
+"""The proxy does what it says to the chosen connections, and nothing to others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.servers.statements import connected, run
 
 
 class Echo:
-    """A server that sends back what it gets, and remembers it."""
+    """A server that returns what it receives, and records it."""
 
     def __init__(self) -> None:
         self.heard = b""
@@ -26,7 +26,7 @@ class Echo:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def close(self) -> None:
-        """Take no more connections."""
+        """Stop accepting connections."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -54,7 +54,7 @@ def echo() -> Iterator[Echo]:
 
 @pytest.fixture
 def proxy(echo: Echo) -> Iterator[Proxy]:
-    """A proxy before it."""
+    """A proxy in front of it."""
     proxy = Proxy(echo.host, echo.port)
     yield proxy
     proxy.close()
@@ -66,13 +66,13 @@ def dial(proxy: Proxy) -> socket.socket:
 
 
 def ask(client: socket.socket, text: bytes) -> bytes:
-    """What comes back for a text; nothing if the connection is at its end."""
+    """The response to a text; empty if the connection has ended."""
     client.sendall(text)
     return client.recv(1024)
 
 
 def is_silent(client: socket.socket) -> bool:
-    """Whether there is neither an answer nor an end to be read now."""
+    """Whether there is neither data nor an end to read now."""
     client.setblocking(False)
     try:
         client.recv(1, socket.MSG_PEEK)
@@ -84,7 +84,7 @@ def is_silent(client: socket.socket) -> bool:
 
 
 def test_it_carries_bytes_both_ways(proxy: Proxy) -> None:
-    """Left alone it is not noticed."""
+    """Without faults it is transparent."""
     with dial(proxy) as one, dial(proxy) as other:
         assert ask(one, b"one") == b"one"
         assert ask(other, b"other") == b"other"
@@ -105,7 +105,7 @@ def test_it_refuses_new_connections_and_keeps_the_old(proxy: Proxy) -> None:
 
 
 def test_it_cuts_every_connection_and_takes_new_ones(proxy: Proxy) -> None:
-    """Clients read the end; nobody is left behind in the proxy."""
+    """Clients read the end, and no thread of the proxy remains."""
     with dial(proxy) as one, dial(proxy) as other:
         assert ask(one, b"one") + ask(other, b"two") == b"onetwo"
         proxy.cut()
@@ -116,7 +116,7 @@ def test_it_cuts_every_connection_and_takes_new_ones(proxy: Proxy) -> None:
 
 
 def test_held_bytes_arrive_when_it_lets_go(proxy: Proxy, echo: Echo) -> None:
-    """A partition loses nothing and closes nothing, on old connections and on new ones."""
+    """A partition loses and closes nothing, neither on old connections nor on new ones."""
     with dial(proxy) as old:
         assert ask(old, b"before;") == b"before;"
         proxy.hold()
@@ -133,7 +133,7 @@ def test_held_bytes_arrive_when_it_lets_go(proxy: Proxy, echo: Echo) -> None:
 
 
 def test_a_held_connection_can_be_cut(proxy: Proxy, echo: Echo) -> None:
-    """What was held on it is lost."""
+    """The held bytes are lost."""
     with dial(proxy) as client:
         assert ask(client, b"before;") == b"before;"
         proxy.hold()
@@ -146,7 +146,7 @@ def test_a_held_connection_can_be_cut(proxy: Proxy, echo: Echo) -> None:
 
 
 def test_an_answer_is_lost_once_and_only_for_who_asked(proxy: Proxy, echo: Echo) -> None:
-    """The server hears the question; the client that asked is cut, and no other."""
+    """The server gets the request; the client's connection is closed, and no other."""
     with dial(proxy) as one, dial(proxy) as other:
         fault = proxy.lose_answer(sends(b"commit"))
         assert ask(other, b"begin;") == b"begin;"
@@ -157,7 +157,7 @@ def test_an_answer_is_lost_once_and_only_for_who_asked(proxy: Proxy, echo: Echo)
 
 
 def test_a_lost_request_never_reaches_the_server(proxy: Proxy, echo: Echo) -> None:
-    """The client cannot tell this from a lost answer."""
+    """The client cannot distinguish this from a lost answer."""
     with dial(proxy) as client:
         fault = proxy.lose_request(sends(b"commit"))
         assert ask(client, b"begin;") == b"begin;"
@@ -169,7 +169,7 @@ def test_a_lost_request_never_reaches_the_server(proxy: Proxy, echo: Echo) -> No
 def test_a_late_request_reaches_the_server_when_its_client_is_gone(
     proxy: Proxy, echo: Echo
 ) -> None:
-    """The client cannot tell this from the others, and the server neither."""
+    """Neither the client nor the server can distinguish this from the others."""
     with dial(proxy) as client:
         fault = proxy.deliver_late(sends(b"commit"))
         assert ask(client, b"begin;") == b"begin;"
@@ -181,7 +181,7 @@ def test_a_late_request_reaches_the_server_when_its_client_is_gone(
 
 @pytest.mark.parametrize("other", [b"SET AUTOCOMMIT = 0", b"BEGIN ISOLATION LEVEL READ COMMITTED"])
 def test_a_trigger_is_a_word(proxy: Proxy, other: bytes) -> None:
-    """What clients say to begin with is no commit."""
+    """The first messages of a client contain no commit."""
     with dial(proxy) as client:
         proxy.lose_answer(sends(b"commit"))
         assert ask(client, other) == other
@@ -189,7 +189,7 @@ def test_a_trigger_is_a_word(proxy: Proxy, other: bytes) -> None:
 
 
 def test_a_silenced_client_waits(proxy: Proxy, echo: Echo) -> None:
-    """The answer was given, and the connection is still open when it has been."""
+    """The server has answered, and the connection stays open."""
     with dial(proxy) as client:
         fault = proxy.silence(sends(b"commit"))
         client.sendall(b"commit;")
@@ -200,7 +200,7 @@ def test_a_silenced_client_waits(proxy: Proxy, echo: Echo) -> None:
 
 
 def test_a_server_that_is_not_there_ends_the_connection(proxy: Proxy, echo: Echo) -> None:
-    """The client is taken, and then told by the end of its connection."""
+    """The client is accepted, and then its connection ends."""
     echo.close()
     with dial(proxy) as client:
         assert client.recv(1) == b""
@@ -208,7 +208,7 @@ def test_a_server_that_is_not_there_ends_the_connection(proxy: Proxy, echo: Echo
 
 @pytest.mark.engines("postgresql", "mariadb")
 def test_a_commit_whose_answer_is_lost_is_done(database_url: str) -> None:
-    """The client sees its connection die, and the row is there."""
+    """The client's connection breaks, and the row exists."""
     run(database_url, "CREATE TABLE kept (number INTEGER)")
     with proxied(database_url) as proxy:
         fault = proxy.lose_answer(sends(b"COMMIT"))
@@ -220,7 +220,7 @@ def test_a_commit_whose_answer_is_lost_is_done(database_url: str) -> None:
 
 @pytest.mark.engines("postgresql", "mariadb")
 def test_a_commit_that_is_lost_on_its_way_is_not_done(database_url: str) -> None:
-    """The client sees the same, and the row is not there."""
+    """The client's connection breaks too, and the row does not exist."""
     run(database_url, "CREATE TABLE kept (number INTEGER)")
     with proxied(database_url) as proxy:
         fault = proxy.lose_request(sends(b"COMMIT"))

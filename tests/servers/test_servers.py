@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PostgreSQL and MariaDB as the tests start them: what is committed stays, and nothing is left."""
+"""The tests' PostgreSQL and MariaDB: committed rows stay, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ sys.stdin.read()
 
 
 def make(engine: str) -> Server:
-    """A server that a test may do harm to."""
+    """A server that a test may damage."""
     need(engine)
     if engine == "postgresql":
         from tests.servers.postgresql import PostgreSQL
@@ -63,7 +63,7 @@ def url(server: Server) -> Iterator[str]:
 
 
 def numbers(url: str) -> list[int]:
-    """What the table holds."""
+    """The rows of the table."""
     return [number for (number,) in run(url, "SELECT number FROM kept ORDER BY number")]
 
 
@@ -71,7 +71,7 @@ def numbers(url: str) -> list[int]:
 def test_what_is_committed_is_there_after_a_fall(
     server: Server, url: str, fall: Callable[[Server], None]
 ) -> None:
-    """A server that was killed or stopped comes back to its port with its data."""
+    """A killed or stopped server comes back on its port with its data."""
     run(url, "INSERT INTO kept VALUES (2)")
     fall(server)
     assert not server.is_running()
@@ -82,7 +82,7 @@ def test_what_is_committed_is_there_after_a_fall(
 
 
 def test_a_kill_leaves_no_process(server: Server, url: str) -> None:
-    """Not even those that serve a client who is in the middle of something."""
+    """Not even those that serve a client at that moment."""
     with connected(url) as client:
         client.exec_driver_sql("INSERT INTO kept VALUES (2)")
         family = family_of(server.process_id)
@@ -94,7 +94,7 @@ def test_a_kill_leaves_no_process(server: Server, url: str) -> None:
 
 
 def test_a_frozen_server_answers_when_it_thaws(server: Server, url: str) -> None:
-    """Its connections stay, and what was asked of it meanwhile is done late."""
+    """Its connections stay, and requests of the meantime are answered late."""
     with connected(url) as client, ThreadPoolExecutor() as threads:
         client.exec_driver_sql("INSERT INTO kept VALUES (2)")
         server.pause()
@@ -109,7 +109,7 @@ def test_a_frozen_server_answers_when_it_thaws(server: Server, url: str) -> None
 
 
 def is_at_rest(process: int) -> bool:
-    """Whether a process is stopped, or has ended meanwhile."""
+    """Whether a process is stopped or has exited."""
     try:
         status = Path(f"/proc/{process}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -118,13 +118,13 @@ def is_at_rest(process: int) -> bool:
 
 
 def test_the_password_is_checked(server: Server, url: str) -> None:
-    """A URL that names a wrong one is refused, as on an operator's server."""
+    """A wrong one is refused, as on an operator's server."""
     with pytest.raises(OperationalError, match=r"(?i)password|access denied"):
         run(url.replace(PASSWORD, "wrong"), "SELECT 1")
 
 
 def test_a_database_is_new_and_can_be_dropped_under_its_clients(server: Server, url: str) -> None:
-    """Names may be chosen; whoever forgot to disconnect does not keep the next test waiting."""
+    """Names can be given, and open connections do not block the next test."""
     other = server.create_database("other")
     assert other == server.url_for("other")
     run(other, "CREATE TABLE held (number INTEGER)")
@@ -139,7 +139,7 @@ def test_a_database_is_new_and_can_be_dropped_under_its_clients(server: Server, 
 
 @pytest.mark.engines("postgresql", "mariadb")
 def test_a_server_ends_with_the_tests(engine: str) -> None:
-    """Tests that are killed leave no process of it, and no directory."""
+    """If the tests are killed, neither a process nor a directory remains."""
     need(engine)
     name = {"postgresql": "PostgreSQL", "mariadb": "MariaDB"}[engine]
     tests = subprocess.Popen(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A full disk fails those who write to it, and serves them again when there is room."""
+"""Writes to a full disk fail, and succeed again when there is space."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_full_disk_takes_no_byte_more() -> None:
 
 
 def test_a_server_whose_disk_is_full_refuses_and_goes_on() -> None:
-    """PostgreSQL keeps what was committed, and takes more once there is room."""
+    """PostgreSQL keeps committed rows, and accepts more once there is space."""
     need("postgresql")
     from tests.servers.postgresql import PostgreSQL
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases for the store's tests, on each engine: one, opened as often as processes would."""
+"""Databases for the store's tests on each engine, opened as often as several processes would."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Opener = Callable[[], Database]
 
 @pytest.fixture
 def fresh_url(fresh: Fresh, tmp_path: Path) -> str:
-    """The URL of the test's database: the standard names, and nothing else."""
+    """The URL of the test's database, which contains only the standard names."""
     return fresh(tmp_path)
 
 
@@ -44,20 +44,20 @@ def db(opened: Opener) -> Database:
 
 @pytest.fixture
 def database(db: Database) -> Database:
-    """The same, by the name that it has in tests of other parts."""
+    """The test's database, under the name that fixtures of other folders expect."""
     return db
 
 
 @pytest.fixture
 def other(db: Database, opened: Opener) -> Database:
-    """The same database, as another process has it open."""
+    """The same database, opened by another process."""
     assert db, "made first"
     return opened()
 
 
 @pytest.fixture
 def sound(database_url: str) -> Iterator[Database]:
-    """The fleet that `damage` knows, on an engine, sound."""
+    """The undamaged fleet of `damage`, on each engine."""
     db = opened_at(database_url)
     schema.upgrade(db)
     # A first write of a process is run twice, and would take an id of a provider with it.

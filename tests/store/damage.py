@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fleet, and everything that can be wrong with a database: how it is broken, what a check says of
-it, and what a repair does about it.
+"""A fleet, and every kind of damage to a database: the statements that cause it, what a check says
+about it, and what a repair does.
 
-The cases are about different providers and consumers, so that all of them can be broken at once.
+The cases damage different providers and consumers, so that all of them can be applied at once.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _NOBODY = "00000000-0000-0000-0000-000000000000"
 
 @dataclass(frozen=True)
 class Damage:
-    """One way in which a database can be wrong.
+    """One kind of damage.
 
     Attributes:
-        statements: what does it.
-        faults: (what a check says, what a repair does or None), for each fault.
+        statements: they cause it.
+        faults: (the sentence of a check, the action of a repair or None), for each fault.
     """
 
     statements: tuple[str, ...]
@@ -36,23 +36,27 @@ class Damage:
 
 
 def fleet(db: Database) -> None:
-    """A sound database: provider `n` has the id `n` on every engine."""
+    """An undamaged database: provider `n` has the id `n` on every engine."""
     parents = {2: 1, 4: 3, 8: 7}
     for number in range(1, 26):
         stock = {"VCPU": 8, "DISK_GB": 8} if number in HOLDERS else {}
         add_provider(db, number, parent=parents.get(number), **stock)
-    claim(db, *(holding(number, {number: {"VCPU": 2}}) for number in HOLDERS))
+    holders = (
+        holding(number, {number: {"VCPU": 2}}, project=f"project {number}", user="u")
+        for number in HOLDERS
+    )
+    claim(db, *holders)
 
 
 def damage(url: str, *cases: Damage) -> None:
-    """Break a database in some ways, whatever its foreign keys say."""
+    """Apply some kinds of damage to a database, without its foreign keys."""
     kind = make_url(url).get_backend_name()
     before: list[str] = []
     if kind == "mysql":
         before = ["SET SESSION foreign_key_checks = 0"]
     elif kind == "postgresql":
         before = [f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {key}" for table, key in _KEYS]
-    run(url, *before, *(one for case in cases for one in case.statements))
+    run(url, *before, *(statement for case in cases for statement in case.statements))
 
 
 #: The foreign keys that PostgreSQL does not let one look away from.
@@ -66,8 +70,28 @@ _KEYS = (
 
 
 def named(number: int) -> str:
-    """How a check calls a provider."""
+    """The name of a provider in the sentences of a check."""
     return f"provider p{number} ({provider(number)})"
+
+
+def _counters(
+    project: str,
+    was: tuple[int, int],
+    now: tuple[int, int],
+    *,
+    user: str = "u",
+    of_type: str = "without a consumer type",
+) -> tuple[tuple[str, str | None], ...]:
+    """The faults of a project's counters of VCPU and of consumers, where these are wrong."""
+    counter = f"project {project}, user {user}, {of_type}: the counter of"
+    return tuple(
+        (
+            f"{counter} {counted} is {stored}, but the allocations make {actual}",
+            f"set {counter} {counted} to {actual}",
+        )
+        for counted, stored, actual in zip(("VCPU", "consumers"), was, now, strict=True)
+        if stored != actual
+    )
 
 
 def _inventory(provider_id: int, class_id: int, used: int | None = 0) -> tuple[str, ...]:
@@ -105,8 +129,8 @@ CASES = {
         ("UPDATE resource_providers SET root_provider_id = NULL WHERE id = 1",),
         (
             (
-                f"{named(1)} has no root, and by its parents itself should be",
-                f"make itself the root of {named(1)}",
+                f"{named(1)} has no root; following its parents, the root is the provider itself",
+                f"make {named(1)} its own root",
             ),
         ),
     ),
@@ -114,7 +138,8 @@ CASES = {
         ("UPDATE resource_providers SET root_provider_id = 5 WHERE id = 4",),
         (
             (
-                f"{named(4)} has {named(5)} as its root, and by its parents {named(3)} should be",
+                f"{named(4)} has {named(5)} as its root; following its parents, the root is "
+                f"{named(3)}",
                 f"make {named(3)} the root of {named(4)}",
             ),
         ),
@@ -189,9 +214,10 @@ CASES = {
         (
             (
                 "there is an inventory of VCPU on provider number 9002, which does not exist, and "
-                "it is held",
+                "it has allocations",
                 None,
             ),
+            *_counters("project 13", (2, 1), (3, 1)),
         ),
     ),
     "an inventory of no class": Damage(
@@ -210,7 +236,7 @@ CASES = {
         ),
         (
             (
-                f"{named(15)}, DISK_GB: this inventory cannot be: total 0, reserved 1, min_unit 1, "
+                f"{named(15)}, DISK_GB: impossible inventory: total 0, reserved 1, min_unit 1, "
                 f"max_unit 2147483647, step_size 0, allocation_ratio 1",
                 None,
             ),
@@ -238,6 +264,7 @@ CASES = {
                 f"may be one",
                 None,
             ),
+            *_counters("project 17", (2, 1), (3, 1)),
         ),
     ),
     "an allocation of nothing": Damage(
@@ -245,7 +272,10 @@ CASES = {
             f"UPDATE allocations SET used = 0 WHERE consumer_id = '{consumer(18)}'",
             _sum(18, 0),
         ),
-        ((f"consumer {consumer(18)} has an allocation of 0 VCPU on {named(18)}", None),),
+        (
+            (f"consumer {consumer(18)} has an allocation of 0 VCPU on {named(18)}", None),
+            *_counters("project 18", (2, 1), (0, 1)),
+        ),
     ),
     "a consumer without a record": Damage(
         (f"DELETE FROM consumers WHERE uuid = '{consumer(19)}'",),
@@ -255,6 +285,7 @@ CASES = {
                 f"make a record of consumer {consumer(19)}, of project {_NOBODY} and user "
                 f"{_NOBODY}",
             ),
+            *_counters("project 19", (2, 1), (0, 0)),
         ),
     ),
     "a record without allocations": Damage(
@@ -284,9 +315,34 @@ CASES = {
             _of_consumer(22, "user_id = 777"),
             _of_consumer(23, "consumer_type_id = 777"),
         ),
-        tuple(
-            (f"consumer {consumer(number)} is of {what} number 777, which does not exist", None)
-            for number, what in ((21, "project"), (22, "user"), (23, "type"))
+        (
+            *(
+                (f"consumer {consumer(number)} is of {what} number 777, which does not exist", None)
+                for number, what in ((21, "project"), (22, "user"), (23, "type"))
+            ),
+            *(
+                fault
+                for number in (21, 22, 23)
+                for fault in _counters(f"project {number}", (2, 1), (0, 0))
+            ),
+            *_counters("number 777", (0, 0), (2, 1)),
+            *_counters("project 22", (0, 0), (2, 1), user="number 777"),
+            *_counters("project 23", (0, 0), (2, 1), of_type="consumer type number 777"),
+        ),
+    ),
+    "counters of a project": Damage(
+        (
+            "UPDATE berth_project_usages SET used_1 = used_1 + 5 WHERE project_id = "
+            "(SELECT id FROM projects WHERE external_id = 'project 12')",
+            "UPDATE berth_project_usages SET used_0 = used_0 - 1 WHERE project_id = "
+            "(SELECT id FROM projects WHERE external_id = 'project 15')",
+            "DELETE FROM berth_project_usages WHERE project_id = "
+            "(SELECT id FROM projects WHERE external_id = 'project 16')",
+        ),
+        (
+            *_counters("project 12", (7, 1), (2, 1)),
+            *_counters("project 15", (2, 0), (2, 1)),
+            *_counters("project 16", (0, 0), (2, 1)),
         ),
     ),
     "traits": Damage(
@@ -298,7 +354,7 @@ CASES = {
         ),
         (
             (
-                "there are 2 traits of provider number 9003, which does not exist",
+                "provider number 9003 does not exist, but has 2 traits",
                 "remove the traits of provider number 9003",
             ),
             (f"{named(24)} has trait number 99999, which is not defined", None),
@@ -312,7 +368,7 @@ CASES = {
         ),
         (
             (
-                "there are 1 aggregates of provider number 9004, which does not exist",
+                "provider number 9004 does not exist, but has 1 aggregate",
                 "remove the aggregates of provider number 9004",
             ),
             (f"{named(25)} has aggregate number 99999, which is not defined", None),
@@ -326,11 +382,11 @@ CASES = {
         ),
         (
             (
-                "resource class CUSTOM_LOW has number 500, which is kept for standard classes: "
-                "custom ones begin at 10000",
+                "resource class CUSTOM_LOW has number 500, which is reserved for standard classes: "
+                "custom classes begin at 10000",
                 None,
             ),
-            ("resource class FPGA has number 300, and must have 16", None),
+            ("resource class FPGA has number 300 instead of 16", None),
         ),
     ),
     "the journal": Damage(
@@ -342,12 +398,12 @@ CASES = {
         ),
         (
             (
-                "the journal goes on to commit 4 of writer 77, which has counted 3",
-                "remove what the journal has of writer 77 beyond its count",
+                "the journal has commit 4 of writer 77, whose last commit is 3",
+                "remove the later journal entries of writer 77",
             ),
             (
-                "the journal goes on to commit 1 of writer 99, which does not exist",
-                "remove what the journal has of writer 99 beyond its count",
+                "the journal has commit 1 of writer 99, which does not exist",
+                "remove the later journal entries of writer 99",
             ),
         ),
     ),

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Short words for the store's tests: providers and consumers by number, claims in one line."""
+"""Shorthands for the store's tests: providers and consumers by number, claims in one line."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from berth.model.ids import AggregateUUID, ConsumerUUID, Generation, ProviderUUI
 from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET, Sentinel
 from berth.store.allocations import ProviderAllocations, provider_allocations, replace_allocations
+from berth.store.engine import journal
 from berth.store.engine.database import Database
 from berth.store.inventories import replace_inventories
 from berth.store.providers import create_provider, get_provider
@@ -35,7 +37,7 @@ def aggregate(number: int) -> AggregateUUID:
 def add_provider(
     db: Database, number: int, *, parent: int | None = None, **stock: int | Inventory
 ) -> ProviderUUID:
-    """A provider called `p<number>`; with stock, it is at generation 1: `VCPU=8`."""
+    """Create a provider `p<number>`; with inventories such as `VCPU=8` it is at generation 1."""
     uuid = provider(number)
     parent_uuid = None if parent is None else provider(parent)
     create_provider(db, uuid=uuid, name=f"p{number}", parent_uuid=parent_uuid)
@@ -45,7 +47,7 @@ def add_provider(
 
 
 def restock(db: Database, number: int, **stock: int | Inventory) -> Generation:
-    """Replace a provider's inventories, at whatever generation it is."""
+    """Replace a provider's inventories, whatever its generation."""
     wanted = {
         name: value if isinstance(value, Inventory) else Inventory(value)
         for name, value in stock.items()
@@ -54,7 +56,7 @@ def restock(db: Database, number: int, **stock: int | Inventory) -> Generation:
 
 
 def generation(db: Database, number: int) -> Generation:
-    """The generation that a provider is at."""
+    """A provider's generation."""
     return get_provider(db, provider(number)).generation
 
 
@@ -67,7 +69,7 @@ def holding(
     project: str = "project",
     user: str = "user",
 ) -> ConsumerWrite:
-    """What a consumer shall hold: `holding(1, {7: {"VCPU": 2}})` takes two of provider 7."""
+    """A wanted consumer: `holding(1, {7: {"VCPU": 2}})` allocates two VCPU of provider 7."""
     return ConsumerWrite(
         uuid=consumer(number),
         allocations={provider(place): amounts for place, amounts in allocations.items()},
@@ -79,11 +81,16 @@ def holding(
 
 
 def claim(db: Database, *writes: ConsumerWrite, attempts: int = 10) -> None:
-    """Replace what these consumers hold."""
+    """Replace the allocations of some consumers."""
     replace_allocations(db, writes, attempts=attempts)
 
 
 def held(db: Database, number: int) -> dict[str, dict[str, int]]:
-    """Who holds what of a provider."""
-    found: ProviderAllocations = provider_allocations(db, provider(number))
-    return {uuid: amounts for uuid, (_, amounts) in found.consumers.items()}
+    """The allocations on a provider, by consumer."""
+    allocations_read: ProviderAllocations = provider_allocations(db, provider(number))
+    return {uuid: amounts for uuid, (_, amounts) in allocations_read.consumers.items()}
+
+
+def trim_journal(db: Database, older_than: datetime) -> int:
+    """Delete journal rows older than a time; return how many."""
+    return db.write(lambda tx: journal.trim(tx, older_than))

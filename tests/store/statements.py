@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counting SQL: performance is held by the number of statements, not by seconds."""
+"""Counts SQL statements: the tests check performance by counts, not by seconds."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from berth.store.engine.database import Database
 
 @contextmanager
 def counted_statements(db: Database) -> Iterator[list[str]]:
-    """The statements that a database is sent meanwhile, `BEGIN` included; one for an executemany.
+    """The statements that a database receives in the block, including `BEGIN`; an executemany
+    counts once.
 
-    The list grows as they are sent, and stays when the block is left.
+    The list grows with each statement, and stays as it is after the block.
     """
     sent: list[str] = []
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One aggregate in several spellings: what is kept, what finds it, and what adopted rows do."""
+"""One aggregate in several spellings: which one is stored, which ones find it, and how adopted rows
+behave.
+"""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
 from threading import Event
 
 import pytest
@@ -15,19 +16,20 @@ from berth.model.filters import ProviderFilters
 from berth.model.ids import AggregateUUID, common_spellings
 from berth.model.sentinels import UNSET
 from berth.store.aggregate_spellings import ensure_aggregates
-from berth.store.aggregates import get_aggregates, replace_aggregates
+from berth.store.aggregates import replace_aggregates
 from berth.store.engine.database import Database
 from berth.store.engine.mysql import MysqlDialect
 from berth.store.engine.tables import placement_aggregates, resource_provider_aggregates
 from berth.store.engine.transaction import Tx
-from berth.store.providers import iter_providers
 from berth.store.traits import replace_provider_traits
 from berth.upkeep import schema
 from tests.client import Client
 from tests.e2e.serving import wait_until
 from tests.fresh import opened_at
+from tests.sql_reads import get_aggregates
 from tests.store.conftest import Opener
 from tests.store.fleet import add_provider, aggregate, generation, provider, restock
+from tests.store.listing import list_providers
 from tests.store.statements import counted_statements
 from tests.store.test_tree_races import race
 
@@ -41,18 +43,18 @@ TIMEOUT_S = 30
 
 
 def stored(db: Database) -> list[str]:
-    """The spelling of every aggregate, oldest first."""
+    """The stored spellings of all aggregates, oldest first."""
     row = placement_aggregates.c
     with db.read() as tx:
         return list(tx.connection.scalars(select(row.uuid).order_by(row.id)))
 
 
 def adopt(db: Database, *spellings: str) -> None:
-    """As OpenStack Placement stores it: a row for each spelling, and a provider in each, called
-    p1, p2 and so on."""
+    """Insert what OpenStack Placement would store: a row for each spelling, and one provider in
+    each, named p1, p2 and so on."""
     for number in range(1, 1 + len(spellings)):
         add_provider(db, number, VCPU=1)
-    ids = {one.uuid: one.id for one in chain.from_iterable(iter_providers(db, ProviderFilters()))}
+    ids = {row.uuid: row.id for row in list_providers(db, ProviderFilters())}
 
     def unit(tx: Tx) -> None:
         for number, spelling in enumerate(spellings, 1):
@@ -65,23 +67,21 @@ def adopt(db: Database, *spellings: str) -> None:
 
 
 def members(db: Database) -> list[str]:
-    """The names of the providers that are in the aggregate."""
-    found = chain.from_iterable(iter_providers(db, ProviderFilters(member_of=(frozenset({UUID}),))))
-    return [one.name for one in found]
+    """The names of the providers in the aggregate."""
+    providers = list_providers(db, ProviderFilters(member_of=(frozenset({UUID}),)))
+    return [row.name for row in providers]
 
 
 def outsiders(db: Database) -> list[str]:
-    """The names of those that are not."""
-    found = chain.from_iterable(
-        iter_providers(db, ProviderFilters(not_member_of=frozenset({UUID})))
-    )
-    return [one.name for one in found]
+    """The names of the providers outside the aggregate."""
+    providers = list_providers(db, ProviderFilters(not_member_of=frozenset({UUID})))
+    return [row.name for row in providers]
 
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 @pytest.mark.parametrize("spelling", common_spellings(UUID))
 def test_an_aggregate_is_shown_in_the_spelling_that_made_it(db: Database, spelling: str) -> None:
-    """To everybody, whatever they write when they join; and it is one row."""
+    """Providers that join in another spelling are shown the first one, and there is one row."""
     for number in (1, 2):
         add_provider(db, number)
     replace_aggregates(db, provider(1), [spelling], UNSET)
@@ -95,7 +95,7 @@ def test_an_aggregate_is_shown_in_the_spelling_that_made_it(db: Database, spelli
 @pytest.mark.engines("sqlite")
 @pytest.mark.parametrize("spelling", [MIXED, BRACED, "{" + UUID + "}", f"urn:uuid:{UUID}"])
 def test_a_spelling_that_hardly_anybody_uses_is_not_kept(db: Database, spelling: str) -> None:
-    """Some do not fit into the column, and no lookup asks for the others."""
+    """Some spellings do not fit into the column, and lookups do not search for the rare ones."""
     add_provider(db, 1)
     replace_aggregates(db, provider(1), [spelling], UNSET)
     assert get_aggregates(db, provider(1)).spellings == [UUID]
@@ -104,7 +104,7 @@ def test_a_spelling_that_hardly_anybody_uses_is_not_kept(db: Database, spelling:
 
 @pytest.mark.engines("sqlite")
 def test_of_two_spellings_in_one_request_the_first_counts(db: Database) -> None:
-    """They are one aggregate."""
+    """Both name one aggregate, which gets the first spelling."""
     add_provider(db, 1)
     replace_aggregates(db, provider(1), [UNDASHED, UUID, UUID.upper()], UNSET)
     assert stored(db) == get_aggregates(db, provider(1)).spellings == [UNDASHED]
@@ -112,7 +112,7 @@ def test_of_two_spellings_in_one_request_the_first_counts(db: Database) -> None:
 
 @pytest.mark.engines("sqlite")
 def test_a_provider_leaves_an_aggregate_in_any_spelling(db: Database) -> None:
-    """The list that is put is compared by aggregates, not by texts."""
+    """A new list is compared by aggregate, not by text."""
     add_provider(db, 1)
     other = str(aggregate(1))
     replace_aggregates(db, provider(1), [UNDASHED, other], UNSET)
@@ -125,13 +125,14 @@ def test_a_provider_leaves_an_aggregate_in_any_spelling(db: Database) -> None:
 
 @pytest.mark.engines("sqlite")
 def test_a_look_at_aggregates_does_not_read_them_all(db: Database) -> None:
-    """Each statement over the table goes along a key."""
+    """Every statement on the table uses a key."""
     add_provider(db, 1)
     with counted_statements(db) as sent:
         replace_aggregates(db, provider(1), [UNDASHED], UNSET)
         replace_aggregates(db, provider(1), [UUID], UNSET)
-        members(db)
-    about = [one for one in sent if "placement_aggregates" in one and not one.startswith("INSERT")]
+    about = [
+        text for text in sent if "placement_aggregates" in text and not text.startswith("INSERT")
+    ]
     with db.read() as tx:
         steps = [
             step
@@ -152,7 +153,8 @@ def test_a_look_at_aggregates_does_not_read_them_all(db: Database) -> None:
 def test_an_aggregate_in_the_making_is_waited_for(
     db: Database, other: Database, first: str
 ) -> None:
-    """Whoever writes it in another spelling meanwhile joins what the first has made."""
+    """A write in another spelling waits for the transaction that creates the aggregate, and joins
+    it."""
     # The first write of a process is run twice, and would look as if it had begun again.
     add_provider(db, 2)
     add_provider(other, 1)
@@ -169,7 +171,7 @@ def test_an_aggregate_in_the_making_is_waited_for(
         assert made.wait(TIMEOUT_S)
         fast = pool.submit(replace_aggregates, other, provider(1), [second], UNSET)
         waits = "BEGIN IMMEDIATE" if db.dialect.is_embedded else "INSERT"
-        wait_until(lambda: any(one.startswith(waits) for one in sent), "the second to wait")
+        wait_until(lambda: any(future.startswith(waits) for future in sent), "the second to wait")
         with pytest.raises(TimeoutError):
             fast.result(0.2)
         may_go.set()
@@ -182,7 +184,8 @@ def test_an_aggregate_in_the_making_is_waited_for(
 @pytest.mark.engines("sqlite", "postgresql", "mariadb", "galera")
 @pytest.mark.parametrize("turn", range(5))
 def test_two_who_make_one_aggregate_make_one_row(db: Database, other: Database, turn: int) -> None:
-    """At the same time, in two spellings, beside others in two orders."""
+    """Two writes create the aggregate at the same time, in two spellings, among others in different
+    orders."""
     add_provider(db, 1)
     add_provider(other, 2)
     texts = [str(aggregate(number)) for number in range(3)]
@@ -200,7 +203,7 @@ def test_two_who_make_one_aggregate_make_one_row(db: Database, other: Database, 
 
 @pytest.mark.engines("sqlite")
 def test_several_rows_of_one_aggregate_work_as_one(db: Database, opened: Opener) -> None:
-    """For filters, in the index from its first load and later, and for whoever joins."""
+    """In filters, in the index after a load and after a refresh, and for providers that join."""
     early = Index(db)
     early.snapshot()
     adopt(db, UNDASHED, UUID, UUID.upper())
@@ -208,7 +211,9 @@ def test_several_rows_of_one_aggregate_work_as_one(db: Database, opened: Opener)
     for index in (early, late):
         snapshot = index.snapshot()
         sets = snapshot.aggregate_sets
-        assert sets.having_any([snapshot.aggregate_ids[UUID]]).sum() == 1
+        # All but the empty one: a provider is shown the spelling of its own row.
+        having = sets.having_any([snapshot.names.aggregate_ids[UUID]])
+        assert having.tolist() == [False, True, True, True]
         assert index.check() == []
     assert [members(db), outsiders(db)] == [["p1", "p2", "p3"], []]
     add_provider(db, 4)
@@ -220,7 +225,7 @@ def test_several_rows_of_one_aggregate_work_as_one(db: Database, opened: Opener)
 
 @pytest.mark.engines("sqlite")
 def test_a_provider_in_several_rows_is_in_one_aggregate(db: Database) -> None:
-    """It is shown once, and leaves all of them at once."""
+    """It is listed once, and leaving removes it from all rows."""
     adopt(db, UUID, UNDASHED)
 
     def join(tx: Tx) -> None:
@@ -241,7 +246,7 @@ def test_a_provider_in_several_rows_is_in_one_aggregate(db: Database) -> None:
 def test_a_pool_serves_the_hosts_of_its_aggregate_in_another_row(
     client: Client, database: Database
 ) -> None:
-    """Sharing compares aggregates, not rows: from the first load, and when a row comes later."""
+    """Sharing compares aggregates, not rows, after a load and after a refresh."""
     adopt(database, UUID, UNDASHED, UUID.upper())
     replace_provider_traits(
         database, provider(1), ["MISC_SHARES_VIA_AGGREGATE"], generation(database, 1)
@@ -251,7 +256,9 @@ def test_a_pool_serves_the_hosts_of_its_aggregate_in_another_row(
 
     def hosts() -> set[str]:
         answer = client.get(query, version="1.36").json
-        return {uuid for one in answer["allocation_requests"] for uuid in one["allocations"]}
+        return {
+            uuid for request in answer["allocation_requests"] for uuid in request["allocations"]
+        }
 
     assert hosts() == {provider(1), provider(2), provider(3)}
     add_provider(database, 4, VCPU=1)
@@ -261,22 +268,23 @@ def test_a_pool_serves_the_hosts_of_its_aggregate_in_another_row(
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_odd_spellings_are_found_and_respelled(database_url: str) -> None:
-    """By a repair and by an upgrade; the first common spelling that is free is taken."""
+    """A repair and an upgrade both use the first common spelling that is free."""
     db = opened_at(database_url)
     schema.upgrade(db)
     schema.sync_standard_names(db)
     ignores_case = isinstance(db.dialect, MysqlDialect)
     odd = [BRACED] if ignores_case else [BRACED, MIXED]
     adopt(db, UUID, *odd, "no uuid at all")
-    found = [(fault.sentence, fault.action) for fault in schema.iter_faults(db)]
-    assert found == [
+    faults = [(fault.sentence, fault.action) for fault in schema.iter_faults(db)]
+    assert faults == [
         (
             f"aggregate number {number} is spelled {spelling}, and only this spelling finds it",
             f"give aggregate number {number} a common spelling of {UUID}",
         )
         for number, spelling in enumerate(odd, 2)
     ]
-    assert members(db) == ["p1"]
+    # The index reads all rows, as for candidates.
+    assert members(db) == [f"p{number}" for number in range(1, 2 + len(odd))]
     assert len(list(schema.iter_repaired(db, schema.Owner()))) == len(odd)
     assert schema.check(db) == []
     common = [one for one in common_spellings(UUID) if not ignores_case or one.islower()]
@@ -287,7 +295,7 @@ def test_odd_spellings_are_found_and_respelled(database_url: str) -> None:
 
 @pytest.mark.engines("sqlite")
 def test_an_upgrade_respells(db: Database) -> None:
-    """And says so, once."""
+    """The first upgrade reports it, the second has nothing to do."""
     adopt(db, BRACED)
     assert schema.upgrade(db) == ["1 aggregate in an odd spelling was given a common one"]
     assert stored(db) == [UUID]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists that are longer than an IN may be: each chunk of them counts, the first and the last.
+"""Lists that are longer than one IN list: every chunk is processed, including the first and the
+last.
 
-The database cuts its lists after two values here, after hundreds in service.
+Here the database cuts lists after two values, in service after hundreds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
 import pytest
 
@@ -24,24 +24,25 @@ from berth.model.filters import ProviderFilters
 from berth.model.ids import ProviderId
 from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET
-from berth.store.aggregates import get_aggregates, replace_aggregates
+from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import consumer_allocations, delete_allocations
 from berth.store.engine.database import Database
-from berth.store.inventories import Key, list_inventories, put_inventories
+from berth.store.inventories import Key, put_inventories
 from berth.store.lookups import class_ids
-from berth.store.providers import get_provider, iter_providers, update_provider
+from berth.store.providers import get_provider, update_provider
 from berth.store.reshape import ReshapedInventories, reshape
 from berth.store.resource_classes import delete_resource_class, ensure_resource_class
-from berth.store.traits import (
-    create_trait,
-    get_provider_traits,
-    list_traits,
-    replace_provider_traits,
-)
-from berth.store.usages import project_usages, provider_usages
+from berth.store.traits import create_trait, list_traits, replace_provider_traits
+from berth.store.usages import project_usages
 from berth.upkeep import schema
 from tests.fresh import opened_at
 from tests.servers.statements import run
+from tests.sql_reads import (
+    get_aggregates,
+    get_provider_traits,
+    list_inventories,
+    provider_usages,
+)
 from tests.store.fleet import (
     add_provider,
     aggregate,
@@ -53,6 +54,7 @@ from tests.store.fleet import (
     provider,
     restock,
 )
+from tests.store.listing import list_providers
 from tests.store.together import together
 
 pytestmark = pytest.mark.engines("sqlite")
@@ -72,12 +74,12 @@ def db(fresh_url: str) -> Iterator[Database]:
 
 
 def used(db: Database) -> list[int]:
-    """What is used of each provider."""
+    """The usage of each provider."""
     return [provider_usages(db, provider(number)).usages["VCPU"] for number in FIVE]
 
 
 def test_what_many_consumers_held_is_given_back_when_they_move(db: Database) -> None:
-    """In one write: their records, what they hold, the rooms of all providers."""
+    """One write moves them all: their records, their allocations and all usages are updated."""
     claim(db, *(holding(number, {number: {"VCPU": number}}) for number in FIVE))
     assert used(db) == [1, 2, 3, 4, 5]
     claim(db, *(holding(number, {6 - number: {"VCPU": 10}}, seen=1) for number in FIVE))
@@ -90,7 +92,7 @@ def test_what_many_consumers_held_is_given_back_when_they_move(db: Database) -> 
 
 @pytest.mark.parametrize("late", FIVE)
 def test_each_of_many_is_judged(db: Database, late: int) -> None:
-    """Whoever is at fault: a stale generation, a full provider, one that does not exist."""
+    """A fault in any chunk is reported: a stale generation, a full provider, an unknown one."""
     claim(db, *(holding(number, {number: {"VCPU": 1}}) for number in FIVE))
     stale = [holding(n, {n: {"VCPU": 2}}, seen=7 if n == late else 1) for n in FIVE]
     with pytest.raises(ConsumerGenerationConflict):
@@ -105,7 +107,7 @@ def test_each_of_many_is_judged(db: Database, late: int) -> None:
 
 
 def test_one_consumer_moves_from_many_providers_to_many(db: Database) -> None:
-    """What it held of each is given back."""
+    """All allocations on the former providers are released."""
     claim(db, holding(1, {number: {"VCPU": 10} for number in FIVE}))
     claim(db, holding(1, {number: {"VCPU": 3} for number in FIVE}, seen=1))
     assert used(db) == [3] * 5
@@ -114,20 +116,20 @@ def test_one_consumer_moves_from_many_providers_to_many(db: Database) -> None:
 
 
 def test_claims_and_releases_that_share_a_transaction(db: Database) -> None:
-    """Five of each kind are done at once."""
+    """Five of each kind share the transaction."""
     with together(db) as ask:
         asked = [ask(claim, db, holding(n, {n: {"VCPU": n}}, seen=None)) for n in FIVE]
-    assert [one.result(30) for one in asked] == [None] * 5
+    assert [future.result(30) for future in asked] == [None] * 5
     assert used(db) == [1, 2, 3, 4, 5]
     with together(db) as ask:
         asked = [ask(delete_allocations, db, consumer(number)) for number in FIVE]
-    assert [one.result(30) for one in asked] == [None] * 5
+    assert [future.result(30) for future in asked] == [None] * 5
     assert used(db) == [0] * 5
     assert schema.check(db) == []
 
 
 def test_many_projects_users_and_types_in_one_write(db: Database) -> None:
-    """The new ones come into being, and the next write finds each of them."""
+    """The write creates the new owners, and the next write finds them."""
     for seen in (None, 1):
         claim(
             db,
@@ -149,7 +151,7 @@ def test_many_projects_users_and_types_in_one_write(db: Database) -> None:
 
 @pytest.mark.parametrize("late", FIVE)
 def test_many_inventories_go_only_if_none_is_in_use(db: Database, late: int) -> None:
-    """The classes must stay as long as one has inventory of them."""
+    """If one of the classes is in use, all inventories stay."""
     stock = {f"CUSTOM_{number}": number for number in FIVE}
     for name in stock:
         ensure_resource_class(db, name)
@@ -166,7 +168,7 @@ def test_many_inventories_go_only_if_none_is_in_use(db: Database, late: int) -> 
 
 @pytest.mark.parametrize("late", FIVE)
 def test_a_class_that_goes_meanwhile_gets_no_inventory(db: Database, late: int) -> None:
-    """RACE: it was looked up, and is deleted before the inventory is written."""
+    """RACE: the class is deleted after it was looked up and before the inventory is written."""
     for number in FIVE:
         ensure_resource_class(db, f"CUSTOM_{number}")
     with db.read() as tx:
@@ -178,7 +180,7 @@ def test_a_class_that_goes_meanwhile_gets_no_inventory(db: Database, late: int) 
 
 
 def test_a_refusal_names_every_class_in_use(db: Database) -> None:
-    """All that are in the way, however many."""
+    """It names every class that is in use."""
     stock = {f"CUSTOM_{number}": number for number in FIVE}
     for name in stock:
         ensure_resource_class(db, name)
@@ -191,7 +193,7 @@ def test_a_refusal_names_every_class_in_use(db: Database) -> None:
 
 @pytest.mark.parametrize("late", FIVE)
 def test_a_reshape_of_many_providers(db: Database, late: int) -> None:
-    """Inventories that are there are updated, those that are in use stay, in each of them."""
+    """In each chunk, existing inventories are updated and those in use stay."""
 
     def reshaped(class_name: str) -> list[ReshapedInventories]:
         stock = {class_name: Inventory(20)}
@@ -209,20 +211,18 @@ def test_a_reshape_of_many_providers(db: Database, late: int) -> None:
 
 
 def test_many_traits_come_and_go(db: Database) -> None:
-    """Looked up by name, given, asked for, and taken."""
+    """They are looked up by name, added, used in a filter, and removed."""
     names = [f"CUSTOM_{number}" for number in FIVE]
     for name in names:
         create_trait(db, name)
     replace_provider_traits(db, provider(1), names, generation(db, 1))
     assert sorted(get_provider_traits(db, provider(1)).names) == names
-    found = list_traits(db, names=names, prefix=None, associated=None)
-    assert sorted(found.names) == names
+    traits = list_traits(db, names=names, prefix=None, associated=None)
+    assert sorted(traits.names) == names
     any_of, all_of = (frozenset(names),), tuple(frozenset({name}) for name in names)
     for required in (any_of, all_of):
         wanted = ProviderFilters(required=required)
-        assert [one.uuid for one in chain.from_iterable(iter_providers(db, wanted))] == [
-            provider(1)
-        ]
+        assert [row.uuid for row in list_providers(db, wanted)] == [provider(1)]
     with pytest.raises(UnknownTraits, match=r"CUSTOM_X"):
         replace_provider_traits(db, provider(1), [*names, "CUSTOM_X"], generation(db, 1))
     replace_provider_traits(db, provider(1), [], generation(db, 1))
@@ -230,33 +230,31 @@ def test_many_traits_come_and_go(db: Database) -> None:
 
 
 def test_any_of_many_will_do(db: Database) -> None:
-    """Each provider has one of the traits, and is in one of the aggregates."""
+    """Each provider has one of the traits and is in one of the aggregates."""
     for number in FIVE:
         create_trait(db, f"CUSTOM_{number}")
         replace_provider_traits(db, provider(number), [f"CUSTOM_{number}"], generation(db, number))
         replace_aggregates(db, provider(number), [aggregate(number)], UNSET)
     traits = frozenset(f"CUSTOM_{number}" for number in FIVE)
     aggregates = frozenset(aggregate(number) for number in FIVE)
-    for wanted, found in (
+    for wanted, expected in (
         (ProviderFilters(required=(traits,)), list(FIVE)),
         (ProviderFilters(forbidden=traits), []),
         (ProviderFilters(member_of=(aggregates,)), list(FIVE)),
         (ProviderFilters(not_member_of=aggregates), []),
     ):
-        assert [one.uuid for one in chain.from_iterable(iter_providers(db, wanted))] == [
-            provider(n) for n in found
-        ]
+        assert [row.uuid for row in list_providers(db, wanted)] == [provider(n) for n in expected]
 
 
 def test_many_aggregates_come_and_go(db: Database) -> None:
-    """Looked up, joined, asked for, and left."""
+    """They are looked up, joined, used in a filter, and left."""
     uuids = [aggregate(number) for number in FIVE]
     for number in (1, 2):
         replace_aggregates(db, provider(number), uuids, UNSET)
         assert get_aggregates(db, provider(number)).spellings == uuids
     for uuid in uuids:
         wanted = ProviderFilters(member_of=(frozenset({aggregate(99), aggregate(98), uuid}),))
-        assert [one.uuid for one in chain.from_iterable(iter_providers(db, wanted))] == [
+        assert [row.uuid for row in list_providers(db, wanted)] == [
             provider(1),
             provider(2),
         ]
@@ -265,15 +263,15 @@ def test_many_aggregates_come_and_go(db: Database) -> None:
 
 
 def test_many_aggregates_that_are_new_to_the_index(db: Database) -> None:
-    """A refresh looks up each that it has not seen."""
+    """A refresh reads each aggregate that the index does not have."""
     index = Index(db)
     index.snapshot()
     replace_aggregates(db, provider(1), [aggregate(number) for number in FIVE], UNSET)
-    assert set(index.snapshot().aggregate_ids) == {aggregate(number) for number in FIVE}
+    assert set(index.snapshot().names.aggregate_ids) == {aggregate(number) for number in FIVE}
 
 
 def test_a_large_tree_moves_as_a_whole(db: Database) -> None:
-    """Every provider below gets the new root."""
+    """Every descendant gets the new root."""
     for number in range(10, 15):
         add_provider(db, number, parent=number - 1 if number > 10 else 1)
     update_provider(db, provider(1), name="p1", parent_uuid=provider(2), may_reparent=True)
@@ -283,17 +281,17 @@ def test_a_large_tree_moves_as_a_whole(db: Database) -> None:
 
 
 def test_many_faults_are_named_and_repaired(db: Database) -> None:
-    """Of sums, and of trees, whose providers are looked up for the words."""
+    """Faults of usages, and of trees, whose providers are looked up for the message."""
     claim(db, *(holding(number, {number: {"VCPU": number}}) for number in FIVE))
     run(str(db.engine.url), "UPDATE berth_usages SET used = 9")
     run(str(db.engine.url), "UPDATE resource_providers SET root_provider_id = NULL")
-    found = schema.check(db)
+    sentences = schema.check(db)
     for number in FIVE:
         named = f"provider p{number} ({provider(number)})"
-        assert sum(one.startswith(f"{named} has no root") for one in found) == 1
-        assert sum(one.startswith(f"{named}, VCPU: the sum") for one in found) == 1
+        assert sum(sentence.startswith(f"{named} has no root") for sentence in sentences) == 1
+        assert sum(sentence.startswith(f"{named}, VCPU: the sum") for sentence in sentences) == 1
     repaired = list(schema.iter_repaired(db, schema.Owner(), part=2))
-    assert [fault.sentence for fault in repaired] == found
+    assert [fault.sentence for fault in repaired] == sentences
     assert schema.check(db) == []
     assert used(db) == [1, 2, 3, 4, 5]
     assert [len(held(db, number)) for number in FIVE] == [1] * 5

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Three nodes of a cluster that all write."""
+"""Three nodes of a Galera cluster, all of which write."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import pytest
 from berth.model.errors import CapacityExceeded, ConsumerGenerationConflict
 from berth.model.sentinels import UNSET
 from berth.store.aggregate_spellings import aggregate_ids, ensure_aggregates
-from berth.store.aggregates import get_aggregates, replace_aggregates
+from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import consumer_allocations, delete_allocations
 from berth.store.engine.database import Database
 from berth.store.engine.transaction import Tx
-from berth.store.usages import provider_usages
 from berth.upkeep import schema
 from tests.fresh import opened_at
+from tests.sql_reads import get_aggregates, provider_usages
 from tests.store.fleet import (
     add_provider,
     aggregate,
@@ -45,7 +45,7 @@ TURNS = 40
 
 @pytest.fixture
 def nodes(fresh_url: str, galera: Galera) -> Iterator[list[Database]]:
-    """The test's database, through each node."""
+    """The test's database, opened through each node."""
     databases = [opened_at(url) for url in galera.urls(fresh_url)]
     yield databases
     for db in databases:
@@ -53,8 +53,8 @@ def nodes(fresh_url: str, galera: Galera) -> Iterator[list[Database]]:
 
 
 def test_nodes_that_refuse_each_other_lose_nothing(nodes: list[Database]) -> None:
-    """Groups of claims and releases on a few providers through all nodes: what one node takes back
-    for another's sake is run again, wholly, and nobody sees it."""
+    """Groups of claims and releases on a few providers run through all nodes. A transaction that
+    the cluster rolls back is run again as a whole, and no client notices."""
     for number in range(PROVIDERS):
         add_provider(nodes[0], number, VCPU=1000, MEMORY_MB=1000, DISK_GB=1000)
 
@@ -70,18 +70,18 @@ def test_nodes_that_refuse_each_other_lose_nothing(nodes: list[Database]) -> Non
         return mine
 
     with ThreadPoolExecutor(THREADS) as pool:
-        held = [number for mine in pool.map(claims, range(THREADS)) for number in mine]
+        claimed = [number for mine in pool.map(claims, range(THREADS)) for number in mine]
     assert sum(db.retries["busy"] for db in nodes), "no node has refused another"
     for number in range(THREADS * TURNS):
-        found = consumer_allocations(nodes[number % 3], consumer(number))
-        assert (found is not None) == (number in held)
+        allocations = consumer_allocations(nodes[number % 3], consumer(number))
+        assert (allocations is not None) == (number in claimed)
     assert schema.check(nodes[1]) == []
 
 
 def test_a_refusal_leaves_nothing_on_any_node(nodes: list[Database]) -> None:
-    """It shares its transaction with another's write, on a connection that has written nothing yet.
+    """The refused write shares its transaction with another, on a new connection.
 
-    MariaDB 10.11.19 sends the other nodes what such a connection has rolled back to a savepoint.
+    MariaDB 10.11.19 replicates what such a connection has rolled back to a savepoint.
     """
     for number in (1, 2):
         add_provider(nodes[0], number, VCPU=8)
@@ -102,7 +102,7 @@ def test_a_refusal_leaves_nothing_on_any_node(nodes: list[Database]) -> None:
 
 
 def test_who_is_refused_before_anything_is_written_disturbs_nobody(nodes: list[Database]) -> None:
-    """The others share one transaction."""
+    """The other writes still share one transaction."""
     add_provider(nodes[0], 1, VCPU=8)
     for number in range(3):
         claim(nodes[0], holding(number, {1: {"VCPU": 2}}))
@@ -111,14 +111,14 @@ def test_who_is_refused_before_anything_is_written_disturbs_nobody(nodes: list[D
         shrinks = [ask(claim, nodes[0], holding(n, {1: {"VCPU": 1}}, seen=1)) for n in (1, 2)]
     with pytest.raises(ConsumerGenerationConflict):
         late.result()
-    for one in shrinks:
-        one.result()
+    for shrink in shrinks:
+        shrink.result()
     assert provider_usages(nodes[1], provider(1)).usages == {"VCPU": 4}
     assert sum("UPDATE berth_writer" in statement for statement in sent) == 1
 
 
 def test_what_one_node_has_acknowledged_another_shows(nodes: list[Database]) -> None:
-    """Reads wait for what any node has committed before."""
+    """A read waits until every earlier commit on any node is applied."""
     add_provider(nodes[0], 1, VCPU=1000)
     for number in range(30):
         claim(nodes[number % 3], holding(number, {1: {"VCPU": 1}}))
@@ -126,7 +126,8 @@ def test_what_one_node_has_acknowledged_another_shows(nodes: list[Database]) -> 
 
 
 def test_an_aggregate_made_through_two_nodes_is_one_row(nodes: list[Database]) -> None:
-    """In two spellings. Nodes do not wait for each other: whoever commits second begins again."""
+    """In two spellings. Nodes do not wait for each other's locks: the second to commit starts
+    again."""
     # The first write of a process is run twice, and would look as if it had begun again.
     add_provider(nodes[0], 2)
     add_provider(nodes[1], 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening, reading, writing, waiting for locks, and failing clearly."""
+"""Opening, reading, writing, waiting for locks, and clear errors."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from berth.store.engine.tables import projects, resource_providers
 from berth.store.engine.transaction import Tx
 from berth.store.providers import get_provider
 from tests.forking import in_child
+from tests.sql_reads import list_providers
 from tests.store.fleet import add_provider, provider
-from tests.store.listing import list_providers
 
 #: A file; servers are lost and found in tests/faults.
 pytestmark = pytest.mark.engines("sqlite")
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.engines("sqlite")
 def test_a_parameter_that_sqlite_ignores_is_one_line_of_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, recwarn: pytest.WarningsRecorder
 ) -> None:
-    """It is named; SQLAlchemy, which would print a warning of its own, does not see it."""
+    """The line names it, and SQLAlchemy's own warning is not logged."""
     open_database(f"sqlite:///{tmp_path}/berth.db?cache=private&timeout=3").dispose()
     assert [record.getMessage() for record in caplog.records] == [
         "SQLite ignores cache in the URL of the database"
@@ -48,18 +48,18 @@ def test_a_parameter_that_sqlite_ignores_is_one_line_of_the_log(
         ("sqlite://", "needs an SQLite database in a file"),
         ("sqlite:///:memory:", "needs an SQLite database in a file"),
         ("oracle://u:secret@h/db", "does not know the engine oracle"),
-        ("nonsense", "cannot be read"),
+        ("nonsense", "is malformed: it must look like"),
     ],
 )
 def test_urls_that_berth_cannot_stand_on(url: str, words: str) -> None:
-    """One sentence, without the password."""
+    """The error is one sentence without the password."""
     with pytest.raises(UnsupportedDatabase, match=words) as refusal:
         open_database(url)
     assert "secret" not in str(refusal.value)
 
 
 def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
-    """Neither is a traceback of the driver's."""
+    """The error is one sentence, not the driver's traceback."""
     missing = open_database(f"sqlite:///{tmp_path / 'nowhere' / 'berth.db'}")
     (tmp_path / "text.db").write_text("no database at all, but long enough to be looked at" * 20)
     nonsense = open_database(f"sqlite:///{tmp_path / 'text.db'}")
@@ -74,7 +74,8 @@ def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
 
 
 def test_how_connections_are_set_up(db: Database, tmp_path: Path) -> None:
-    """Write-ahead log, foreign keys, and a durable commit unless the operator says otherwise."""
+    """Write-ahead log, foreign keys, and durable commits unless the operator configures
+    otherwise."""
 
     def pragmas(database: Database) -> tuple[str, int, int]:
         with database.read() as tx:
@@ -92,7 +93,7 @@ def test_how_connections_are_set_up(db: Database, tmp_path: Path) -> None:
 
 @pytest.mark.engines("mariadb", "galera")
 def test_how_sessions_of_mariadb_are_set_up(db: Database) -> None:
-    """Resource class 0 can be written, and what does not fit is refused."""
+    """Resource class 0 can be stored, and values that do not fit are refused."""
     with db.read() as tx:
         modes = tx.connection.execute(text("SELECT @@SESSION.sql_mode")).scalar_one()
     assert {"NO_AUTO_VALUE_ON_ZERO", "STRICT_ALL_TABLES"} <= set(modes.split(","))
@@ -100,7 +101,7 @@ def test_how_sessions_of_mariadb_are_set_up(db: Database) -> None:
 
 @pytest.mark.engines("postgresql", "mariadb", "galera")
 def test_a_writer_waits_five_seconds_for_a_lock(db: Database) -> None:
-    """Left alone, PostgreSQL waits for ever, and MariaDB longer than most clients."""
+    """By default, PostgreSQL waits without limit, and MariaDB longer than most clients."""
     limit = text(
         "SELECT setting::int / 1000 FROM pg_settings WHERE name = 'lock_timeout'"
         if db.engine.dialect.name == "postgresql"
@@ -111,7 +112,7 @@ def test_a_writer_waits_five_seconds_for_a_lock(db: Database) -> None:
 
 @pytest.mark.engines("mariadb", "galera")
 def test_a_write_whose_transaction_the_server_has_taken_back_is_run_again(db: Database) -> None:
-    """A node of a cluster does that without an error, and COMMIT alone would then succeed."""
+    """A node of a cluster rolls back without an error, and COMMIT alone would then succeed."""
     insert = insert_of(projects, "external_id", "created_at")
     runs: list[Tx] = []
 
@@ -129,18 +130,18 @@ def test_a_write_whose_transaction_the_server_has_taken_back_is_run_again(db: Da
 
 @pytest.mark.engines("postgresql")
 def test_a_connection_to_postgresql_prepares_a_statement_once(db: Database) -> None:
-    """The server knows the statements of a write from the write before."""
-    known = text("SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'berth_%'")
+    """The server already has the statements of a write from the previous one."""
+    prepared = text("SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'berth_%'")
     counts: list[int] = []
     for number in range(1, 4):
         add_provider(db, number, VCPU=8)
-        counts.append(db.write(lambda tx: tx.connection.execute(known).scalar_one()))
+        counts.append(db.write(lambda tx: tx.connection.execute(prepared).scalar_one()))
     assert 0 < counts[1] == counts[2]
 
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_a_reader_sees_one_state_throughout(db: Database, other: Database) -> None:
-    """What is committed meanwhile is for the next one; nobody waits."""
+    """It does not see later commits, and neither side waits."""
     add_provider(db, 1)
     count = select(func.count()).select_from(resource_providers)
     with db.read() as tx:
@@ -152,7 +153,7 @@ def test_a_reader_sees_one_state_throughout(db: Database, other: Database) -> No
 
 
 def test_an_error_leaves_nothing(db: Database) -> None:
-    """Whatever it is."""
+    """Nothing is committed, whatever the error."""
 
     def fails(tx: Tx) -> None:
         tx.connection.execute(text("DELETE FROM resource_providers"))
@@ -165,13 +166,13 @@ def test_an_error_leaves_nothing(db: Database) -> None:
 
 
 class Locked(sqlite3.OperationalError):
-    """What the driver says when another process keeps the write lock."""
+    """The driver's error while another process has the write lock."""
 
     sqlite_errorcode = sqlite3.SQLITE_BUSY
 
 
 class FindsItLocked:
-    """A unit of work that meets the lock so many times before it gets through."""
+    """A unit of work that finds the database locked this many times before it succeeds."""
 
     def __init__(self, times: int) -> None:
         self.times = times
@@ -185,7 +186,7 @@ class FindsItLocked:
 
 
 def test_a_lock_is_waited_for_a_few_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a random pause in between; each run is a new transaction. They have a bound."""
+    """With a random pause and a new transaction each time, up to a limit."""
     monkeypatch.setattr(database, "_BUSY_ATTEMPTS", 3)
     pauses: list[float] = []
     db = open_database(f"sqlite:///{tmp_path / 'berth.db'}", sleep=pauses.append)
@@ -200,7 +201,8 @@ def test_a_lock_is_waited_for_a_few_times(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_writer_asks_often_for_a_lock_that_another_process_has(db: Database) -> None:
-    """It goes on as soon as the lock is free, and leaves the connection as it was."""
+    """The writer continues as soon as the lock is free, and the connection's settings are
+    unchanged."""
     another = sqlite3.connect(str(db.engine.url.database), isolation_level=None)
     another.execute("BEGIN IMMEDIATE")
     asked_again = Event()
@@ -224,7 +226,7 @@ def test_a_writer_asks_often_for_a_lock_that_another_process_has(db: Database) -
 
 
 def test_many_threads_share_a_database(db: Database) -> None:
-    """Readers and writers, more than there are connections."""
+    """There are more readers and writers than connections."""
 
     def work(number: int) -> str:
         add_provider(db, number)
@@ -235,7 +237,7 @@ def test_many_threads_share_a_database(db: Database) -> None:
 
 
 def test_a_forked_child_has_connections_of_its_own(db: Database) -> None:
-    """Servers fork after loading the application; the parent goes on undisturbed."""
+    """Servers fork after loading the application; the parent's connections keep working."""
     add_provider(db, 1)
     db.commit_stamp()
 
@@ -250,7 +252,7 @@ def test_a_forked_child_has_connections_of_its_own(db: Database) -> None:
 
 
 def test_no_connection_crosses_a_fork(db: Database) -> None:
-    """SQLite: a child must not so much as close what its parent opened."""
+    """SQLite: a child must not even close what its parent opened."""
     add_provider(db, 1)
     db.commit_stamp()
     path = Path(str(db.engine.url.database))
@@ -260,7 +262,7 @@ def test_no_connection_crosses_a_fork(db: Database) -> None:
 
 
 def test_what_one_connection_says_of_commits_means_nothing_for_the_next(db: Database) -> None:
-    """Both may say the same number, and somebody may have committed in between."""
+    """Both may return the same number, although another process committed in between."""
     add_provider(db, 1)
     before = db.commit_stamp()
     assert db.commit_stamp() == before
@@ -269,7 +271,7 @@ def test_what_one_connection_says_of_commits_means_nothing_for_the_next(db: Data
 
 
 def test_a_forked_child_has_a_row_of_the_clock_of_its_own(db: Database) -> None:
-    """Whether a commit took place is told by where the row stands: nobody else may move it."""
+    """The row shows whether a commit took place, so no other process may change it."""
     count = text("SELECT count(*) FROM berth_writer")
     add_provider(db, 1)
     with db.read() as tx:
@@ -281,7 +283,8 @@ def test_a_forked_child_has_a_row_of_the_clock_of_its_own(db: Database) -> None:
 
 
 def test_a_child_does_not_wait_for_a_thread_of_its_parent(db: Database) -> None:
-    """Who held a standing connection at the fork does not run in the child, to let go of it."""
+    """The thread that used a dedicated connection at the fork does not run in the child, so it
+    never releases its lock there."""
     with db._watching.use(lambda run: None), db._writing.use(lambda run: None):
         db.forget_connections()
         assert not db._watching._lock.locked()
@@ -289,7 +292,7 @@ def test_a_child_does_not_wait_for_a_thread_of_its_parent(db: Database) -> None:
 
 
 def test_standing_connections_take_none_of_the_pools(db: Database) -> None:
-    """However few those are: the pool's are for readers."""
+    """However small the pool is: its connections are for readers."""
     pool = PoolOptions(size=1, max_overflow=0, timeout_s=1)
     small = open_database(str(db.engine.url), options=DatabaseOptions(pool=pool))
     small.commit_stamp()
@@ -299,7 +302,7 @@ def test_standing_connections_take_none_of_the_pools(db: Database) -> None:
 
 
 def test_a_disposed_database_can_be_used_again(db: Database) -> None:
-    """It simply opens new connections; the files beside it are gone in between."""
+    """It opens new connections; the files beside the database are deleted in between."""
     add_provider(db, 1)
     db.commit_stamp()
     path = Path(str(db.engine.url.database))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""InnoDB shows a commit before it is on disk: a server that falls in between has shown what never
-was, and an index may have taken it over."""
+"""InnoDB shows a commit before it is on disk. A server that crashes in between has shown a commit
+that is lost, and an index may have applied it.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from berth.index import Index
 from berth.store.engine import journal
 from berth.store.engine.database import Database
 from berth.store.engine.journal import Touched, Writer
+from berth.store.engine.project_deltas import ProjectDeltas
 from berth.store.engine.transaction import Tx
 from tests.store.fleet import add_provider, claim, holding
 
@@ -22,13 +24,13 @@ def heads(db: Database) -> dict[int, int]:
 
 
 def last_commit(db: Database, before: dict[int, int]) -> Writer:
-    """The only commit since."""
+    """The only commit since the start."""
     ((writer, seq),) = heads(db).items() - before.items()
     return Writer(writer, seq)
 
 
 def take_back(db: Database, commit: Writer) -> Touched:
-    """Make the first claim of a fleet one that never was; what it had touched."""
+    """Undo the first claim of a fleet, as a crash would; return what it had changed."""
     of_commit = f"writer_id = {commit.id} AND seq = {commit.seq}"
 
     def unit(tx: Tx) -> Touched:
@@ -44,14 +46,14 @@ def take_back(db: Database, commit: Writer) -> Touched:
             "UPDATE berth_usages SET used = 0",
         ):
             tx.connection.execute(text(statement))
-        return Touched(frozenset(), frozenset({provider}))
+        return Touched(frozenset(), frozenset({provider}), ProjectDeltas())
 
     return db.write_unnoted(unit)
 
 
 def test_what_a_fallen_server_had_shown_is_forgotten(db: Database, other: Database) -> None:
-    """Who finds that its commit is not there lets every index look again at what it had touched,
-    though the count stands where they have seen it already."""
+    """The writer finds its commit missing, and adds the providers to the journal again, so that
+    every index reloads them although the counter has not moved."""
     index = Index(other)
     add_provider(db, 1, VCPU=8)
     before = heads(db)
@@ -62,20 +64,20 @@ def test_what_a_fallen_server_had_shown_is_forgotten(db: Database, other: Databa
     db.write_unnoted(lambda tx: journal.fence(tx, commit, touched, tx.now))
     assert index.check() == []
     with db.read() as tx:
-        assert not journal.has_noted(tx.connection, commit)
+        assert not journal.has_noted(tx, commit)
 
 
 def test_a_commit_that_is_there_is_left_alone(db: Database, other: Database) -> None:
-    """Its note says so, and the clock stands where it was."""
+    """Its journal entry exists, so the clock stays as it is."""
     index = Index(other)
     add_provider(db, 1, VCPU=8)
     before = heads(db)
     claim(db, holding(1, {1: {"VCPU": 2}}))
     commit = last_commit(db, before)
     after = heads(db)
-    touched = Touched(frozenset(), frozenset({1}))
+    touched = Touched(frozenset(), frozenset({1}), ProjectDeltas())
     db.write_unnoted(lambda tx: journal.fence(tx, commit, touched, tx.now))
     assert heads(db) == after
     with db.read() as tx:
-        assert journal.has_noted(tx.connection, commit)
+        assert journal.has_noted(tx, commit)
     assert index.check() == []

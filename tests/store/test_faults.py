@@ -6,8 +6,10 @@ from __future__ import annotations
 import pytest
 
 from berth.index import Index
+from berth.model.inventory import Inventory
 from berth.store.engine.database import Database
 from berth.store.engine.opening import DatabaseOptions, open_database
+from berth.store.resource_classes import create_resource_class
 from berth.upkeep import schema
 from tests.servers.statements import run
 from tests.store.damage import CASES, Damage, damage
@@ -19,16 +21,40 @@ from tests.store.fleet import add_provider, claim, consumer, holding
 def test_each_fault_is_found_and_nothing_else(
     sound: Database, database_url: str, case: Damage
 ) -> None:
-    """A sentence for each, with the names that people know."""
+    """One sentence for each, with the names that operators know."""
     assert schema.check(sound) == []
     damage(database_url, case)
-    found = {(fault.sentence, fault.action) for fault in schema.iter_faults(sound)}
-    assert found == set(case.faults)
+    faults = {(fault.sentence, fault.action) for fault in schema.iter_faults(sound)}
+    assert faults == set(case.faults)
+
+
+@pytest.mark.engines("sqlite")
+@pytest.mark.parametrize(
+    "inventory",
+    [
+        Inventory(10, reserved=11, allocation_ratio=0.5),
+        Inventory(10, reserved=10),
+        Inventory(10, min_unit=8, max_unit=4),
+        Inventory(10, step_size=20),
+    ],
+)
+def test_what_the_api_accepts_is_no_fault(sound: Database, inventory: Inventory) -> None:
+    """Such as a total that is less than reserved by half a unit, which is a capacity of 0."""
+    add_provider(sound, 50, VCPU=inventory)
+    assert schema.check(sound) == []
+
+
+@pytest.mark.engines("sqlite")
+def test_the_first_custom_class_is_no_fault(sound: Database) -> None:
+    """Its id is the lowest one outside the range of the standard classes."""
+    create_resource_class(sound, "CUSTOM_GOLD")
+    add_provider(sound, 50, CUSTOM_GOLD=4)
+    assert schema.check(sound) == []
 
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_everything_at_once_is_found_and_repaired(sound: Database, database_url: str) -> None:
-    """A dry run says what a repair does, and what is left is what it said it would leave."""
+    """A dry run announces what the repair does, and the rest is what it announced to leave."""
     damage(database_url, *CASES.values())
     expected = {fault for case in CASES.values() for fault in case.faults}
     dry_run = [(fault.sentence, fault.action) for fault in schema.iter_faults(sound)]
@@ -42,7 +68,7 @@ def test_everything_at_once_is_found_and_repaired(sound: Database, database_url:
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_a_live_index_follows_a_repair(sound: Database, database_url: str) -> None:
-    """It stands in the journal, and is read like the claims of others."""
+    """The repair writes to the journal, so an index applies it like any other commit."""
     other = open_database(database_url, options=DatabaseOptions(synchronous=False))
     live = Index(other)
     live.snapshot()
@@ -69,11 +95,11 @@ def test_a_live_index_follows_a_repair(sound: Database, database_url: str) -> No
 def test_a_sum_that_is_put_right_says_no_more_of_others_than_before(
     sound: Database, database_url: str, statements: tuple[str, ...], faults: int
 ) -> None:
-    """The only sum of a provider: made again, it knows the provider's generation; corrected, it
-    does not hide that another program has moved it."""
+    """A usage that is created gets the provider's generation. One that is corrected keeps its own,
+    so that another program's write stays visible."""
     uuid = add_provider(sound, 50, VCPU=8)
     ((number,),) = run(database_url, f"SELECT id FROM resource_providers WHERE uuid = '{uuid}'")
-    run(database_url, *(one.format(id=number) for one in statements))
+    run(database_url, *(statement.format(id=number) for statement in statements))
     dry_run = [fault.sentence for fault in schema.iter_faults(sound)]
     assert len(dry_run) == faults
     repaired = schema.iter_repaired(sound, schema.Owner())
@@ -83,7 +109,8 @@ def test_a_sum_that_is_put_right_says_no_more_of_others_than_before(
 
 @pytest.mark.engines("sqlite")
 def test_a_record_that_a_failed_claim_of_the_original_left_is_no_fault(sound: Database) -> None:
-    """It is at generation 0; one that has held something must not be left."""
+    """A record at generation 0 is left by a failed claim of OpenStack Placement; a higher
+    generation is a fault."""
     add_provider(sound, 50, VCPU=8)
     claim(sound, holding(50, {50: {"VCPU": 2}}))
     case = CASES["a record without allocations"]

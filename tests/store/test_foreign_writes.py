@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another program, such as a forgotten member of the original, writes to berth's database."""
+"""Another program, such as a forgotten OpenStack Placement, writes to berth's database."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from berth.index import Index
-from berth.model.errors import CapacityExceeded, NoInventory
+from berth.index.providers import get_provider
+from berth.model.errors import CapacityExceeded, NoInventory, ProviderGenerationConflict
 from berth.model.inventory import Inventory
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import delete_allocations
-from berth.store.engine.database import Database, Unobserved
+from berth.store.engine.database import Database, Observer
 from berth.store.foreign_writes import take_over
 from berth.store.inventories import delete_inventory, replace_inventories
 from berth.store.providers import delete_provider
 from berth.store.reshape import ReshapedInventories, reshape
 from berth.store.traits import replace_provider_traits
-from berth.store.usages import provider_usages
+from berth.store.usages import project_usages
 from berth.upkeep import schema
 from tests.servers.statements import run
+from tests.sql_reads import provider_usages
 from tests.store.fleet import (
     add_provider,
     aggregate,
@@ -38,26 +40,26 @@ from tests.store.together import together
 pytestmark = pytest.mark.engines("sqlite", "postgresql", "mariadb", "galera")
 
 
-class Counting(Unobserved):
-    """Counts what is found."""
+class Counting(Observer):
+    """Counts the reports of foreign writes."""
 
     def __init__(self) -> None:
         self.found = 0
 
     def found_foreign_write(self) -> None:
-        """One more provider."""
+        """Count one provider."""
         self.found += 1
 
 
 @pytest.fixture
 def watched(db: Database) -> Counting:
-    """What the test's database finds."""
+    """The reports of the test's database."""
     db.observer = counting = Counting()
     return counting
 
 
 def moved(number: int, *, by: int = 1) -> str:
-    """What the original does to a provider's row with every change."""
+    """Update a provider's row as OpenStack Placement does with every change."""
     return (
         f"UPDATE resource_providers SET generation = generation + {by} "
         f"WHERE uuid = '{provider(number)}'"
@@ -65,7 +67,7 @@ def moved(number: int, *, by: int = 1) -> str:
 
 
 def claimed(number: int, place: int, amount: int) -> tuple[str, ...]:
-    """A claim of VCPU as the original writes it, for a consumer that berth knows already or not."""
+    """Insert a claim of VCPU as OpenStack Placement does, for a new or a known consumer."""
     of_place = f"FROM resource_providers WHERE uuid = '{provider(place)}'"
     return (
         "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used) "
@@ -76,15 +78,22 @@ def claimed(number: int, place: int, amount: int) -> tuple[str, ...]:
     )
 
 
+def faults_after_a_read(db: Database) -> list[str]:
+    """What is wrong once a client has read what a project uses, which recounts the counters."""
+    project_usages(db, "project", None)
+    return schema.check(db)
+
+
 def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What has been said at ERROR."""
-    return [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
+    """The messages logged at ERROR."""
+    return [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
 
 
 def test_a_claim_is_decided_on_what_others_have_taken_too(
     db: Database, fresh_url: str, watched: Counting, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nothing is given out twice, and the log says whose host it is, and what was found."""
+    """The claim is decided with the other program's allocations included, and the log names the
+    host and the corrected usage."""
     add_provider(db, 1, VCPU=128)
     claim(db, holding(1, {1: {"VCPU": 64}}))
     run(fresh_url, *claimed(2, 1, 60))
@@ -97,13 +106,33 @@ def test_a_claim_is_decided_on_what_others_have_taken_too(
     assert f"resource provider {provider(1)} (p1) is at generation 3" in said
     assert "berth left it at 2" in said and "VCPU 64 -> 124" in said
     assert watched.found == 1
+    assert faults_after_a_read(db) == []
+
+
+def test_a_client_that_is_refused_reads_the_generation_of_the_other_program(
+    db: Database, other: Database, fresh_url: str, watched: Counting
+) -> None:
+    """No index knows of the other program's write. One that compares the provider with the database
+    after the refusal makes all of them load it again."""
+    add_provider(db, 1, VCPU=8)
+    indexes = [Index(db), Index(other)]
+    seen = [get_provider(index.snapshot(), provider(1)).generation for index in indexes]
+    run(fresh_url, moved(1))
+    with pytest.raises(ProviderGenerationConflict):
+        replace_inventories(db, provider(1), seen[0], {"VCPU": Inventory(9)})
+    assert indexes[0].reload_foreign(provider(1))
+    assert watched.found == 1
+    for index in indexes:
+        now = get_provider(index.snapshot(), provider(1)).generation
+        assert now == generation(db, 1) == seen[0] + 1
+    replace_inventories(db, provider(1), now, {"VCPU": Inventory(9)})
     assert schema.check(db) == []
 
 
 def test_each_host_that_others_have_written_is_told_by_itself(
     db: Database, fresh_url: str, watched: Counting, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With the sums of its own, where one claim finds several."""
+    """One claim finds several; each gets a line with its own usages."""
     add_provider(db, 1, VCPU=16, DISK_GB=9)
     add_provider(db, 2, VCPU=16)
     add_provider(db, 3, VCPU=16)
@@ -111,20 +140,20 @@ def test_each_host_that_others_have_written_is_told_by_itself(
     run(fresh_url, *claimed(2, 1, 4), *claimed(3, 2, 5), moved(3))
     claim(db, holding(4, {place: {"VCPU": 1} for place in (1, 2, 3)}))
     told = {
-        name: one.partition("recounted (")[2].partition(")")[0]
-        for one in errors(caplog)
+        name: error.partition("recounted (")[2].partition(")")[0]
+        for error in errors(caplog)
         for name in ("p1", "p2", "p3")
-        if f"({name})" in one
+        if f"({name})" in error
     }
     assert told == {"p1": "VCPU 1 -> 5", "p2": "VCPU 2 -> 7", "p3": "no sum was wrong"}
     assert watched.found == len(errors(caplog)) == 3
-    assert schema.check(db) == []
+    assert faults_after_a_read(db) == []
 
 
 def test_what_berths_own_writes_leave_is_never_taken_for_anothers(
     db: Database, other: Database, watched: Counting
 ) -> None:
-    """Whichever write moved the generation, of whichever process, the next finds it as it was."""
+    """Whichever of berth's writes, of whichever process, moved the generation."""
     for number in (1, 2, 3):
         add_provider(db, number, VCPU=8, DISK_GB=8)
     custom = Inventory(4)
@@ -166,20 +195,21 @@ def test_what_berths_own_writes_leave_is_never_taken_for_anothers(
 def test_to_give_back_what_another_took_takes_it_off_a_true_sum(
     db: Database, fresh_url: str, watched: Counting
 ) -> None:
-    """A sum that had not known of it would go below what is held, and the rest be given out."""
+    """Otherwise a usage that does not include the allocation would become too low, and its
+    difference would be allocated again."""
     add_provider(db, 1, VCPU=8)
     claim(db, holding(1, {1: {"VCPU": 6}}))
     run(fresh_url, *claimed(2, 1, 2))
     delete_allocations(db, consumer(2))
     assert provider_usages(db, provider(1)).usages == {"VCPU": 6}
     assert watched.found == 1
-    assert schema.check(db) == []
+    assert faults_after_a_read(db) == []
 
 
 def test_to_move_away_from_where_another_has_claimed_counts_that_too(
     db: Database, fresh_url: str, watched: Counting
 ) -> None:
-    """The place that is left is looked at like the one that is entered."""
+    """The provider that the consumer leaves is checked like the one it moves to."""
     add_provider(db, 1, VCPU=8)
     add_provider(db, 2, VCPU=8)
     claim(db, holding(1, {1: {"VCPU": 6}}))
@@ -187,13 +217,13 @@ def test_to_move_away_from_where_another_has_claimed_counts_that_too(
     claim(db, holding(1, {2: {"VCPU": 6}}, seen=1))
     assert provider_usages(db, provider(1)).usages == {"VCPU": 2}
     assert watched.found == 1
-    assert schema.check(db) == []
+    assert faults_after_a_read(db) == []
 
 
 def test_a_host_that_another_has_stocked_can_be_claimed(
     db: Database, fresh_url: str, watched: Counting
 ) -> None:
-    """berth had no sum of it at all."""
+    """berth has no usage row for the inventory."""
     add_provider(db, 1)
     add_provider(db, 2, VCPU=1)
     run(
@@ -208,25 +238,25 @@ def test_a_host_that_another_has_stocked_can_be_claimed(
     with pytest.raises(NoInventory):
         claim(db, holding(2, {1: {"DISK_GB": 1}}))
     assert watched.found == 1
-    assert schema.check(db) == []
+    assert faults_after_a_read(db) == []
 
 
 def test_a_host_that_another_has_emptied_can_be_stocked(
     db: Database, fresh_url: str, watched: Counting
 ) -> None:
-    """The sum that was left behind is no obstacle."""
+    """The leftover usage row does not block the new inventory."""
     add_provider(db, 1, VCPU=8)
     run(fresh_url, "DELETE FROM inventories", moved(1))
     restock(db, 1, VCPU=4)
     assert provider_usages(db, provider(1)).usages == {"VCPU": 0}
     assert watched.found == 1
-    assert schema.check(db) == []
+    assert faults_after_a_read(db) == []
 
 
 def test_a_write_to_anything_else_of_the_host_finds_it_too(
     db: Database, fresh_url: str, watched: Counting
 ) -> None:
-    """It would write the new generation over the trace of the other program."""
+    """Otherwise the new generation would hide the trace of the other program."""
     add_provider(db, 1, VCPU=8)
     add_provider(db, 2, VCPU=8)
     claim(db, holding(1, {1: {"VCPU": 1}}))
@@ -241,13 +271,14 @@ def test_a_write_to_anything_else_of_the_host_finds_it_too(
     )
     assert provider_usages(db, provider(1)).usages == {"VCPU": 5}
     assert watched.found == 2
-    assert schema.check(db) == []
+    assert faults_after_a_read(db) == []
 
 
 def test_an_index_takes_over_whatever_another_has_written(
     db: Database, other: Database, fresh_url: str, watched: Counting
 ) -> None:
-    """Not only the usage, which may be right: once the host has been found to be written."""
+    """When a write finds a foreign one, the index reloads the whole provider, not only its
+    usage."""
     add_provider(db, 1, VCPU=8)
     live = Index(other)
     live.snapshot()
@@ -260,7 +291,7 @@ def test_an_index_takes_over_whatever_another_has_written(
 def test_writes_of_one_commit_do_not_suffer_for_one_another(
     db: Database, fresh_url: str, watched: Counting
 ) -> None:
-    """Of claims that share a commit, only that on the host of which it is so is run again."""
+    """Of the claims that share a commit, only the one on that host runs again."""
     add_provider(db, 1, VCPU=8)
     add_provider(db, 2, VCPU=8)
     claim(db, holding(1, {1: {"VCPU": 1}}))
@@ -268,19 +299,19 @@ def test_writes_of_one_commit_do_not_suffer_for_one_another(
     with together(db) as ask:
         refused = [ask(claim, db, holding(number, {1: {"VCPU": 1}})) for number in (3, 4)]
         done = [ask(claim, db, holding(number, {2: {"VCPU": 1}})) for number in (5, 6)]
-    for one in refused:
+    for write in refused:
         with pytest.raises(CapacityExceeded):
-            one.result()
-    assert [one.result() for one in done] == [None, None]
+            write.result()
+    assert [write.result() for write in done] == [None, None]
     assert watched.found == 1
-    assert schema.check(db) == []
+    assert faults_after_a_read(db) == []
 
 
 def test_what_an_older_release_of_berth_wrote_is_recounted_in_silence(
     db: Database, other: Database, fresh_url: str, watched: Counting
 ) -> None:
-    """Beside this release, during an upgrade, it moves generations as it always did; its row of
-    the clock shows it. Once it is silent, and everything has been counted, it explains no more."""
+    """Older releases run beside this one during an upgrade and change generations without noting
+    them; their row of the clock shows it. Afterwards, a foreign write is reported again."""
     add_provider(db, 1, VCPU=8)
     claim(db, holding(1, {1: {"VCPU": 1}}))
     add_provider(other, 2, VCPU=8)
@@ -302,13 +333,13 @@ def test_what_an_older_release_of_berth_wrote_is_recounted_in_silence(
 def test_a_start_takes_over_what_was_written_before_it(
     db: Database, fresh_url: str, watched: Counting
 ) -> None:
-    """With sums or without: what has been counted is known."""
+    """With or without usage rows: they are computed, and nothing is reported."""
     add_provider(db, 1, VCPU=8)
     add_provider(db, 2, VCPU=8)
     claim(db, holding(1, {1: {"VCPU": 1}}))
     run(fresh_url, *claimed(2, 1, 2), moved(2, by=3))
     assert schema.recount_usages(db) == 1
-    assert schema.check(db) == []
+    assert faults_after_a_read(db) == []
     claim(db, holding(3, {1: {"VCPU": 1}, 2: {"VCPU": 1}}))
     assert watched.found == 0
 
@@ -316,10 +347,45 @@ def test_a_start_takes_over_what_was_written_before_it(
 def test_two_that_find_the_same_say_it_once(
     db: Database, fresh_url: str, watched: Counting, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Who comes second finds everything counted."""
+    """The second one finds everything recounted."""
     add_provider(db, 1, VCPU=8)
     run(fresh_url, moved(1))
     ((number,),) = run(fresh_url, "SELECT id FROM resource_providers")
     for _ in range(2):
         take_over(db, [number])
     assert (watched.found, len(errors(caplog))) == (1, 1)
+
+
+def test_an_index_loads_a_provider_again_only_if_others_have_written_it(
+    db: Database, fresh_url: str, watched: Counting
+) -> None:
+    """Nothing is reported for a provider that only berth has changed, nor for one that is nowhere;
+    what another program has changed, created or deleted is there, or gone, in the next snapshot."""
+    add_provider(db, 1)
+    add_provider(db, 2)
+    index = Index(db)
+
+    def generations() -> list[int | None]:
+        snapshot = index.snapshot()
+        places = [snapshot.locate_uuid(provider(number)) for number in (1, 2, 3)]
+        return [
+            at and snapshot.block(at.block_id).generations.item(at.node, at.row) for at in places
+        ]
+
+    replace_provider_traits(db, provider(2), ["HW_CPU_X86_AVX2"], generation(db, 2))
+    assert not any(index.reload_foreign(provider(number)) for number in (1, 2, 3))
+    assert watched.found == 0
+
+    run(
+        fresh_url,
+        moved(1),
+        f"INSERT INTO resource_providers (uuid, name, generation) VALUES ('{provider(3)}', 'n', 7)",
+        "UPDATE resource_providers SET root_provider_id = id WHERE root_provider_id IS NULL",
+        "DELETE FROM resource_provider_traits",
+        f"UPDATE resource_providers SET root_provider_id = NULL WHERE uuid = '{provider(2)}'",
+        f"DELETE FROM resource_providers WHERE uuid = '{provider(2)}'",
+    )
+    before = generations()
+    assert all(index.reload_foreign(provider(number)) for number in (1, 2, 3))
+    assert before[2] is None and generations() == [(before[0] or 0) + 1, None, 7]
+    assert watched.found == 3

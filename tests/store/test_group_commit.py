@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes that share a transaction: each with an outcome of its own, none told before the commit."""
+"""Writes that share a transaction: each has its own outcome, and none is reported before the
+commit.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from functools import partial
 from threading import Event
 from typing import Any
@@ -24,13 +26,13 @@ from berth.model.errors import (
 )
 from berth.store.allocations import consumer_allocations, delete_allocations
 from berth.store.engine.database import Database
-from berth.store.engine.group_commit import GroupCommit, Joint, Write
+from berth.store.engine.group_commit import Batchable, GroupCommit, Write
 from berth.store.engine.opening import DatabaseOptions, open_database
 from berth.store.engine.prepared import Runner
 from berth.store.engine.sqlite import SqliteDialect
 from berth.store.engine.transaction import Tx
-from berth.store.usages import provider_usages
 from tests.e2e.serving import wait_until
+from tests.sql_reads import provider_usages
 from tests.store.fleet import (
     add_provider,
     claim,
@@ -51,13 +53,13 @@ TIMEOUT = 30
 
 
 class Driver(sqlite3.Connection):
-    """A driver that fails at a COMMIT, before or after it has taken place."""
+    """A driver that fails at COMMIT, before or after the commit takes place."""
 
     fails_before = 0
     fails_after = 0
 
     def commit(self) -> None:
-        """Once each, when told to."""
+        """Fail once if asked to."""
         cls = type(self)
         if cls.fails_before:
             cls.fails_before -= 1
@@ -70,13 +72,13 @@ class Driver(sqlite3.Connection):
 
 @pytest.fixture
 def driver() -> type[Driver]:
-    """A class of its own for each test."""
+    """A driver class of its own for each test."""
     return type("TestsDriver", (Driver,), {})
 
 
 @pytest.fixture
 def failing(database: Database, driver: type[Driver]) -> Iterator[Database]:
-    """The database, over a driver that can fail."""
+    """The database, with a driver that can fail."""
     db = open_database(str(database.engine.url), options=DatabaseOptions(synchronous=False))
 
     @event.listens_for(db.engine, "do_connect")
@@ -89,19 +91,19 @@ def failing(database: Database, driver: type[Driver]) -> Iterator[Database]:
 
 
 def test_writes_that_wait_share_one_commit(db: Database) -> None:
-    """Nine providers that get other resources: one transaction, one move of the clock."""
+    """Nine inventory writes on different providers: one transaction, one increment of the clock."""
     for number in range(9):
         add_provider(db, number, VCPU=10)
     with counted_statements(db) as sent, together(db) as ask:
         asked = [ask(partial(restock, db, number, VCPU=11)) for number in range(9)]
-    for one in asked:
-        one.result(TIMEOUT)
+    for future in asked:
+        future.result(TIMEOUT)
     assert sent_of(sent, "UPDATE berth_writer") == 1
     assert sent_of(sent, "SAVEPOINT") == 9
 
 
 def test_new_claims_are_written_at_once(db: Database) -> None:
-    """Nine on one provider, with the statements of one; each still counts the generation up."""
+    """Nine claims on one provider send the statements of one; each increments the generation."""
     add_provider(db, 1, VCPU=10)
     claim(db, holding(0, {1: {"VCPU": 1}}))
     before = generation(db, 1)
@@ -109,7 +111,7 @@ def test_new_claims_are_written_at_once(db: Database) -> None:
         claim(db, holding(10, {1: {"VCPU": 1}}))
     with counted_statements(db) as sent, together(db) as ask:
         claims = [ask(claim, db, holding(n, {1: {"VCPU": 1}})) for n in range(1, 9)]
-    assert [one.result(TIMEOUT) for one in claims] == [None] * 8
+    assert [write.result(TIMEOUT) for write in claims] == [None] * 8
     assert provider_usages(db, provider(1)).usages == {"VCPU": 10}
     assert generation(db, 1) == before + 9
     # And the beginning of the first transaction, which holds the others up.
@@ -117,7 +119,8 @@ def test_new_claims_are_written_at_once(db: Database) -> None:
 
 
 def test_a_request_for_several_consumers_counts_once_among_others_too(db: Database) -> None:
-    """The generation moves by one for each request that names a provider, as it does alone."""
+    """The generation is incremented once for each request that names the provider, as without
+    sharing."""
     for number in (1, 2):
         add_provider(db, number, VCPU=10)
     claim(db, *(holding(n, {1: {"VCPU": 1}, 2: {"VCPU": 1}}) for n in (1, 2, 3)))
@@ -127,12 +130,12 @@ def test_a_request_for_several_consumers_counts_once_among_others_too(db: Databa
             ask(claim, db, *(holding(n, {1: {"VCPU": 1}}) for n in (4, 5, 6))),
             ask(claim, db, holding(7, {1: {"VCPU": 1}, 2: {"VCPU": 1}})),
         ]
-    assert [one.result(TIMEOUT) for one in claims] == [None, None]
+    assert [write.result(TIMEOUT) for write in claims] == [None, None]
     assert (generation(db, 1), generation(db, 2)) == (4, 3)
 
 
 def test_releases_are_written_at_once(db: Database) -> None:
-    """Nine consumers give back what they hold; the tenth holds nothing, and is told so."""
+    """Nine consumers are released; the tenth has no allocations and gets its error."""
     add_provider(db, 1, VCPU=10)
     for number in range(9):
         claim(db, holding(number, {1: {"VCPU": 1}}))
@@ -141,14 +144,15 @@ def test_releases_are_written_at_once(db: Database) -> None:
         twice = ask(delete_allocations, db, consumer(0))
         nobody = ask(delete_allocations, db, consumer(20))
     assert provider_usages(db, provider(1)).usages == {"VCPU": 0}
-    told = Counter(type(one.exception(TIMEOUT)) for one in (*gone, twice))
-    assert told == {type(None): 9, AllocationsNotFound: 1}
+    errors = Counter(type(write.exception(TIMEOUT)) for write in (*gone, twice))
+    assert errors == {type(None): 9, AllocationsNotFound: 1}
     assert isinstance(nobody.exception(TIMEOUT), AllocationsNotFound)
     assert sent_of(sent, "DELETE FROM allocations") == 2
 
 
 def test_a_swap_is_no_way_around_what_neither_could_do_alone(db: Database) -> None:
-    """Two full providers, two consumers that would each move to the other's: together it fits."""
+    """Two full providers: each consumer would move to the other's. Together they would fit, but
+    neither alone, so both are refused."""
     add_provider(db, 1, VCPU=1)
     add_provider(db, 2, VCPU=1)
     claim(db, holding(1, {1: {"VCPU": 1}}))
@@ -158,35 +162,48 @@ def test_a_swap_is_no_way_around_what_neither_could_do_alone(db: Database) -> No
             ask(claim, db, holding(1, {2: {"VCPU": 1}}, seen=1)),
             ask(claim, db, holding(2, {1: {"VCPU": 1}}, seen=1)),
         ]
-    assert [type(one.exception(TIMEOUT)) for one in moves] == [CapacityExceeded] * 2
+    assert [type(write.exception(TIMEOUT)) for write in moves] == [CapacityExceeded] * 2
+
+
+def test_a_claim_for_a_consumer_that_is_gone_is_refused_among_others_too(db: Database) -> None:
+    """Its generation was read before another client deleted it: it is refused as when written
+    alone."""
+    add_provider(db, 1, VCPU=10)
+    with together(db) as ask:
+        stale = ask(claim, db, holding(1, {1: {"VCPU": 1}}, seen=3))
+        new = [ask(claim, db, holding(n, {1: {"VCPU": 1}})) for n in (2, 3)]
+    assert isinstance(stale.exception(TIMEOUT), ConsumerGenerationConflict)
+    assert [write.result(TIMEOUT) for write in new] == [None, None]
+    assert consumer_allocations(db, consumer(1)) is None
+    assert provider_usages(db, provider(1)).usages == {"VCPU": 2}
 
 
 def test_one_consumer_is_made_once(db: Database) -> None:
-    """Of two claims for the same new one the second is told that it is there."""
+    """Of two claims for the same new consumer, the second finds that it exists."""
     add_provider(db, 1, VCPU=10)
     with together(db) as ask:
         claims = [ask(claim, db, holding(1, {1: {"VCPU": 1}}, seen=None)) for _ in range(2)]
         other = ask(claim, db, holding(2, {1: {"VCPU": 1}}, seen=None))
-    told = [type(one.exception(TIMEOUT)) for one in (*claims, other)]
-    assert told == [type(None), ConsumerGenerationConflict, type(None)]
+    errors = [type(write.exception(TIMEOUT)) for write in (*claims, other)]
+    assert errors == [type(None), ConsumerGenerationConflict, type(None)]
     assert provider_usages(db, provider(1)).usages == {"VCPU": 2}
 
 
 def sent_of(sent: list[str], beginning: str) -> int:
-    """How many of some statements begin so."""
-    return sum(one.startswith(beginning) for one in sent)
+    """The number of statements that begin with this text."""
+    return sum(future.startswith(beginning) for future in sent)
 
 
 def test_each_succeeds_or_fails_on_its_own(db: Database) -> None:
-    """Three fit, in the order in which they came; the fourth leaves nothing."""
+    """Three claims fit, in order of arrival; the fourth is refused and leaves nothing behind."""
     add_provider(db, 1, VCPU=3)
     add_provider(db, 2, VCPU=3)
     with together(db) as ask:
         fits = [ask(claim, db, holding(n, {1: {"VCPU": 1}})) for n in range(3)]
         too_much = ask(claim, db, holding(3, {2: {"VCPU": 1}, 1: {"VCPU": 1}}))
         another = ask(claim, db, holding(4, {2: {"VCPU": 1}}))
-    for one in (*fits, another):
-        one.result(TIMEOUT)
+    for write in (*fits, another):
+        write.result(TIMEOUT)
     with pytest.raises(CapacityExceeded):
         too_much.result(TIMEOUT)
     assert consumer_allocations(db, consumer(3)) is None
@@ -195,7 +212,7 @@ def test_each_succeeds_or_fails_on_its_own(db: Database) -> None:
 
 
 def test_a_unit_that_the_database_fails_harms_no_other(db: Database) -> None:
-    """All of them are run again, each in a transaction of its own."""
+    """All writes run again, each in its own transaction."""
     add_provider(db, 1, VCPU=3)
 
     def breaks(tx: Tx) -> None:
@@ -215,7 +232,8 @@ def test_a_unit_that_the_database_fails_harms_no_other(db: Database) -> None:
 def test_a_refusal_is_told_only_after_the_commit_that_justifies_it(
     failing: Database, driver: type[Driver]
 ) -> None:
-    """The last of the capacity goes to a claim whose commit fails: so it was not gone."""
+    """The last capacity goes to a claim whose commit fails, so the refusal of the other is not
+    reported."""
     claim(failing, holding(0, {1: {"VCPU": 2}}))
     with together(failing) as ask:
         lost = ask(claim, failing, holding(1, {1: {"VCPU": 1}}))
@@ -231,7 +249,7 @@ def test_a_refusal_is_told_only_after_the_commit_that_justifies_it(
 def test_a_lock_is_waited_for_once_by_all_who_need_it(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Waiting for it again for each of them would take minutes; each is told, and may try again."""
+    """Each waiting write gets the error; waiting again for each of them would take minutes."""
     begun: list[Runner] = []
 
     def stays_locked(_dialect: SqliteDialect, run: Runner) -> None:
@@ -248,13 +266,13 @@ def test_a_lock_is_waited_for_once_by_all_who_need_it(
 def test_a_commit_whose_answer_is_lost_is_looked_up(
     failing: Database, driver: type[Driver], writers: int
 ) -> None:
-    """It has taken place, so the answer is yes; and nothing is done a second time."""
+    """It took place, so the writes succeed, and nothing is written twice."""
     add_provider(failing, 2, VCPU=10)
     with together(failing) as ask:
         claims = [ask(claim, failing, holding(n, {2: {"VCPU": 1}})) for n in range(writers)]
         driver.fails_after = 1
-    for one in claims:
-        one.result(TIMEOUT)
+    for write in claims:
+        write.result(TIMEOUT)
     assert provider_usages(failing, provider(2)).usages == {"VCPU": writers}
     claim(failing, holding(99, {2: {"VCPU": 1}}))
     assert provider_usages(failing, provider(2)).usages == {"VCPU": writers + 1}
@@ -263,7 +281,7 @@ def test_a_commit_whose_answer_is_lost_is_looked_up(
 def test_a_commit_that_nobody_can_tell_of_is_no_success_and_no_conflict(
     failing: Database, driver: type[Driver], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 7: neither acknowledged nor tried again."""
+    """Rule 7: the write is neither acknowledged nor tried again."""
 
     def nobody_answers(*_: object) -> None:
         raise sqlite3.OperationalError("unable to open database file")
@@ -277,7 +295,7 @@ def test_a_commit_that_nobody_can_tell_of_is_no_success_and_no_conflict(
 
 
 def test_no_more_than_so_many_share_a_commit() -> None:
-    """Those that come later are not kept waiting for ever, and each gets its outcome."""
+    """Later writes form the next group, and each gets its outcome."""
     groups: list[int] = []
     entered, may_go = Event(), Event()
 
@@ -302,13 +320,13 @@ def test_no_more_than_so_many_share_a_commit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mixes_kinds", "expected"), [(True, ["a", "abab"]), (False, ["a", "aa", "bb"])]
+    ("mixes_batches", "expected"), [(True, ["a", "abab"]), (False, ["a", "aa", "bb"])]
 )
 def test_where_several_processes_write_a_transaction_is_of_one_kind(
-    mixes_kinds: bool, expected: list[str]
+    mixes_batches: bool, expected: list[str]
 ) -> None:
-    """Each kind takes its rows in one order; two of them after one another would not."""
-    kinds = {name: Joint(lambda tx, items: [True for _ in items], name) for name in "ab"}
+    """Each kind takes its row locks in one order; two kinds in one transaction would not."""
+    kinds = {name: Batchable(lambda tx, items: [True for _ in items], name) for name in "ab"}
     groups: list[str] = []
     entered, may_go = Event(), Event()
 
@@ -316,25 +334,27 @@ def test_where_several_processes_write_a_transaction_is_of_one_kind(
         writes = take()
         entered.set()
         assert may_go.wait(TIMEOUT)
-        groups.append("".join(write.joint.item for write in writes if write.joint))
+        groups.append("".join(write.batch.item for write in writes if write.batch))
         for write in writes:
             write.succeed(None)
 
-    queue = GroupCommit(settle, mixes_kinds=mixes_kinds)
-    with ThreadPoolExecutor(5) as pool:
-        pool.submit(queue.settle, Write(lambda tx: None, kinds["a"]))
-        assert entered.wait(TIMEOUT)
-        for count, name in enumerate("abab", 1):
-            pool.submit(queue.settle, Write(lambda tx: None, kinds[name]))
-            wait_until(lambda: len(queue._waiting) == count, f"{count} to wait")  # noqa: B023
-        may_go.set()
+    queue = GroupCommit(settle, mixes_batches=mixes_batches)
+    asked = [in_background(queue.settle, Write(lambda tx: None, kinds["a"]))]
+    assert entered.wait(TIMEOUT)
+    for count, name in enumerate("abab", 1):
+        asked.append(in_background(queue.settle, Write(lambda tx: None, kinds[name])))
+        wait_until(lambda: len(queue._waiting) == count, f"{count} to wait")  # noqa: B023
+    may_go.set()
+    _, lost = wait(asked, TIMEOUT)
+    assert not lost
     assert groups == expected
 
 
 def test_who_comes_while_the_lock_is_waited_for_shares_the_commit(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process has it; who leads takes along whom it finds when it is its turn."""
+    """Another process has the lock. When the leader gets it, it takes along all writes that wait by
+    then."""
     add_provider(db, 1, VCPU=10)
     begin, waits, has_it = SqliteDialect.begin_writing, Event(), Event()
 
@@ -344,14 +364,14 @@ def test_who_comes_while_the_lock_is_waited_for_shares_the_commit(
         begin(dialect, run)
 
     monkeypatch.setattr(SqliteDialect, "begin_writing", wait_for_it)
-    with counted_statements(db) as sent, ThreadPoolExecutor(5) as pool:
-        claims = [pool.submit(claim, db, holding(0, {1: {"VCPU": 1}}))]
+    with counted_statements(db) as sent:
+        claims = [in_background(claim, db, holding(0, {1: {"VCPU": 1}}))]
         assert waits.wait(TIMEOUT)
-        claims += [pool.submit(claim, db, holding(n, {1: {"VCPU": 1}})) for n in range(1, 5)]
+        claims += [in_background(claim, db, holding(n, {1: {"VCPU": 1}})) for n in range(1, 5)]
         wait_until(lambda: len(db._writes._waiting) == 5, "five to wait")
         has_it.set()
-        for one in claims:
-            one.result(TIMEOUT)
+        for write in claims:
+            write.result(TIMEOUT)
     assert sent_of(sent, "BEGIN IMMEDIATE") == 1
 
 
@@ -362,7 +382,7 @@ def test_who_is_interrupted_while_waiting_keeps_nobody_waiting(has_waited: bool)
 
     class Interrupted(Write):
         def wait(self) -> None:
-            """Until it is interrupted."""
+            """Wait until it is interrupted."""
             if has_waited:
                 super().wait()
             raise KeyboardInterrupt
@@ -375,21 +395,21 @@ def test_who_is_interrupted_while_waiting_keeps_nobody_waiting(has_waited: bool)
             write.succeed(None)
 
     queue = GroupCommit(settle)
-    with ThreadPoolExecutor(3) as pool:
-        first = pool.submit(queue.settle, Write(lambda tx: None))
-        assert entered.wait(TIMEOUT)
-        second = pool.submit(queue.settle, Interrupted(lambda tx: None))
-        wait_until(lambda: second.done() or len(queue._waiting) == 1, "the second to wait")
-        third = pool.submit(queue.settle, Write(lambda tx: None))
-        wait_until(lambda: len(queue._waiting) == 1 + has_waited, "the third to wait")
-        may_go.set()
-        assert isinstance(second.exception(TIMEOUT), KeyboardInterrupt)
-        assert (first.result(TIMEOUT), third.result(TIMEOUT)) == (None, None)
-    queue.settle(Write(lambda tx: None))
+    first = in_background(queue.settle, Write(lambda tx: None))
+    assert entered.wait(TIMEOUT)
+    second = in_background(queue.settle, Interrupted(lambda tx: None))
+    wait_until(lambda: second.done() or len(queue._waiting) == 1, "the second to wait")
+    third = in_background(queue.settle, Write(lambda tx: None))
+    wait_until(lambda: len(queue._waiting) == 1 + has_waited, "the third to wait")
+    may_go.set()
+    assert isinstance(second.exception(TIMEOUT), KeyboardInterrupt)
+    assert (first.result(TIMEOUT), third.result(TIMEOUT)) == (None, None)
+    last = in_background(queue.settle, Write(lambda tx: None))
+    assert last.result(TIMEOUT) is None
 
 
 def test_a_fault_of_the_leader_reaches_everybody() -> None:
-    """Nobody waits for ever, and the next write is led by somebody."""
+    """No thread waits for ever, and another one leads the next write."""
     faults = [BerthError("broken")]
 
     def settle(take: Callable[[], list[Write]]) -> None:
@@ -408,7 +428,7 @@ def test_a_fault_of_the_leader_reaches_everybody() -> None:
 
 
 def test_a_fault_after_the_commit_does_not_take_back_what_was_told() -> None:
-    """Whose outcome is known keeps it, whatever becomes of those behind it."""
+    """Writes whose outcome is known keep it, whatever happens to those behind them."""
 
     def settle(take: Callable[[], list[Write]]) -> None:
         take()[0].succeed("done")

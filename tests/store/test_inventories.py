@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories in the database: generations, replacement, what is in use."""
+"""Inventories in the database: generations, replacement, inventories in use."""
 
 from __future__ import annotations
 
@@ -23,14 +23,12 @@ from berth.store.inventories import (
     create_inventory,
     delete_inventories,
     delete_inventory,
-    get_inventory,
-    list_inventories,
     replace_inventories,
     update_inventory,
 )
 from berth.store.resource_classes import ensure_resource_class
-from berth.store.usages import provider_usages
 from berth.upkeep import schema
+from tests.sql_reads import get_inventory, list_inventories, provider_usages
 from tests.store.fleet import add_provider, claim, generation, holding, provider
 
 P1 = provider(1)
@@ -49,21 +47,21 @@ def test_every_write_moves_the_generation_by_one(db: Database) -> None:
 
 
 def test_what_was_written_is_read_back(db: Database) -> None:
-    """All six fields; the newest time of all."""
+    """All six fields, and the newest time of modification."""
     add_provider(db, 1)
     assert list_inventories(db, P1).last_modified is None
     create_inventory(db, P1, "VCPU", ODD)
     create_inventory(db, P1, "DISK_GB", Inventory(5))
-    found = list_inventories(db, P1)
-    assert found.generation == 2
-    assert found.inventories == {"VCPU": ODD, "DISK_GB": Inventory(5)}
+    listed = list_inventories(db, P1)
+    assert listed.generation == 2
+    assert listed.inventories == {"VCPU": ODD, "DISK_GB": Inventory(5)}
     disk = get_inventory(db, P1, "DISK_GB")
     assert (disk.inventory, disk.generation) == (Inventory(5), 2)
-    assert found.last_modified == disk.last_modified
+    assert listed.last_modified == disk.last_modified
 
 
 def test_a_replacement_is_of_the_whole_set(db: Database) -> None:
-    """Usage rows come and go with the inventories."""
+    """Inventories that are not in the new set are removed, and usage rows follow."""
     add_provider(db, 1, VCPU=1, DISK_GB=1)
     replace_inventories(db, P1, Generation(1), {"VCPU": Inventory(2), "MEMORY_MB": Inventory(3)})
     assert list_inventories(db, P1).inventories == {
@@ -75,14 +73,14 @@ def test_a_replacement_is_of_the_whole_set(db: Database) -> None:
 
 
 def test_an_inventory_in_use_stays(db: Database) -> None:
-    """Shrinking it is fine, taking it away is not, and a refusal changes nothing."""
+    """It can shrink but not be removed, and a refusal changes nothing."""
     ensure_resource_class(db, "CUSTOM_GPU")
     add_provider(db, 1, VCPU=4, CUSTOM_GPU=1, DISK_GB=1)
     claim(db, holding(1, {1: {"VCPU": 4, "CUSTOM_GPU": 1}}))
     before = list_inventories(db, P1)
     with pytest.raises(InventoryInUse) as refusal:
         replace_inventories(db, P1, before.generation, {"DISK_GB": Inventory(9)})
-    assert refusal.value.resource_classes == ("VCPU", "CUSTOM_GPU")
+    assert "'VCPU, CUSTOM_GPU' on resource provider" in str(refusal.value)
     with pytest.raises(InventoryInUse):
         delete_inventories(db, P1)
     with pytest.raises(InventoryInUseOnDelete, match=r"Inventory for 'VCPU' on .* in use\."):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The writers' clock: every commit is counted once and says what it touched."""
+"""The writers' clock: every commit is counted once and names the providers that it changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import delete_allocations
-from berth.store.engine.database import Database, trim_journal
+from berth.store.engine.database import Database
 from berth.store.engine.dialect import PoolOptions
 from berth.store.engine.journal import Writer, has_noted
 from berth.store.engine.opening import DatabaseOptions, open_database
@@ -49,6 +49,7 @@ from tests.store.fleet import (
     holding,
     provider,
     restock,
+    trim_journal,
 )
 from tests.store.statements import counted_statements
 
@@ -76,14 +77,14 @@ def heads(db: Database) -> dict[int, tuple[int, int]]:
 
 
 class Noted(NamedTuple):
-    """Providers of which anything may have changed, and those of which only the usage has."""
+    """The providers of which anything may have changed, and those of which only the usage has."""
 
     wholly: tuple[int, ...] = ()
     usage_only: tuple[int, ...] = ()
 
 
 def noted_of(db: Database, act: Callable[[], object]) -> Noted:
-    """What one act adds to the journal."""
+    """What an action adds to the journal."""
     before = set(journal(db))
     act()
     new, note = set(journal(db)) - before, berth_journal.c
@@ -101,8 +102,8 @@ def noted_of(db: Database, act: Callable[[], object]) -> Noted:
 
 
 def test_every_change_of_a_provider_is_noted(db: Database) -> None:
-    """Providers get the ids 1, 2, 3 here; 0 stands for definitions of names. What changes nothing
-    but usage says so, and an index looks at nothing else then."""
+    """Providers have the ids 1, 2, 3 here; 0 stands for definitions of names. Changes of usage
+    alone are marked, because an index then reads nothing else."""
     p1 = provider(1)
 
     def rename(number: int, name: str, parent: int | None) -> object:
@@ -153,7 +154,7 @@ def test_every_change_of_a_provider_is_noted(db: Database) -> None:
 
 
 def test_a_refused_write_notes_nothing(db: Database) -> None:
-    """The clock is part of the commit."""
+    """The clock is part of the commit, so a rollback leaves no entry."""
     add_provider(db, 1, VCPU=1)
     before = heads(db), journal(db)
     with pytest.raises(CapacityExceeded):
@@ -162,7 +163,7 @@ def test_a_refused_write_notes_nothing(db: Database) -> None:
 
 
 def test_connections_that_come_and_go_leave_no_rows(fresh_url: str) -> None:
-    """Those beyond the pool's size are closed after use; the readers ask for all rows each time."""
+    """Connections beyond the pool's size are closed after use; each row costs the readers time."""
     options = DatabaseOptions(synchronous=False, pool=PoolOptions(size=1))
     db = open_database(fresh_url, options=options)
     before = len(heads(db))
@@ -175,7 +176,7 @@ def test_connections_that_come_and_go_leave_no_rows(fresh_url: str) -> None:
 
 
 def test_each_process_has_a_row_of_its_own(db: Database, other: Database) -> None:
-    """And keeps it from commit to commit."""
+    """The process keeps it from commit to commit."""
     writers = set(heads(db))
     add_provider(db, 1)
     add_provider(other, 2)
@@ -186,7 +187,7 @@ def test_each_process_has_a_row_of_its_own(db: Database, other: Database) -> Non
 
 
 def test_an_idle_row_is_taken_over_and_never_shared(fresh_url: str) -> None:
-    """Who slept too long finds the count moved on, and takes another row."""
+    """A process that slept too long finds that its row has moved on, and takes another."""
     now = [datetime(2030, 1, 1)]
     one, two = (
         open_database(
@@ -198,12 +199,12 @@ def test_an_idle_row_is_taken_over_and_never_shared(fresh_url: str) -> None:
     )
     add_provider(one, 1)
     now[0] += timedelta(hours=2)
-    known = set(heads(one))
+    ids = set(heads(one))
     add_provider(two, 2)
-    assert set(heads(one)) == known, "no new row was needed"
+    assert set(heads(one)) == ids, "no new row was needed"
     (taken,) = {writer for writer, _, number in journal(one) if number == 1}
     with one.read() as tx:
-        noted = [has_noted(tx.connection, Writer(taken, seq)) for seq in (1, 2, 3)]
+        noted = [has_noted(tx, Writer(taken, seq)) for seq in (1, 2, 3)]
     assert noted == [True, False, True], "to take a row over is no commit of whoever had it"
     add_provider(one, 3)
     add_provider(two, 4)
@@ -214,7 +215,7 @@ def test_an_idle_row_is_taken_over_and_never_shared(fresh_url: str) -> None:
 
 
 def test_trimming_leaves_a_mark(db: Database) -> None:
-    """So that a reader who is further behind knows that it must reload."""
+    """A reader that is further behind knows that it must reload."""
     add_provider(db, 1)
     assert trim_journal(db, datetime(2000, 1, 1)) == 0
     (writer,) = {writer for writer, _, number in journal(db) if number == 1}
@@ -227,7 +228,7 @@ def test_trimming_leaves_a_mark(db: Database) -> None:
 
 
 def test_trimming_goes_up_to_the_first_young_row(fresh_url: str) -> None:
-    """A clock that was set back makes a row wait for those before it; none is forgotten early."""
+    """After the clock was set back, a row waits for those before it; none is deleted too early."""
     now = datetime(2100, 1, 1)
     db = open_database(fresh_url, clock=lambda: now)
     for number, hour in enumerate((1, 2, 9, 3), start=1):
@@ -239,17 +240,17 @@ def test_trimming_goes_up_to_the_first_young_row(fresh_url: str) -> None:
 
 
 def test_trimming_walks_along_the_key(db: Database) -> None:
-    """It is a part of somebody's write, so it must not read an hour's journal."""
+    """It is part of a client's write, so it must not read an hour of the journal."""
     add_provider(db, 1)
     with counted_statements(db) as sent:
         trim_journal(db, datetime(2100, 1, 1))
-    about_journal = [one for one in sent if "berth_journal" in one]
+    about_journal = [future for future in sent if "berth_journal" in future]
     with db.read() as tx:
         plan = [
             step
-            for one in about_journal
+            for statement in about_journal
             for *_, step in tx.connection.exec_driver_sql(
-                f"EXPLAIN QUERY PLAN {one}", (1,) * one.count("?")
+                f"EXPLAIN QUERY PLAN {statement}", (1,) * statement.count("?")
             )
         ]
     steps = [step for step in plan if "berth_journal" in step]
@@ -258,7 +259,7 @@ def test_trimming_walks_along_the_key(db: Database) -> None:
 
 
 def test_a_busy_database_trims_itself(fresh_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One commit in so many also forgets what every reader has long applied."""
+    """One commit in many also deletes what every reader has long applied."""
     monkeypatch.setattr("berth.store.engine.database._COMMITS_BETWEEN_TRIMS", 1)
     now = datetime(2100, 1, 1)
     db = open_database(fresh_url, clock=lambda: now)
@@ -272,7 +273,7 @@ def test_a_busy_database_trims_itself(fresh_url: str, monkeypatch: pytest.Monkey
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_the_stamp_moves_with_every_commit(db: Database, other: Database) -> None:
-    """Of this database's own connections and of others', and only then."""
+    """For commits over this database's connections and over others, and only for commits."""
     first = db.commit_stamp()
     assert db.commit_stamp() == first
     add_provider(db, 1)

@@ -20,7 +20,7 @@ from berth.model.errors import (
 from berth.model.ids import Generation
 from berth.model.sentinels import UNSET
 from berth.model.standard import STANDARD_CLASSES, STANDARD_TRAITS
-from berth.store.aggregates import get_aggregates, replace_aggregates
+from berth.store.aggregates import replace_aggregates
 from berth.store.engine.database import Database
 from berth.store.lookups import class_ids
 from berth.store.resource_classes import (
@@ -35,18 +35,18 @@ from berth.store.traits import (
     create_trait,
     delete_provider_traits,
     delete_trait,
-    get_provider_traits,
     get_trait,
     list_traits,
     replace_provider_traits,
 )
+from tests.sql_reads import get_aggregates, get_provider_traits
 from tests.store.fleet import add_provider, aggregate, generation, provider, restock
 
 P1 = provider(1)
 
 
 def test_a_trait_is_made_once(db: Database) -> None:
-    """The second time it is only confirmed."""
+    """Creating it again reports that it exists."""
     made, first = create_trait(db, "CUSTOM_A")
     again, second = create_trait(db, "CUSTOM_A")
     assert (first, second) == (True, False)
@@ -78,7 +78,7 @@ def test_lists_of_traits(db: Database) -> None:
 
 
 def test_the_same_traits_again_are_no_change(db: Database) -> None:
-    """The generation moves only with the set."""
+    """The generation changes only if the set does."""
     create_trait(db, "CUSTOM_A")
     add_provider(db, 1)
     first = replace_provider_traits(db, P1, ["CUSTOM_A", "CUSTOM_A"], Generation(0))
@@ -96,7 +96,7 @@ def test_the_same_traits_again_are_no_change(db: Database) -> None:
 
 
 def test_which_traits_can_be_deleted(db: Database) -> None:
-    """Custom ones that nobody has."""
+    """Custom ones that no provider has."""
     create_trait(db, "CUSTOM_A")
     add_provider(db, 1)
     replace_provider_traits(db, P1, ["CUSTOM_A"], Generation(0))
@@ -113,7 +113,7 @@ def test_which_traits_can_be_deleted(db: Database) -> None:
 
 
 def test_custom_classes_have_ids_from_10000_on(db: Database) -> None:
-    """After the standard ones, in the order of their creation."""
+    """Above the standard ones, in the order of their creation."""
     create_resource_class(db, "CUSTOM_B")
     assert ensure_resource_class(db, "CUSTOM_A") is True
     assert ensure_resource_class(db, "CUSTOM_A") is False
@@ -129,7 +129,7 @@ def test_custom_classes_have_ids_from_10000_on(db: Database) -> None:
 
 
 def test_renaming_a_class(db: Database) -> None:
-    """Its inventories keep it under the new name."""
+    """Inventories of the class have the new name."""
     ensure_resource_class(db, "CUSTOM_A")
     ensure_resource_class(db, "CUSTOM_B")
     add_provider(db, 1, CUSTOM_A=3)
@@ -147,7 +147,7 @@ def test_renaming_a_class(db: Database) -> None:
 
 
 def test_which_classes_can_be_deleted(db: Database) -> None:
-    """Custom ones of which nobody has inventory."""
+    """Custom ones without inventory."""
     ensure_resource_class(db, "CUSTOM_A")
     add_provider(db, 1, CUSTOM_A=3)
     with pytest.raises(ResourceClassInUse):
@@ -165,7 +165,7 @@ def test_which_classes_can_be_deleted(db: Database) -> None:
 
 
 def test_aggregates_are_replaced_as_a_set(db: Database) -> None:
-    """From 1.19 on the generation always moves, before it never does."""
+    """From 1.19 on, a replacement always increments the generation; before, it never does."""
     add_provider(db, 1)
     one, two = aggregate(1), aggregate(2)
     assert replace_aggregates(db, P1, [one, two], Generation(0)) == 1

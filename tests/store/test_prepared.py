@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prepared statements do what SQLAlchemy does with the same statement, only sooner."""
+"""Prepared statements have the same results as SQLAlchemy with the same statement, only faster."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ OF_TIME = select(_rp.name).where(_rp.created_at < bindparam("now")).order_by(_rp
 def test_a_query_finds_what_sqlalchemy_finds(
     db: Database, query: Executable, parameters: dict[str, Any]
 ) -> None:
-    """With times as times, and lists of any length; also when it is asked again."""
+    """With times converted and lists of any length, on the first and the second run."""
     for number in range(1, 5):
         add_provider(db, number)
     with db.read() as tx:
@@ -61,7 +61,7 @@ def test_a_query_finds_what_sqlalchemy_finds(
 
 
 def test_a_write_says_how_many_rows_it_wrote(db: Database) -> None:
-    """Once or many times, with times converted on the way."""
+    """For one or many sets of values, with times converted."""
     insert = insert_of(projects, "external_id", "created_at")
 
     def unit(tx: Tx) -> tuple[int, int]:
@@ -77,7 +77,7 @@ def test_a_write_says_how_many_rows_it_wrote(db: Database) -> None:
 
 
 def test_errors_are_sqlalchemys(db: Database) -> None:
-    """So that the rest of the store knows one kind; they do not repeat the values."""
+    """The rest of the store handles one kind of error. Its message does not contain the values."""
     insert = insert_of(projects, "id", "external_id")
 
     def twice(tx: Tx) -> None:
@@ -90,10 +90,10 @@ def test_errors_are_sqlalchemys(db: Database) -> None:
         tx.rows(select(func.nonsense(_rp.id)), {})
 
 
-def test_statements_must_not_be_made_anew_for_each_call(db: Database) -> None:
-    """They would be kept for ever."""
+def test_statements_must_not_be_built_again_for_each_call(db: Database) -> None:
+    """They would be cached without limit."""
     statements = Statements(db.engine.dialect)
-    with pytest.raises(AssertionError, match="made anew"):
+    with pytest.raises(AssertionError, match="built again"):
         for _ in range(1000):
             statements.prepared(select(_rp.id))
 
@@ -101,7 +101,7 @@ def test_statements_must_not_be_made_anew_for_each_call(db: Database) -> None:
 def test_texts_of_many_lengths_do_not_pile_up(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With three lists of up to 500 names in one statement there are a hundred million of them."""
+    """With three lists of up to 500 names, a statement has a hundred million different texts."""
     monkeypatch.setattr(prepared, "_TEXTS_MAX", 3)
     with db.read() as tx:
         known = tx._statements.prepared(BY_TWO_LISTS)
@@ -113,7 +113,7 @@ def test_texts_of_many_lengths_do_not_pile_up(
 def test_a_connection_that_falls_before_its_first_transaction_is_told_as_lost(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As an error of SQLAlchemy's, so that callers are told to come back."""
+    """As SQLAlchemy's error for a lost connection, so that clients get 503 and retry."""
 
     class Fallen:
         def autocommit(self, on: bool) -> None:

@@ -25,13 +25,7 @@ from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET
 from berth.store.aggregates import replace_aggregates
 from berth.store.engine.database import Database
-from berth.store.providers import (
-    create_provider,
-    delete_provider,
-    get_provider,
-    iter_providers,
-    update_provider,
-)
+from berth.store.providers import create_provider, delete_provider, get_provider, update_provider
 from berth.store.traits import create_trait, replace_provider_traits
 from berth.upkeep import schema
 from tests.servers.statements import run
@@ -47,17 +41,17 @@ from tests.store.listing import list_providers
 
 
 def names(db: Database, filters: ProviderFilters) -> list[str]:
-    """Whom a list shows."""
-    return [one.name for one in list_providers(db, filters)]
+    """The names of the listed providers."""
+    return [provider.name for provider in list_providers(db, filters)]
 
 
 def tree(db: Database) -> dict[str, tuple[str | None, str]]:
     """Parent and root of every provider, by name."""
     everyone = list_providers(db, ProviderFilters())
-    name = {one.uuid: one.name for one in everyone}
+    name = {row.uuid: row.name for row in everyone}
     return {
-        one.name: (name[one.parent_uuid] if one.parent_uuid else None, name[one.root_uuid])
-        for one in everyone
+        row.name: (name[row.parent_uuid] if row.parent_uuid else None, name[row.root_uuid])
+        for row in everyone
     }
 
 
@@ -84,7 +78,7 @@ def test_a_new_provider_is_its_own_root_at_generation_0(db: Database) -> None:
 
 
 def test_what_is_returned_is_what_is_stored(db: Database) -> None:
-    """Of a creation as of an update."""
+    """After creating and after updating."""
     created = create_provider(db, uuid=provider(1), name="n", parent_uuid=None)
     assert created == get_provider(db, provider(1))
     updated = update_provider(db, provider(1), name="", parent_uuid=UNSET, may_reparent=False)
@@ -93,7 +87,7 @@ def test_what_is_returned_is_what_is_stored(db: Database) -> None:
 
 
 def test_who_cannot_be_created(db: Database) -> None:
-    """A taken uuid is reported before a taken name, an impossible parent before both."""
+    """A taken uuid is reported before a taken name, an invalid parent before both."""
     add_provider(db, 1)
     with pytest.raises(DuplicateProviderUUID):
         create_provider(db, uuid=provider(1), name="p1", parent_uuid=None)
@@ -107,7 +101,7 @@ def test_who_cannot_be_created(db: Database) -> None:
 
 
 def test_a_rename_keeps_the_parent_and_cannot_take_a_name(db: Database) -> None:
-    """A provider's own name is free for it."""
+    """The new name may be the provider's own."""
     for number, parent in ((1, None), (2, 1)):
         add_provider(db, number, parent=parent)
     update_provider(db, provider(2), name="p2", parent_uuid=UNSET, may_reparent=False)
@@ -119,7 +113,7 @@ def test_a_rename_keeps_the_parent_and_cannot_take_a_name(db: Database) -> None:
 
 
 def test_a_subtree_moves_with_its_top(db: Database) -> None:
-    """Everything below takes the new root."""
+    """All descendants get the new root."""
     for number, parent in ((1, None), (2, 1), (3, 2), (4, None)):
         add_provider(db, number, parent=parent)
     move(db, 2, 4)
@@ -135,7 +129,8 @@ def test_a_subtree_moves_with_its_top(db: Database) -> None:
 
 
 def test_where_a_provider_cannot_move(db: Database) -> None:
-    """Not below itself; below 1.37 not away from a parent; nowhere that does not exist."""
+    """Not below itself; below 1.37 not away from a parent; not below a provider that does not
+    exist."""
     for number, parent in ((1, None), (2, 1), (3, 2), (4, None)):
         add_provider(db, number, parent=parent)
     for number, parent, may_reparent, refusal in (
@@ -155,7 +150,7 @@ def test_where_a_provider_cannot_move(db: Database) -> None:
 
 
 def test_a_provider_goes_with_all_that_is_its_own(db: Database) -> None:
-    """Children come before allocations among the reasons to refuse."""
+    """Children are reported before allocations."""
     add_provider(db, 1, VCPU=4)
     add_provider(db, 2, parent=1)
     create_trait(db, "CUSTOM_T")
@@ -175,7 +170,7 @@ def test_a_provider_goes_with_all_that_is_its_own(db: Database) -> None:
 
 
 def test_filters_by_identity_and_tree(db: Database) -> None:
-    """Any member of a tree stands for the tree; what does not exist matches nothing."""
+    """`in_tree` may name any provider of the tree; an unknown one matches nothing."""
     for number, parent in ((1, None), (2, 1), (3, None)):
         add_provider(db, number, parent=parent)
     assert names(db, ProviderFilters(name="p2")) == ["p2"]
@@ -187,7 +182,7 @@ def test_filters_by_identity_and_tree(db: Database) -> None:
 
 @pytest.mark.engines("mariadb")
 def test_a_name_is_exact_in_an_adopted_database(db: Database, fresh_url: str) -> None:
-    """Its collation may take names for the same that differ in letter case."""
+    """Its collation may treat names as equal that differ in letter case."""
     run(
         fresh_url,
         "ALTER TABLE resource_providers CONVERT TO CHARACTER SET utf8mb4"
@@ -199,10 +194,13 @@ def test_a_name_is_exact_in_an_adopted_database(db: Database, fresh_url: str) ->
 
 
 def test_filters_by_aggregate(db: Database) -> None:
-    """Sets are any-of and must all be met; nobody is excluded by an aggregate nobody uses."""
+    """Each set means any of its aggregates, and all sets must match; forbidding an unknown
+    aggregate excludes no provider."""
     for number, memberships in ((1, [1]), (2, [1, 2]), (3, [])):
         add_provider(db, number)
-        replace_aggregates(db, provider(number), [aggregate(one) for one in memberships], UNSET)
+        replace_aggregates(
+            db, provider(number), [aggregate(membership) for membership in memberships], UNSET
+        )
     one, two, nobodys = (frozenset({aggregate(number)}) for number in (1, 2, 9))
     assert names(db, ProviderFilters(member_of=(one,))) == ["p1", "p2"]
     assert names(db, ProviderFilters(member_of=(one, two))) == ["p2"]
@@ -214,7 +212,7 @@ def test_filters_by_aggregate(db: Database) -> None:
 
 
 def test_filters_by_trait(db: Database) -> None:
-    """Traits must exist, forbidden ones too."""
+    """Every trait must exist, also the forbidden ones."""
     for number, traits in ((1, ["CUSTOM_A"]), (2, ["CUSTOM_A", "CUSTOM_B"]), (3, [])):
         add_provider(db, number)
         for name in traits:
@@ -231,7 +229,7 @@ def test_filters_by_trait(db: Database) -> None:
 
 
 def test_filters_by_free_resources(db: Database) -> None:
-    """What the provider alone could still give, in units that it gives."""
+    """Only the provider's own free capacity counts, in units that it allows."""
     add_provider(db, 1, VCPU=Inventory(4, allocation_ratio=2.0))
     add_provider(db, 2, VCPU=Inventory(8, min_unit=2, step_size=2, max_unit=6), DISK_GB=10)
     claim(db, holding(1, {1: {"VCPU": 3}}))
@@ -243,34 +241,10 @@ def test_filters_by_free_resources(db: Database) -> None:
 
 
 def test_absurdly_many_filters_are_refused(db: Database) -> None:
-    """One set of many is fine, many sets are more than a statement may hold."""
+    """One large set is accepted, but not more sets than a statement can have."""
     many = [aggregate(number) for number in range(1200)]
     add_provider(db, 1)
     replace_aggregates(db, provider(1), many, UNSET)
     assert names(db, ProviderFilters(member_of=(frozenset(many),))) == ["p1"]
     with pytest.raises(InvalidInput, match="1200 different conditions"):
         names(db, ProviderFilters(member_of=tuple(frozenset({one}) for one in many)))
-
-
-@pytest.mark.parametrize("part", [1, 2, 3, 4, 5])
-def test_a_list_is_whole_in_parts_of_any_size(db: Database, part: int) -> None:
-    """Nothing is lost or doubled where one part ends and the next begins."""
-    for number in range(1, 5):
-        add_provider(db, number)
-    parts = list(iter_providers(db, ProviderFilters(), part=part))
-    assert [one.name for some in parts for one in some] == ["p1", "p2", "p3", "p4"]
-    assert max(map(len, parts)) == min(part, 4)
-
-
-def test_all_parts_of_a_list_are_of_one_state(db: Database) -> None:
-    """What others write while it is read is not in it."""
-    for number in range(1, 5):
-        add_provider(db, number)
-    parts = iter_providers(db, ProviderFilters(), part=1)
-    first = next(parts)
-    delete_provider(db, provider(2))
-    update_provider(db, provider(3), name="renamed", parent_uuid=UNSET, may_reparent=False)
-    add_provider(db, 5)
-    rest = [one.name for some in parts for one in some]
-    assert [first[0].name, *rest] == ["p1", "p2", "p3", "p4"]
-    assert names(db, ProviderFilters()) == ["p1", "renamed", "p4", "p5"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reshapes: everything moves at once, judged by what comes, not by what was."""
+"""Reshapes: inventories and allocations change together, and only the result is checked."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from berth.model.errors import (
 from berth.model.ids import Generation
 from berth.model.inventory import Inventory
 from berth.store.engine.database import Database
-from berth.store.inventories import list_inventories
 from berth.store.reshape import ReshapedInventories, reshape
 from berth.upkeep import schema
+from tests.sql_reads import list_inventories
 from tests.store.fleet import (
     add_provider,
     claim,
@@ -40,7 +40,7 @@ from tests.store.fleet import (
 def having(
     db: Database, number: int, stock: Mapping[str, int], *, seen: int | None = None
 ) -> ReshapedInventories:
-    """What a provider shall have, as seen just now unless said otherwise."""
+    """The new inventories of a provider, with its current generation unless given."""
     return ReshapedInventories(
         provider(number),
         generation(db, number) if seen is None else Generation(seen),
@@ -50,7 +50,7 @@ def having(
 
 @pytest.fixture
 def fleet(db: Database) -> Database:
-    """p1 has VCPU (a whole host's) and disk, p2 has nothing yet; c1 holds of both classes."""
+    """p1 has VCPU and disk, p2 has nothing yet; c1 has allocations of both classes."""
     add_provider(db, 1, VCPU=4, DISK_GB=10)
     add_provider(db, 2, parent=1)
     claim(db, holding(1, {1: {"VCPU": 4, "DISK_GB": 5}}))
@@ -58,7 +58,7 @@ def fleet(db: Database) -> Database:
 
 
 def test_a_class_moves_with_its_allocations(fleet: Database) -> None:
-    """From a provider that keeps others: three steps each; the consumer one."""
+    """p1 keeps another class: both providers are incremented by three, the consumer by one."""
     before = generation(fleet, 1), generation(fleet, 2)
     reshape(
         fleet,
@@ -84,21 +84,22 @@ def test_a_class_moves_with_its_allocations(fleet: Database) -> None:
 def test_how_far_a_provider_moves(
     fleet: Database, stock: dict[str, int], writes: list[ConsumerWrite], steps: int
 ) -> None:
-    """One for new inventories, one for being claimed on, one for the removal of old ones."""
+    """By one for new inventories, one for allocations on it, and one for removing old
+    inventories."""
     before = generation(fleet, 1)
     reshape(fleet, [having(fleet, 1, stock)], writes)
     assert generation(fleet, 1) == before + steps
 
 
 def test_an_empty_provider_given_nothing_moves_once(fleet: Database) -> None:
-    """And one that is only in the claims, too."""
+    """By one, as does a provider that is only in the claims."""
     before = generation(fleet, 1)
     reshape(fleet, [having(fleet, 2, {})], [holding(1, {1: {"VCPU": 1}})])
     assert (generation(fleet, 1), generation(fleet, 2)) == (before + 1, 1)
 
 
 def test_shrinking_below_use_needs_no_allocations(fleet: Database) -> None:
-    """Over capacity then, what makes nothing worse still passes."""
+    """It is over capacity afterwards; allocations that do not grow are accepted."""
     reshape(fleet, [having(fleet, 1, {"VCPU": 1, "DISK_GB": 10})], [])
     reshape(
         fleet,
@@ -115,9 +116,10 @@ def test_shrinking_below_use_needs_no_allocations(fleet: Database) -> None:
 
 
 def test_which_fault_wins(fleet: Database) -> None:
-    """Each row repairs one fault of a request that has them all; nothing is ever changed."""
+    """A request with every fault gets the first error; each row repairs one fault. Nothing is
+    changed."""
     claim(fleet, holding(2, {1: {"DISK_GB": 1}}))
-    one = generation(fleet, 1)
+    first_generation = generation(fleet, 1)
     bad, good = {1: {"VCPU": 9, "NOPE": 1}, 9: {"VCPU": 1}}, {1: {"VCPU": 2}}
     rows: list[
         tuple[
@@ -125,14 +127,14 @@ def test_which_fault_wins(fleet: Database) -> None:
         ]
     ] = [
         ([(1, {"X": 1}, 0), (8, {}, 0)], bad, 0, ProviderGenerationConflict),
-        ([(1, {"X": 1}, one), (8, {}, 0)], bad, 0, ReshapedProviderNotFound),
-        ([(1, {"X": 1}, one)], bad, 0, ConsumerGenerationConflict),
-        ([(1, {"X": 1}, one)], bad, 1, UnknownProviderInAllocation),
-        ([(1, {"X": 1}, one)], {1: {"NOPE": 1}}, 1, UnknownClassInInventory),
-        ([(1, {"VCPU": 1}, one)], {1: {"NOPE": 1}}, 1, UnknownClassInAllocation),
-        ([(1, {"VCPU": 1}, one)], {1: {"PCPU": 1, "VCPU": 9}}, 1, NoInventory),
-        ([(1, {"VCPU": 1}, one)], {1: {"VCPU": 9}}, 1, CapacityExceeded),
-        ([(1, {"VCPU": 4}, one)], good, 1, InventoryInUse),
+        ([(1, {"X": 1}, first_generation), (8, {}, 0)], bad, 0, ReshapedProviderNotFound),
+        ([(1, {"X": 1}, first_generation)], bad, 0, ConsumerGenerationConflict),
+        ([(1, {"X": 1}, first_generation)], bad, 1, UnknownProviderInAllocation),
+        ([(1, {"X": 1}, first_generation)], {1: {"NOPE": 1}}, 1, UnknownClassInInventory),
+        ([(1, {"VCPU": 1}, first_generation)], {1: {"NOPE": 1}}, 1, UnknownClassInAllocation),
+        ([(1, {"VCPU": 1}, first_generation)], {1: {"PCPU": 1, "VCPU": 9}}, 1, NoInventory),
+        ([(1, {"VCPU": 1}, first_generation)], {1: {"VCPU": 9}}, 1, CapacityExceeded),
+        ([(1, {"VCPU": 4}, first_generation)], good, 1, InventoryInUse),
     ]
     for stocks, wanted, seen, refusal in rows:
         inventories = [
@@ -143,23 +145,22 @@ def test_which_fault_wins(fleet: Database) -> None:
         ]
         with pytest.raises(refusal):
             reshape(fleet, inventories, [holding(1, wanted, seen=seen)])
-    assert generation(fleet, 1) == one
+    assert generation(fleet, 1) == first_generation
     assert set(list_inventories(fleet, provider(1)).inventories) == {"VCPU", "DISK_GB"}
     assert schema.check(fleet) == []
 
 
 def test_a_refusal_names_the_classes_of_one_provider(fleet: Database) -> None:
-    """Of several whose inventories are in use the oldest, whatever the order of the request."""
+    """If several providers have inventories in use, it names the oldest one's, in any order."""
     add_provider(fleet, 3, VCPU=4, MEMORY_MB=64)
     claim(fleet, holding(2, {3: {"MEMORY_MB": 1}}))
     with pytest.raises(InventoryInUse) as refusal:
         reshape(fleet, [having(fleet, 3, {"VCPU": 4}), having(fleet, 1, {})], [])
-    assert refusal.value.provider == provider(1)
-    assert refusal.value.resource_classes == ("VCPU", "DISK_GB")
+    assert f"'VCPU, DISK_GB' on resource provider '{provider(1)}'" in str(refusal.value)
 
 
 def test_a_removed_class_may_be_claimed_until_it_goes(fleet: Database) -> None:
-    """Then it is in use: claims are judged while the old inventories still stand."""
+    """The claims are checked while the old inventories still exist; then the removal is refused."""
     with pytest.raises(InventoryInUse) as refusal:
         reshape(fleet, [having(fleet, 1, {"DISK_GB": 10})], [holding(2, {1: {"DISK_GB": 1}})])
-    assert refusal.value.resource_classes == ("VCPU",)
+    assert "'VCPU' on resource provider" in str(refusal.value)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of the schema: from nothing, from each of the original's revisions, and back."""
+"""The schema: created from nothing, upgraded from each revision of OpenStack Placement, and handed
+back.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +29,16 @@ from berth.store.engine.transaction import Tx
 from berth.store.providers import get_provider
 from berth.store.resource_classes import list_resource_classes
 from berth.store.traits import list_traits
-from berth.store.usages import project_usages, provider_usages
+from berth.store.usages import project_usages
 from berth.store.versions import BERTH_REVISIONS, PLACEMENT_REVISIONS, Versions
 from berth.upkeep import schema
+from tests.sql_reads import provider_usages
 from tests.store.fleet import add_provider, claim, holding, provider
 from tests.store.statements import counted_statements
 
 
 def history(name: str) -> Config:
-    """Alembic's view of one of the two histories."""
+    """Alembic's script directory of one of the two histories."""
     folder = Path(berth.upkeep.__file__).parent / "migrations"
     config = Config()
     config.set_main_option("script_location", str(folder))
@@ -45,20 +48,20 @@ def history(name: str) -> Config:
 
 
 def open_on(url: str) -> Database:
-    """One more process, as it were, that has the database open."""
+    """The database, opened by one more process."""
     return open_database(url, options=DatabaseOptions(synchronous=False))
 
 
 @pytest.fixture
 def bare(database_url: str) -> Iterator[Database]:
-    """An empty database, on each engine."""
+    """An empty database on each engine."""
     db = open_on(database_url)
     yield db
     db.dispose()
 
 
 def bring_to(db: Database, revision: str) -> None:
-    """Make what the original makes up to one of its revisions."""
+    """Create the tables of OpenStack Placement up to one of its revisions."""
 
     def unit(tx: Tx) -> None:
         tx.connection.execute(text("SELECT 1"))
@@ -70,12 +73,14 @@ def bring_to(db: Database, revision: str) -> None:
 
 
 def change(db: Database, *statements: str) -> None:
-    """Change rows behind the store's back."""
-    db.write_unnoted(lambda tx: [tx.connection.execute(text(one)) for one in statements] and None)
+    """Change rows directly."""
+    db.write_unnoted(
+        lambda tx: [tx.connection.execute(text(statement)) for statement in statements] and None
+    )
 
 
 def tables(db: Database) -> list[str]:
-    """The names of all tables there are."""
+    """The names of all tables."""
     with db.read() as tx:
         return sorted(inspect(tx.connection).get_table_names())
 
@@ -97,23 +102,22 @@ OLD_ROWS = (
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_an_empty_database_is_prepared(bare: Database) -> None:
-    """And again, which changes nothing."""
+    """Preparing it again changes nothing."""
     assert schema.is_empty(bare) and not schema.is_current(bare)
     assert schema.current_version(bare) == "None"
     schema.upgrade(bare)
     schema.upgrade(bare)
     schema.sync_standard_names(bare)
     assert schema.is_current(bare) and not schema.is_empty(bare)
-    assert schema.current_version(bare) == "a082b8bb98d0 (berth: 0005)"
+    assert schema.current_version(bare) == "a082b8bb98d0 (berth: 0008)"
     assert schema.check(bare) == []
     assert differences(bare) == []
 
 
 def differences(db: Database) -> list[object]:
-    """What the tables of a database have that the code does not know, or lack; column by column,
-    index by index."""
+    """How a database's tables differ from the code's metadata, by column and by index."""
     with db.read() as tx:
-        found: list[object] = compare_metadata(
+        differing: list[object] = compare_metadata(
             MigrationContext.configure(
                 tx.connection,
                 opts={
@@ -124,7 +128,7 @@ def differences(db: Database) -> list[object]:
             ),
             metadata,
         )
-    return found
+    return differing
 
 
 @pytest.mark.engines("mariadb")
@@ -144,16 +148,16 @@ def test_names_are_exact_in_tables_that_berth_makes_on_mariadb(bare: Database) -
 
 
 def test_the_heads_are_the_last_revisions_of_their_histories() -> None:
-    """And the original's are its five, in their order."""
-    for name, known in (("placement", PLACEMENT_REVISIONS), ("berth", BERTH_REVISIONS)):
+    """OpenStack Placement's are the five known ones, in their order."""
+    for name, revisions in (("placement", PLACEMENT_REVISIONS), ("berth", BERTH_REVISIONS)):
         steps = ScriptDirectory.from_config(history(name)).walk_revisions()
-        assert tuple(one.revision for one in steps)[::-1] == known
+        assert tuple(step.revision for step in steps)[::-1] == revisions
 
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 @pytest.mark.parametrize("revision", PLACEMENT_REVISIONS)
 def test_a_database_of_the_original_is_adopted(bare: Database, revision: str) -> None:
-    """From each of its revisions, with its data, and with the sums counted."""
+    """From each of its revisions: its rows stay, and the usages are computed."""
     bring_to(bare, revision)
     change(bare, *OLD_ROWS)
     assert not schema.is_current(bare)
@@ -167,7 +171,7 @@ def test_a_database_of_the_original_is_adopted(bare: Database, revision: str) ->
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 @pytest.mark.parametrize("berth_revision", BERTH_REVISIONS)
 def test_an_upgrade_counts_sums_that_are_there_already(bare: Database, berth_revision: str) -> None:
-    """Somebody else may have written allocations; also where nothing else is to be done."""
+    """Another program may have written allocations since; even if there is nothing else to do."""
     schema.upgrade(bare)
     schema.sync_standard_names(bare)
     for number in (1, 2, 3):
@@ -188,8 +192,7 @@ def test_an_upgrade_counts_sums_that_are_there_already(bare: Database, berth_rev
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_what_old_databases_lack_is_written_down(bare: Database) -> None:
-    """Roots by the parents, and records of consumers, whose they are being a matter of
-    configuration."""
+    """Roots, from the parents, and records of consumers, with the owner from the configuration."""
     bring_to(bare, PLACEMENT_REVISIONS[0])
     columns = "(id, uuid, name, generation, root_provider_id, parent_provider_id)"
     rows = f"(6, '{provider(6)}', 'p6', 0, NULL, 5), (7, '{provider(7)}', 'p7', 0, NULL, 6)"
@@ -214,7 +217,7 @@ def test_what_old_databases_lack_is_written_down(bare: Database) -> None:
 def test_consumers_may_lack_a_record_until_a_revision_that_refuses_it(
     bare: Database, revision: str
 ) -> None:
-    """The second revision has seen to the roots only."""
+    """The second revision only checks the roots."""
     bring_to(bare, revision)
     change(bare, *OLD_ROWS, "DELETE FROM consumers WHERE uuid = 'two'")
     assert schema.upgrade(bare) == ["consumers without a record that were given one: 1"]
@@ -223,7 +226,7 @@ def test_consumers_may_lack_a_record_until_a_revision_that_refuses_it(
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_roots_that_nothing_tells_stop_an_upgrade(bare: Database) -> None:
-    """One sentence and the next step; the database stays where it was."""
+    """The error is one sentence with the next step, and the database keeps its revision."""
     bring_to(bare, PLACEMENT_REVISIONS[0])
     columns = "(id, uuid, name, generation, root_provider_id, parent_provider_id)"
     change(
@@ -237,10 +240,10 @@ def test_roots_that_nothing_tells_stop_an_upgrade(bare: Database) -> None:
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_tables_that_nobody_knows(bare: Database) -> None:
-    """Without a revision, or with one of the future, of either history."""
+    """Tables without a revision, or with a future one, in either history."""
     schema.upgrade(bare)
     change(bare, "UPDATE berth_alembic_version SET version_num = '9999'")
-    with pytest.raises(SchemaError, match=r"says 9999.*a newer release made the database"):
+    with pytest.raises(SchemaError, match=r"says 9999.*a newer release created the database"):
         schema.upgrade(bare)
     with pytest.raises(SchemaError, match="says 9999"):
         schema.release(bare)
@@ -258,7 +261,7 @@ def test_tables_that_nobody_knows(bare: Database) -> None:
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_the_tables_of_another_program_are_left_alone(bare: Database) -> None:
-    """A mistyped path must not put berth's tables among somebody else's."""
+    """A wrong URL must not put berth's tables into another program's database."""
     change(bare, "CREATE TABLE bookmarks (id INTEGER)")
     with pytest.raises(SchemaError, match="another program's tables \\(bookmarks\\)"):
         schema.upgrade(bare)
@@ -267,7 +270,7 @@ def test_the_tables_of_another_program_are_left_alone(bare: Database) -> None:
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_several_processes_may_prepare_one_database(database_url: str) -> None:
-    """One does it, the others find it done."""
+    """One of them does it, the others find it done."""
 
     def prepare(db: Database) -> bool:
         schema.upgrade(db)
@@ -278,8 +281,8 @@ def test_several_processes_may_prepare_one_database(database_url: str) -> None:
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(prepare, processes))
     assert list_resource_classes(processes[0]).names == list(STANDARD_CLASSES)
-    found = list_traits(processes[0], names=None, prefix=None, associated=None)
-    assert sorted(found.names) == list(STANDARD_TRAITS)
+    traits = list_traits(processes[0], names=None, prefix=None, associated=None)
+    assert sorted(traits.names) == list(STANDARD_TRAITS)
     for db in processes:
         db.dispose()
 
@@ -289,17 +292,17 @@ def test_several_processes_may_prepare_one_database(database_url: str) -> None:
 def test_an_upgrade_that_was_cut_at_any_statement_goes_on(
     bare: Database, engine: str, revision: str | None
 ) -> None:
-    """It dies again and again in the same database, each time further on; what is there at last is
-    what an undisturbed upgrade makes.
+    """The upgrade is killed again and again in the same database, each time later; the final result
+    is that of an undisturbed upgrade.
 
-    MariaDB keeps what changes a table, so there a run goes on where the last one died. Elsewhere a
-    run that dies in a step leaves nothing of it, and the next has to come further by itself.
+    MariaDB commits every change of a table, so there each run continues where the last one was
+    killed. Elsewhere a killed step leaves nothing, and the next run has to get further by itself.
     """
     if revision is not None:
         bring_to(bare, revision)
         change(bare, *OLD_ROWS)
     cuts = 0
-    while cut_upgrade(bare, changes_before=cuts % 5 if engine == "mariadb" else 4 * cuts):
+    while cut_upgrade(bare, changes_before=cuts % 7 if engine == "mariadb" else 4 * cuts):
         cuts += 1
         assert cuts < 100, "it comes no further"
     assert cuts > 3
@@ -308,11 +311,11 @@ def test_an_upgrade_that_was_cut_at_any_statement_goes_on(
 
 
 class Cut(Exception):
-    """The end of a process, at a statement."""
+    """The process is killed at a statement."""
 
 
 def cut_upgrade(db: Database, *, changes_before: int) -> bool:
-    """Upgrade, and die at a later change each time; whether it died before it was done."""
+    """Upgrade and be killed at a later change each time; return whether it was killed."""
     left = changes_before
 
     def die(_connection: object, _cursor: object, statement: str, *_others: object) -> None:
@@ -338,7 +341,7 @@ CHANGES = {"CREATE", "ALTER", "DROP", "INSERT", "UPDATE", "DELETE"}
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_a_database_is_handed_back(bare: Database) -> None:
-    """Only what is the original's is left, with its rows; and it can be taken over again."""
+    """Only the tables of OpenStack Placement remain, with their rows, and can be adopted again."""
     schema.upgrade(bare)
     schema.sync_standard_names(bare)
     original = [name for name in tables(bare) if not name.startswith("berth_")]
@@ -349,12 +352,15 @@ def test_a_database_is_handed_back(bare: Database) -> None:
         "INSERT INTO berth_writer (id, seq, trimmed_seq, kept_seq, updated_at)"
         " VALUES (99, 0, 0, 0, '2026-01-01 00:00:00')",
     )
-    with pytest.raises(schema.StillWritten, match="a berth wrote to the database"):
+    with pytest.raises(schema.StillWritten, match="berth wrote to the database"):
         schema.release(bare)
     change(bare, "UPDATE berth_writer SET updated_at = '2026-01-01 00:00:00'")
     assert set(schema.release(bare)) == {
         "berth_alembic_version",
         "berth_journal",
+        "berth_labels",
+        "berth_meta",
+        "berth_project_usages",
         "berth_usages",
         "berth_writer",
     }
@@ -368,7 +374,7 @@ def test_a_database_is_handed_back(bare: Database) -> None:
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_force_hands_back_what_is_being_written(bare: Database) -> None:
-    """For those who know that nobody serves it any more."""
+    """For operators who know that no service uses the database any more."""
     schema.upgrade(bare)
     schema.sync_standard_names(bare)
     add_provider(bare, 5, VCPU=8)
@@ -377,7 +383,7 @@ def test_force_hands_back_what_is_being_written(bare: Database) -> None:
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_missing_standard_names_come_back(db: Database) -> None:
-    """A newer library has more; when none is missing, nothing is written."""
+    """A newer library has more names; if none is missing, nothing is written."""
     change(
         db,
         "DELETE FROM traits WHERE name = 'HW_CPU_X86_VMX'",
@@ -396,7 +402,7 @@ def test_missing_standard_names_come_back(db: Database) -> None:
     [
         (Versions(None, None), "run `berth db upgrade`"),
         (Versions("b4ed3a175331", None), "make a copy of it, then run `berth db upgrade`"),
-        (Versions("a082b8bb98d0", "0002"), "goes on where that stopped"),
+        (Versions("a082b8bb98d0", "0002"), "continues where that stopped"),
         (Versions("ffffffffffff", "0005"), "alembic_version says ffffffffffff.*newer release"),
         (Versions("a082b8bb98d0", "0999"), "berth_alembic_version says 0999.*newer release"),
         (Versions("a082b8bb98d0", "unfinished-copy"), "run the same `berth db copy` again"),
@@ -408,7 +414,7 @@ def test_why_a_schema_is_not_served(versions: Versions, words: str) -> None:
 
 
 def dated(db: Database, table: str, where: str, column: str, seconds: int) -> None:
-    """Let a row be so many seconds old."""
+    """Make a row this many seconds old."""
     time = (db._now() - timedelta(seconds=seconds)).isoformat(" ", "seconds")
     change(db, f"UPDATE {table} SET {column} = '{time}' WHERE {where}")
 
@@ -434,7 +440,7 @@ FOREIGN_SIGNS = {
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 @pytest.mark.parametrize("what", FOREIGN_SIGNS)
 def test_an_upgrade_is_refused_while_another_program_writes(db: Database, what: str) -> None:
-    """Each sign of it, for a minute; what berth itself has just written is none."""
+    """Each sign of it counts for a minute; berth's own recent writes do not."""
     add_provider(db, 5, VCPU=8)
     add_provider(db, 6, parent=5)
     claim(db, holding(1, {5: {"VCPU": 2}}))
@@ -454,7 +460,7 @@ def test_an_upgrade_is_refused_while_another_program_writes(db: Database, what: 
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_another_program_shows_on_a_provider_that_berth_has_just_written_too(db: Database) -> None:
-    """The journal says that berth was there, and the generation that others were as well."""
+    """The journal shows berth's write, but the generation shows the other program's as well."""
     add_provider(db, 5, VCPU=8)
     schema.refuse_while_others_write(db)
     change(db, "UPDATE resource_providers SET generation = generation + 1")
@@ -465,7 +471,7 @@ def test_another_program_shows_on_a_provider_that_berth_has_just_written_too(db:
 
 @pytest.mark.engines("sqlite", "postgresql", "mariadb")
 def test_a_database_that_is_taken_over_has_no_notes_to_explain_what_is_new(bare: Database) -> None:
-    """So all that is new is another program's."""
+    """There is no journal yet, so every recent row is another program's."""
     schema.refuse_while_others_write(bare)
     schema.upgrade(bare)
     schema.sync_standard_names(bare)

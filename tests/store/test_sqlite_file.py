@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An SQLite file that is removed or replaced beneath a process that has it open."""
+"""An SQLite file that is deleted or replaced while a process has it open."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shutil
 import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,14 +26,14 @@ pytestmark = pytest.mark.engines("sqlite")
 
 @dataclass
 class World:
-    """A database in a file, written and read, and looked at with each request."""
+    """A database file that is written and read, and checked with each request."""
 
     path: Path
     db: Database
     index: Index
 
     def is_refused(self, *, reads: bool = True) -> None:
-        """Nothing is written, and nothing is read unless that still may be."""
+        """Writes are refused, and so are reads unless they are still allowed."""
         with pytest.raises(DatabaseMoved):
             add_provider(self.db, 2)
         if reads:
@@ -44,7 +45,7 @@ class World:
 
 @pytest.fixture
 def world(db: Database, fresh_url: str, monkeypatch: pytest.MonkeyPatch) -> World:
-    """One provider."""
+    """A file with one provider."""
     monkeypatch.setattr("berth.store.engine.sqlite_file.LOOK_EACH_S", 0.0)
     add_provider(db, 1)
     index = Index(db)
@@ -55,17 +56,17 @@ def world(db: Database, fresh_url: str, monkeypatch: pytest.MonkeyPatch) -> Worl
 def test_nothing_is_acknowledged_that_nobody_would_find(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """`rm berth.db` beneath a service: its writes went into a file without a name."""
+    """`rm berth.db` while the service runs: writes would go into a file without a name."""
     world.path.unlink()
     for _ in range(3):
         world.is_refused()
     assert not world.path.exists(), "no new database is made in its place"
-    (line,) = [one.message for one in caplog.records if one.levelname == "ERROR"]
-    assert line.startswith(f"{world.path} was removed while its database is read and written")
+    (line,) = [record.message for record in caplog.records if record.levelname == "ERROR"]
+    assert line.startswith(f"{world.path} was removed while the database is in use")
 
 
 def test_another_file_in_its_place_is_not_taken_for_it(world: World) -> None:
-    """As after `mv backup.db berth.db`: what the index knows is not what that file has."""
+    """As after `mv backup.db berth.db`: the index does not match that file."""
     copy = world.path.with_name("copy.db")
     shutil.copy(world.path, copy)
     copy.replace(world.path)
@@ -77,21 +78,21 @@ def test_another_file_in_its_place_is_not_taken_for_it(world: World) -> None:
 def test_a_file_that_comes_back_is_served_again(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It was moved away, and is moved back: nothing is lost."""
+    """It is moved away and back, and nothing is lost."""
     away = world.path.with_name("away.db")
     world.path.rename(away)
     world.is_refused()
     away.rename(world.path)
     add_provider(world.db, 2)
     assert totals_of(world.index.snapshot()).providers == 2
-    assert f"{world.path} is back in its place, and served again" in caplog.messages
+    assert f"{world.path} is back in its place; requests succeed again" in caplog.messages
     again = opened_at(f"sqlite:///{world.path}")
     assert totals_of(Index(again).snapshot()).providers == 2
     again.dispose()
 
 
 def test_a_write_ahead_log_that_is_removed_takes_no_more_writes(world: World) -> None:
-    """The last commits stand there, and nowhere else; what is open can still be read."""
+    """The latest commits are only in the log; open connections can still read it."""
     Path(f"{world.path}-wal").unlink()
     world.is_refused(reads=False)
     assert totals_of(world.index.snapshot()).providers == 1
@@ -100,16 +101,17 @@ def test_a_write_ahead_log_that_is_removed_takes_no_more_writes(world: World) ->
 def test_the_path_is_looked_at_once_a_second(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many requests come: reads once, and writes once."""
+    """For any number of requests: once for reads and once for writes."""
     looks: list[str] = []
 
-    def look(path: str) -> os.stat_result:
-        looks.append(path)
-        return os.lstat(path)
+    def look(path: str, **options: Any) -> os.stat_result:
+        if str(path) == name:
+            looks.append(path)
+        return stat_of(path, **options)
 
     now = [0.0]
     file = DatabaseFile(clock=lambda: now[0])
-    name = str(tmp_path / "a.db")
+    name, stat_of = str(tmp_path / "a.db"), os.stat
     file.connecting(name)
     file.connected()
     monkeypatch.setattr("berth.store.engine.sqlite_file.os.stat", look)
@@ -127,7 +129,7 @@ def test_the_path_is_looked_at_once_a_second(
 
 
 def test_between_two_looks_writes_are_refused_as_at_the_last(tmp_path: Path) -> None:
-    """The log beside the file is the writers' business: they are refused, and readers are not."""
+    """The last check decides until the next one. A missing log stops only the writers."""
     now = [0.0]
     file = DatabaseFile(clock=lambda: now[0])
     log = tmp_path / "a.db-wal"
@@ -148,12 +150,12 @@ def test_between_two_looks_writes_are_refused_as_at_the_last(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("umask", [0, 0o022, 0o377])
 def test_a_new_file_is_for_its_owner_alone(tmp_path: Path, umask: int) -> None:
-    """And so are the files that SQLite puts beside it, whatever the umask."""
+    """So are the files that SQLite creates beside it, whatever the umask."""
     before = os.umask(umask)
     try:
         db = opened_at(f"sqlite:///{tmp_path / 'new.db'}")
         schema.upgrade(db)
-        modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in tmp_path.iterdir()}
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     finally:
         os.umask(before)
         db.dispose()
@@ -161,7 +163,7 @@ def test_a_new_file_is_for_its_owner_alone(tmp_path: Path, umask: int) -> None:
 
 
 def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
-    """Its owner may let others read it."""
+    """Its owner may have given others access."""
     path = tmp_path / "old.db"
     path.touch(mode=0o640)
     path.chmod(0o640)

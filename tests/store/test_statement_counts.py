@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No call costs more statements on a large fleet than on a small one, and a claim costs few."""
+"""No operation sends more statements on a large fleet than on a small one; a claim sends few."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from berth.model.filters import ProviderFilters
 from berth.model.inventory import Inventory
-from berth.store.aggregates import get_aggregates, replace_aggregates
+from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import (
     consumer_allocations,
     delete_allocations,
@@ -20,11 +19,11 @@ from berth.store.allocations import (
 )
 from berth.store.engine.database import Database
 from berth.store.engine.opening import DatabaseOptions, open_database
-from berth.store.inventories import delete_inventories, list_inventories
+from berth.store.inventories import delete_inventories
 from berth.store.providers import delete_provider, get_provider, update_provider
 from berth.store.reshape import ReshapedInventories, reshape
-from berth.store.traits import get_provider_traits, list_traits, replace_provider_traits
-from berth.store.usages import project_usages, project_usages_by_type, provider_usages
+from berth.store.traits import list_traits, replace_provider_traits
+from berth.store.usages import project_usages, project_usages_by_type
 from tests.store.fleet import (
     add_provider,
     aggregate,
@@ -35,34 +34,19 @@ from tests.store.fleet import (
     provider,
     restock,
 )
-from tests.store.listing import list_providers
 from tests.store.statements import counted_statements
 
 P1 = provider(1)
-EVERYTHING = ProviderFilters(
-    in_tree=P1,
-    resources={"VCPU": 1},
-    member_of=(frozenset({aggregate(1)}),),
-    required=(frozenset({"HW_CPU_X86_VMX"}),),
-    forbidden=frozenset({"HW_CPU_X86_SVM"}),
-)
-
 CALLS: dict[str, Callable[[Database], object]] = {
-    "list": lambda db: list_providers(db, ProviderFilters()),
-    "list with filters": lambda db: list_providers(db, EVERYTHING),
     "get": lambda db: get_provider(db, P1),
     "create": lambda db: add_provider(db, 5000, parent=1),
     "move": lambda db: update_provider(
         db, P1, name="moved", parent_uuid=provider(3), may_reparent=True
     ),
-    "inventories": lambda db: list_inventories(db, P1),
     "restock": lambda db: restock(db, 1, VCPU=100, DISK_GB=5),
-    "traits": lambda db: get_provider_traits(db, P1),
     "replace traits": lambda db: replace_provider_traits(db, P1, [], generation(db, 1)),
     "all traits": lambda db: list_traits(db, names=None, prefix=None, associated=True),
-    "aggregates": lambda db: get_aggregates(db, P1),
     "replace aggregates": lambda db: replace_aggregates(db, P1, [], generation(db, 1)),
-    "provider usages": lambda db: provider_usages(db, P1),
     "provider allocations": lambda db: provider_allocations(db, P1),
     "consumer allocations": lambda db: consumer_allocations(db, consumer(2)),
     "project usages": lambda db: project_usages(db, "project", "user"),
@@ -81,7 +65,8 @@ CALLS: dict[str, Callable[[Database], object]] = {
 
 
 def populate(db: Database, size: int) -> None:
-    """A tree of `size` providers below p1, p2 and p3 beside it, two consumers on p1, more on p2."""
+    """Create a tree of `size` providers below p1, p2 and p3 beside it, two consumers on p1, more on
+    p2."""
     add_provider(db, 1, VCPU=100)
     for number in (2, 3, 4):
         add_provider(db, number, VCPU=10_000)
@@ -95,7 +80,7 @@ def populate(db: Database, size: int) -> None:
 
 @pytest.fixture(scope="module")
 def fleets(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A small and a larger fleet, to be copied."""
+    """Files with a small and a larger fleet, to be copied."""
 
     def built(size: int) -> Path:
         path = tmp_path_factory.mktemp("fleet") / "berth.db"
@@ -108,7 +93,7 @@ def fleets(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
 
 
 def opened(path: Path) -> Database:
-    """A database that nobody else has open."""
+    """A database that only this test has open."""
     return open_database(f"sqlite:///{path}", options=DatabaseOptions(synchronous=False))
 
 
@@ -116,7 +101,7 @@ def opened(path: Path) -> Database:
 def test_the_number_of_statements_does_not_grow_with_the_fleet(
     name: str, fleets: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """Neither with providers nor with consumers."""
+    """Neither with the number of providers nor with that of consumers."""
     counts = []
     for fleet in fleets:
         db = opened(Path(shutil.copy(fleet, tmp_path / fleet.parent.name)))
@@ -128,25 +113,22 @@ def test_the_number_of_statements_does_not_grow_with_the_fleet(
 
 
 def test_what_a_claim_costs(db: Database) -> None:
-    """A new consumer's, of a known project and user: each statement has its reason."""
+    """The claim of a new consumer whose project and user exist: the reason for each statement."""
     add_provider(db, 1, VCPU=100)
     claim(db, holding(1, {1: {"VCPU": 1}}, consumer_type="INSTANCE"))
     with counted_statements(db) as sent:
         claim(db, holding(2, {1: {"VCPU": 1}}, consumer_type="INSTANCE"))
     shapes = [
-        " ".join(re.findall(r"^\w+|(?<=FROM )\w+|(?<=INTO )\w+|(?<=UPDATE )\w+", one)[:2])
-        for one in sent[1:]  # after that which begins, which each engine says in its own way
+        " ".join(re.findall(r"^\w+|(?<=FROM )\w+|(?<=INTO )\w+|(?<=UPDATE )\w+", future)[:2])
+        for future in sent[1:]  # after that which begins, which each engine says in its own way
     ]
     assert shapes == [
-        "SELECT consumers",
-        "SELECT resource_providers",
-        "SELECT allocations",
+        "SELECT resource_providers",  # and all else that it is decided on
         "UPDATE resource_providers",
-        "SELECT inventories",
         "UPDATE berth_usages",
         "INSERT allocations",
-        "SELECT projects",
         "INSERT consumers",
         "UPDATE berth_writer",
         "INSERT berth_journal",
+        "UPDATE berth_project_usages",
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Races over the place of a provider in its tree, staged by two databases on one file."""
+"""Races over the parent of a provider, in threads over two open databases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.store.fleet import add_provider, provider
 
 
 def race(*calls: object) -> list[type[BerthError] | None]:
-    """Run the calls at once; for each, the error that it ended with."""
+    """Run the calls at the same time; return the error of each, or None."""
     start = Barrier(len(calls))
 
     def run(call: object) -> type[BerthError] | None:
@@ -40,7 +40,7 @@ def race(*calls: object) -> list[type[BerthError] | None]:
 
 @pytest.mark.parametrize("turn", range(5))
 def test_two_moves_cannot_make_a_loop(db: Database, other: Database, turn: int) -> None:
-    """Each alone would be fine; of both, one finds itself below the other."""
+    """Each alone is allowed; of both, the second is refused."""
     for number, parent in ((1, None), (2, 1), (3, None), (4, 3)):
         add_provider(db, number, parent=parent)
 
@@ -60,7 +60,7 @@ def test_two_moves_cannot_make_a_loop(db: Database, other: Database, turn: int) 
 
 @pytest.mark.parametrize("turn", range(5))
 def test_a_parent_cannot_go_while_it_gets_a_child(db: Database, other: Database, turn: int) -> None:
-    """Either the child is there first, or the parent is not there any more."""
+    """Either the child is created first, or its parent no longer exists."""
     add_provider(db, 1)
     outcome = race(
         lambda: delete_provider(db, provider(1)), lambda: add_provider(other, 2, parent=1)
@@ -71,7 +71,7 @@ def test_a_parent_cannot_go_while_it_gets_a_child(db: Database, other: Database,
 
 @pytest.mark.parametrize("turn", range(5))
 def test_a_name_is_taken_once(db: Database, other: Database, turn: int) -> None:
-    """The loser is told that the name is taken, not that it lost a race."""
+    """The loser gets "name taken", not a lost race."""
     outcome = race(
         lambda: create_provider(db, uuid=provider(1), name="n", parent_uuid=None),
         lambda: create_provider(other, uuid=provider(2), name="n", parent_uuid=None),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sums of usage, counted again after somebody else has written allocations."""
+"""Usages are recounted after another program has written allocations."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from berth.store import usage_counts
 from berth.store.engine.database import Database
 from berth.store.engine.opening import DatabaseOptions, open_database
 from berth.store.engine.transaction import Tx
-from berth.store.usages import provider_usages
 from berth.upkeep import schema
 from tests.servers.statements import run
+from tests.sql_reads import provider_usages
 from tests.store.damage import CASES, damage
 from tests.store.fleet import claim, holding, provider
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.engines("sqlite", "postgresql", "mariadb")
 
 
 def test_wrong_sums_are_counted_again(sound: Database, database_url: str) -> None:
-    """A wrong one, a missing one and one too many; when all are right, nothing is written."""
+    """A wrong, a missing and a surplus usage; if all are right, nothing is written."""
     damage(database_url, CASES["sums of usage"])
     assert schema.recount_usages(sound) == 3
     assert schema.check(sound) == []
@@ -30,7 +30,7 @@ def test_wrong_sums_are_counted_again(sound: Database, database_url: str) -> Non
 
 
 def test_parts_together_are_everything(sound: Database, database_url: str) -> None:
-    """However small they are, wherever the inventories of a provider are cut apart."""
+    """However small the parts are, and wherever they cut the inventories of a provider."""
     run(database_url, "UPDATE berth_usages SET used = 7 WHERE resource_class_id = 0")
     heard: list[tuple[int, int]] = []
     with patch.object(usage_counts, "_LAST_OF_PART", usage_counts.last_of_part(3)):
@@ -41,8 +41,8 @@ def test_parts_together_are_everything(sound: Database, database_url: str) -> No
 
 
 def test_a_claim_in_between_is_not_lost(sound: Database, database_url: str) -> None:
-    """RACE: the claim commits after the allocations have been counted and before the sum is
-    written; the sum is then left alone, and counted once more."""
+    """RACE: a claim commits after the allocations were counted and before the usage is written. The
+    usage is left alone and counted again."""
     run(database_url, "UPDATE berth_usages SET used = 3 WHERE resource_provider_id = 12")
     other = open_database(database_url, options=DatabaseOptions(synchronous=False))
     write = usage_counts._write
@@ -63,5 +63,5 @@ def test_a_claim_in_between_is_not_lost(sound: Database, database_url: str) -> N
 
 
 def tx_holds_the_whole_file(db: Database) -> bool:
-    """Whether nobody else can write while a transaction does: then there is no race."""
+    """Whether a transaction locks out all other writers; then there is no such race."""
     return db.dialect.is_embedded

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes that are sure to wait for the same transaction."""
+"""Makes writes share one transaction."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _TIMEOUT_S: Final = 30
 
 
 def in_background(act: Callable[..., Any], *args: Any) -> Future[Any]:
-    """Call something in a thread of its own. A write that is never settled then fails the test that
-    waits for it, with a limit, where an executor would wait for its thread for ever."""
+    """Call something in a thread of its own. If a write is never settled, the test that waits for
+    it fails at a time limit, where an executor would wait for its thread for ever."""
     future: Future[Any] = Future()
 
     def run() -> None:
@@ -35,8 +35,8 @@ def in_background(act: Callable[..., Any], *args: Any) -> Future[Any]:
 
 @contextmanager
 def together(db: Database) -> Iterator[Callable[..., Future[Any]]]:
-    """Gives a function that asks for a write in a thread of its own; all that are asked for in the
-    block wait for the same transaction."""
+    """Returns a function that starts a write in a thread of its own; all writes that are started in
+    the block wait for the same transaction."""
     entered, may_go = Event(), Event()
 
     def holds_the_others_up(tx: Tx) -> None:

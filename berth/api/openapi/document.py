@@ -4,233 +4,256 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 
 import berth
 from berth.api.caching import SINCE as DATED_SINCE
 from berth.api.errors import PHRASES
 from berth.api.media_types import HTML, JSON, TEXT
-from berth.api.microversion import SERVICE_TYPE, VERSION_MAX, VERSION_MIN
-from berth.api.openapi import examples
+from berth.api.microversion import SERVICE_TYPE, VERSION_MAX, VERSION_MIN, ByMicroversion
+from berth.api.namespaces import PLACEMENT
 from berth.api.openapi.dialect import described, ecma
-from berth.api.openapi.handler import show_description
-from berth.api.openapi.operations import DESCRIBED, TAGS, Dated, Described, Success
 from berth.api.openapi.parameters import (
+    TAG_PARAMETER,
     VERSION_HEADER,
     path_parameters,
     query_parameters,
     version_parameter,
 )
-from berth.api.paths import PUBLIC
-from berth.api.routes import ROUTES, Operation
-from berth.api.schemas.answers import COMPONENTS, REQUEST_ID_PATTERN, ref
+from berth.api.openapi.refusals import REFUSALS, REQUEST_ID_PATTERN, error_components
+from berth.api.operation import Answer, Component, Dated, Namespace, Operation, ref
+from berth.api.operations.service import DESCRIPTION
 
 OPENAPI_VERSION: Final = "3.1.0"
 
-#: The way in which each value of `[api]auth_strategy` wants a caller to say who it is.
+#: How callers authenticate, for each value of `[api]auth_strategy`.
 _X_AUTH_TOKEN = {"type": "apiKey", "in": "header", "name": "X-Auth-Token"}
 _SECURITY: Mapping[str, Mapping[str, Mapping[str, str]]] = {
-    "keystone": {"token": {**_X_AUTH_TOKEN, "description": "A token of Keystone's."}},
+    "keystone": {"token": {**_X_AUTH_TOKEN, "description": "A Keystone token."}},
     "noauth2": {
         "token": {
             **_X_AUTH_TOKEN,
-            "description": "Whoever the caller wants to be, as `user` or `user:project`.",
+            "description": "The user that the client claims to be, as `user` or `user:project`.",
         }
     },
     "http_basic": {"password": {"type": "http", "scheme": "basic"}},
     "token": {"bearer": {"type": "http", "scheme": "bearer"}, "token": _X_AUTH_TOKEN},
 }
-#: Those in which somebody who has failed too often has to wait.
+#: Strategies that make clients wait after many failures.
 _SLOWING: Final = {"http_basic", "token"}
 
-#: What a refusal means, and the component that is its body.
-_REFUSALS: Mapping[int, tuple[str, str]] = {
-    400: ("The request is malformed, or names what does not exist.", "EarlyErrors"),
-    401: ("The request does not say, or not rightly, who calls.", "Unauthorized"),
-    403: ("Who calls may not.", "Errors"),
-    404: ("What the path names does not exist.", "Errors"),
-    406: ("The microversion is not served, or `Accept` does not admit JSON.", "EarlyErrors"),
-    408: ("The body did not come in time.", "EarlyErrors"),
-    409: ("The request is right, and the world is not.", "Errors"),
-    413: ("The body is too large.", "EarlyErrors"),
-    414: ("The path and query are too long.", "EarlyErrors"),
-    415: ("The body is not `application/json`.", "Errors"),
-    429: ("Too many attempts to say who calls have failed.", "EarlyErrors"),
-    500: ("The service has failed.", "EarlyErrors"),
-    503: (
-        "The service cannot answer at the moment; `Retry-After` says when to try again.",
-        "Unavailable",
-    ),
-}
-
-#: Refusals that are always of the microversion asked for.
+#: Refusals that always have the requested microversion.
 _VERSIONED = {403, 404, 409, 415}
 
 _SCHEMAS = "#/components/schemas/"
 
 
-def describe(microversion: int, *, auth_strategy: str, mount: str = "") -> dict[str, Any]:
+def describe(
+    microversion: int,
+    *,
+    auth_strategy: str,
+    mount: str = "",
+    namespace: Namespace = PLACEMENT,
+) -> dict[str, Any]:
     """The document, as JSON values.
 
     Args:
         auth_strategy: a value of `[api]auth_strategy`.
         mount: the prefix under which the application is mounted.
     """
-    components = {
-        name: described(schema.at(microversion))
-        for name, schema in COMPONENTS.items()
-        if schema.first <= microversion
+    schemas = {
+        component.name: described(component.schema.at(microversion))
+        for component in _components_of(namespace)
+        if component.schema.first <= microversion
     }
     paths: dict[str, dict[str, Any]] = {}
-    for path, method, operation in _operations_at(microversion):
-        shown = _operation(path, operation, microversion, auth_strategy, components)
-        paths.setdefault(path, {})[method.lower()] = shown
+    for operation in namespace.operations:
+        if operation.since <= microversion <= operation.until:
+            shown = _operation(namespace, operation, microversion, auth_strategy, schemas)
+            paths.setdefault(namespace.path_of(operation), {})[operation.method.lower()] = shown
+    parameters = {} if namespace.version else {"Microversion": version_parameter(microversion)}
     return {
         "openapi": OPENAPI_VERSION,
         "info": {
-            "title": "Placement",
-            "version": f"1.{microversion}",
-            "summary": "What a fleet offers, who holds what, and where more would fit.",
-            "description": _about(microversion),
+            "title": namespace.title,
+            "version": namespace.version or f"1.{microversion}",
+            "summary": namespace.summary,
+            "description": _about(namespace, microversion),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
             "x-served-by": f"berth {berth.__version__}",
         },
         "servers": [{"url": mount or "/"}],
-        "tags": [{"name": name, "description": means} for name, means in TAGS.items()],
+        "tags": [{"name": name, "description": means} for name, means in namespace.tags.items()],
         "paths": paths,
         "components": {
-            "schemas": _used(components, paths),
-            "headers": _headers(microversion),
-            "parameters": {"Microversion": version_parameter(microversion)},
+            "schemas": _used(schemas, paths),
+            "headers": _headers(namespace, microversion),
+            "parameters": parameters,
             "responses": {
-                PHRASES[status].replace(" ", ""): _refusal(status, microversion)
-                for status in _REFUSALS
+                PHRASES[status].replace(" ", ""): _refusal(status, namespace) for status in REFUSALS
             },
             "securitySchemes": _SECURITY[auth_strategy],
         },
     }
 
 
-def _operations_at(microversion: int) -> Iterator[tuple[str, str, Operation]]:
-    """Path, method and operation of all that a microversion has."""
-    for route in ROUTES:
-        for method, operations in route.methods.items():
-            for operation in operations:
-                if operation.since <= microversion <= operation.until:
-                    yield route.path, method, operation
+def _components_of(namespace: Namespace) -> Iterator[Component]:
+    """The components of all responses, with those they refer to; some repeatedly."""
+    yield from error_components(namespace.codes)
+    for operation in namespace.operations:
+        answers = operation.answers
+        versions = answers.values() if isinstance(answers, ByMicroversion) else [answers]
+        for answer in chain.from_iterable(versions):
+            if answer.component is not None:
+                yield from answer.component.parts
+                yield answer.component
 
 
-def _about(microversion: int) -> str:
+_OF_ROUTES: Final = (
+    "For a method that a path does not have, berth answers 405 with `Allow`; for other paths, 404. "
+    "`x-policy-rule` is the policy rule that decides who may call an operation."
+)
+
+
+def _about(namespace: Namespace, microversion: int) -> str:
+    if namespace.version:
+        return f"This document describes all paths below `{namespace.prefix}`. {_OF_ROUTES}"
     return (
         f"This document describes microversion 1.{microversion}. "
-        f"Every request names it in the header `{VERSION_HEADER}: {SERVICE_TYPE} "
-        f"1.{microversion}`; one without the header is of {VERSION_MIN}.\n\n"
-        f"To be shown another one, from {VERSION_MIN} to {VERSION_MAX}, send that header to "
-        f"`/openapi.json` too; without it the newest is shown.\n\n"
-        "Methods that a path does not have are answered 405 with `Allow`, and paths that are not "
-        "listed 404. `x-policy-rule` is the rule of the policy that says who may call an operation."
+        f"Select it in every request with the header `{VERSION_HEADER}: {SERVICE_TYPE} "
+        f"1.{microversion}`; without the header, a request has microversion {VERSION_MIN}.\n\n"
+        f"For the document of another microversion, from {VERSION_MIN} to {VERSION_MAX}, send the "
+        f"header with the request for `/openapi.json`; without it, you get the newest.\n\n"
+        f"{_OF_ROUTES}"
     )
 
 
 def _operation(
-    path: str,
+    namespace: Namespace,
     operation: Operation,
     microversion: int,
     auth_strategy: str,
-    components: dict[str, Any],
+    schemas: dict[str, Any],
 ) -> dict[str, Any]:
-    told = DESCRIBED[operation.handler]
-    name = operation.handler.__name__
-    found = [*path_parameters(path)]
-    if told.query is not None:
-        found += query_parameters(told.query, microversion)
-    if operation.handler is not show_description:
-        found.append({"$ref": "#/components/parameters/Microversion"})
+    parameters = [*path_parameters(operation)]
+    if operation.query is not None:
+        parameters += query_parameters(operation.query, microversion)
+    if any(answer.tagged for answer in operation.answers_at(microversion)):
+        parameters.append(TAG_PARAMETER)
+    if operation is not DESCRIPTION and not namespace.version:
+        parameters.append({"$ref": "#/components/parameters/Microversion"})
     shown: dict[str, Any] = {
-        "operationId": name,
-        "tags": [told.tag],
-        "summary": told.summary,
-        "parameters": found,
-        "responses": _responses(path, operation, told, microversion, auth_strategy, components),
-        "x-since": f"1.{operation.since}",
+        "operationId": operation.name,
+        "tags": [operation.tag],
+        "summary": operation.summary,
+        "parameters": parameters,
+        "responses": _responses(namespace, operation, microversion, auth_strategy, schemas),
+        "x-since": namespace.version or f"1.{operation.since}",
     }
-    if told.details:
-        shown["description"] = told.details
-    if told.body is not None:
-        component = f"{name.title().replace('_', '')}Body"
-        components[component] = described(told.body.at(microversion).definition)
-        example = examples.BODIES[name].at(microversion)
-        content = _content(component, example, components)
+    if namespace.version:
+        shown["x-stability"] = "experimental" if operation.is_experimental else "stable"
+    if operation.details:
+        shown["description"] = operation.details
+    if operation.body is not None:
+        name = f"{operation.name.title().replace('_', '')}Body"
+        schemas[name] = described(operation.body.schema.at(microversion).definition)
+        content = _content(name, operation.body.example.at(microversion), schemas)
         shown["requestBody"] = {"required": True, "content": content}
     if operation.rule is None:
         shown["security"] = []
     else:
         shown["security"] = [{scheme: []} for scheme in _SECURITY[auth_strategy]]
-        shown["x-policy-rule"] = operation.rule
+        shown["x-policy-rule"] = operation.rule.name
     return shown
 
 
-def _content(component: str, example: object, components: Mapping[str, Any]) -> dict[str, Any]:
-    fitting = examples.fitted(example, components[component], components)
-    return {JSON: {"schema": ref(component), "example": fitting}}
+def _content(name: str, example: object, schemas: Mapping[str, Any]) -> dict[str, Any]:
+    return {JSON: {"schema": ref(name), "example": fitted(example, schemas[name], schemas)}}
+
+
+def fitted(value: Any, schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
+    """A value without the members that a schema does not have.
+
+    Examples are written for the newest form; older ones have fewer.
+    """
+    if "$ref" in schema:
+        schema = schemas[schema["$ref"].rpartition("/")[2]]
+    if isinstance(value, dict):
+        members = schema.get("properties", {})
+        others = schema.get("additionalProperties", {})
+        return {
+            name: fitted(member, members.get(name, others), schemas)
+            for name, member in value.items()
+            if name in members or others is not False
+        }
+    if isinstance(value, list):
+        return [fitted(item, schema.get("items", {}), schemas) for item in value]
+    return value
 
 
 def _responses(
-    path: str,
+    namespace: Namespace,
     operation: Operation,
-    told: Described,
     microversion: int,
     auth_strategy: str,
-    components: Mapping[str, Any],
+    schemas: Mapping[str, Any],
 ) -> dict[str, Any]:
     responses = {
-        str(success.status): _success(success, microversion, components)
-        for success in told.successes.at(microversion)
+        str(answer.status): _success(namespace, answer, microversion, schemas)
+        for answer in operation.answers_at(microversion)
     }
-    for status in _refusals_of(path, operation, told, auth_strategy):
+    for status in _refusals_of(operation, auth_strategy):
         reference = {"$ref": f"#/components/responses/{PHRASES[status].replace(' ', '')}"}
         if status == 409:
-            reference["description"] = told.conflict
+            reference["description"] = operation.conflict
         responses[str(status)] = reference
     return responses
 
 
-def _refusals_of(
-    path: str, operation: Operation, told: Described, auth_strategy: str
-) -> Iterable[int]:
-    """The statuses of what may go wrong, in their order."""
-    is_public = path in PUBLIC
+def _refusals_of(operation: Operation, auth_strategy: str) -> Iterable[int]:
+    """The statuses of possible refusals, in order."""
+    is_public = operation.rule is None
     given = {
         401: not is_public,
-        403: operation.rule is not None,
-        404: "{" in path,
-        409: told.conflict != "",
-        415: operation.takes_json,
+        403: not is_public,
+        404: "{" in operation.path,
+        409: operation.conflict != "",
+        415: operation.body is not None,
         429: not is_public and auth_strategy in _SLOWING,
         503: not is_public,
     }
-    return [status for status in _REFUSALS if given.get(status, True)]
+    return [status for status in REFUSALS if given.get(status, True)]
 
 
-def _success(success: Success, microversion: int, components: Mapping[str, Any]) -> dict[str, Any]:
-    names = ["ApiVersion", "Vary", "RequestId"]
-    if success.located:
+def _success(
+    namespace: Namespace, answer: Answer, microversion: int, schemas: Mapping[str, Any]
+) -> dict[str, Any]:
+    names = ["ApiVersion", "Vary", "RequestId", *map(_component_of, namespace.headers)]
+    if answer.located:
         names.append("Location")
-    if success.dated is not Dated.NO and microversion >= DATED_SINCE:
-        always = success.dated is Dated.ALWAYS
+    if answer.tagged:
+        names.append("ETag")
+    if answer.dated is not Dated.NO and microversion >= DATED_SINCE:
+        always = answer.dated is Dated.ALWAYS
         names += ["CacheControl", "LastModified" if always else "LastModifiedWhereKnown"]
-    response: dict[str, Any] = {"description": success.means, "headers": _named(names)}
-    if success.component is not None and success.component in examples.ANSWERS:
-        example = examples.ANSWERS[success.component].at(microversion)
-        response["content"] = _content(success.component, example, components)
-    elif success.component is not None:
-        response["content"] = {JSON: {"schema": ref(success.component)}}
+    response: dict[str, Any] = {
+        "description": answer.means,
+        "headers": _named(names, namespace),
+    }
+    if answer.component is not None and answer.component.example is not None:
+        example = answer.component.example.at(microversion)
+        response["content"] = _content(answer.component.name, example, schemas)
+    elif answer.component is not None:
+        response["content"] = {JSON: {"schema": ref(answer.component.name)}}
     return response
 
 
-def _refusal(status: int, microversion: int) -> dict[str, Any]:
-    means, component = _REFUSALS[status]
-    names = ["ApiVersion", "Vary", "RequestId"] if status in _VERSIONED else ["RequestId"]
+def _refusal(status: int, namespace: Namespace) -> dict[str, Any]:
+    means, component = REFUSALS[status]
+    names = ["RequestId"]
+    if status in _VERSIONED:
+        names = ["ApiVersion", "Vary", "RequestId", *map(_component_of, namespace.headers)]
     if status in (429, 503):
         names.append("RetryAfter")
     if status == 401:
@@ -238,33 +261,54 @@ def _refusal(status: int, microversion: int) -> dict[str, Any]:
     text = {"schema": {"type": "string"}}
     return {
         "description": means,
-        "headers": _named(names),
+        "headers": _named(names, namespace),
         "content": {JSON: {"schema": ref(component)}, HTML: text, TEXT: text},
     }
 
 
-#: Of each header how it is spelt, what it means, and whether it is always there.
+#: For each header: its spelling, its meaning, and whether it is always present.
 _HEADERS: Mapping[str, tuple[str, str, bool]] = {
-    "ApiVersion": (VERSION_HEADER, "The microversion of the answer.", True),
-    "Vary": ("Vary", "What else the answer depends on.", True),
-    "RequestId": ("X-Openstack-Request-Id", "Names the request; so does the log.", True),
-    "Location": ("Location", "Where the thing is.", True),
-    "CacheControl": ("Cache-Control", "The answer is to be asked for anew.", True),
-    "LastModified": ("Last-Modified", "When what is shown was changed.", True),
-    "LastModifiedWhereKnown": ("Last-Modified", "The same, where it is known.", False),
-    "RetryAfter": ("Retry-After", "Seconds after which to try again.", False),
-    "Challenge": ("WWW-Authenticate", "How to say who calls.", False),
+    "ApiVersion": (VERSION_HEADER, "The microversion of the response.", True),
+    "Vary": ("Vary", "The request headers that the response depends on.", True),
+    "RequestId": (
+        "X-Openstack-Request-Id",
+        "The ID of the request, which is also in the log.",
+        True,
+    ),
+    "Location": ("Location", "The URL of the object.", True),
+    "CacheControl": (
+        "Cache-Control",
+        "Caches must revalidate the response.",
+        True,
+    ),
+    "LastModified": ("Last-Modified", "When the object last changed.", True),
+    "LastModifiedWhereKnown": ("Last-Modified", "When the object last changed, if known.", False),
+    "RetryAfter": ("Retry-After", "Seconds to wait before the next attempt.", False),
+    "Challenge": ("WWW-Authenticate", "How to authenticate.", False),
+    "ETag": ("ETag", "The revision of the response, in quotes.", True),
 }
+#: Those that only namespaces with a version have.
+_HEADERS_OF_VERSIONED: Final = {"ETag"}
 
 
-def _named(components: Iterable[str]) -> dict[str, Any]:
-    return {_HEADERS[name][0]: {"$ref": f"#/components/headers/{name}"} for name in components}
+def _component_of(header: str) -> str:
+    """The component name of a namespace's header."""
+    return header.replace("-", "")
 
 
-def _headers(microversion: int) -> dict[str, Any]:
+def _named(names: Iterable[str], namespace: Namespace) -> dict[str, Any]:
+    spelt = {name: header for name, (header, _, _) in _HEADERS.items()}
+    spelt |= {_component_of(header): header for header in namespace.headers}
+    return {spelt[name]: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _headers(namespace: Namespace, microversion: int) -> dict[str, Any]:
     date = r"^[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT$"
+    version: dict[str, Any] = {"enum": [f"{SERVICE_TYPE} 1.{microversion}"]}
+    if namespace.version:
+        version = {"pattern": rf"^{SERVICE_TYPE} 1\.[0-9]+$"}
     schemas: dict[str, dict[str, Any]] = {
-        "ApiVersion": {"enum": [f"{SERVICE_TYPE} 1.{microversion}"]},
+        "ApiVersion": version,
         "Vary": {"pattern": VERSION_HEADER.lower()},
         "RequestId": {"pattern": ecma(REQUEST_ID_PATTERN)},
         "Location": {"pattern": "^https?://", "format": "uri"},
@@ -273,30 +317,36 @@ def _headers(microversion: int) -> dict[str, Any]:
         "LastModifiedWhereKnown": {"pattern": date},
         "RetryAfter": {"pattern": "^[0-9]+$"},
         "Challenge": {},
+        "ETag": {"pattern": '^"[^"]+"$'},
     }
-    return {
-        name: {
-            "description": means,
-            "required": always,
-            "schema": {"type": "string", **schemas[name]},
-        }
+    headers = {
+        name: _header(means, always, schemas[name])
         for name, (_, means, always) in _HEADERS.items()
+        if namespace.version or name not in _HEADERS_OF_VERSIONED
     }
+    return headers | {
+        _component_of(name): _header(f"The version of {namespace.prefix}.", True, {"enum": [value]})
+        for name, value in namespace.headers.items()
+    }
+
+
+def _header(means: str, always: bool, schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"description": means, "required": always, "schema": {"type": "string", **schema}}
 
 
 def _used(components: Mapping[str, Any], paths: object) -> dict[str, Any]:
-    """The schemas that operations of this microversion come to, directly or by others."""
-    found: dict[str, Any] = {}
+    """The schemas that this document's paths use, directly or through others."""
+    used: dict[str, Any] = {}
     ahead = [_REFUSED_BY, paths]
     while ahead:
         for name in _references(ahead.pop()):
-            if name not in found:
-                found[name] = components[name]
+            if name not in used:
+                used[name] = components[name]
                 ahead.append(components[name])
-    return {name: found[name] for name in sorted(found)}
+    return {name: used[name] for name in sorted(used)}
 
 
-_REFUSED_BY = [ref(component) for _, component in _REFUSALS.values()]
+_REFUSED_BY = [ref(component) for _, component in REFUSALS.values()]
 
 
 def _references(value: object) -> Iterator[str]:
@@ -307,5 +357,5 @@ def _references(value: object) -> Iterator[str]:
             yield reference.removeprefix(_SCHEMAS)
         value = list(value.values())
     if isinstance(value, list):
-        for one in value:
-            yield from _references(one)
+        for item in value:
+            yield from _references(item)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds orphaned allocations and providers without a host, and removes them.
 
-The service does not know which guests live and which hosts stand; it is told, by lists, and judges
-only what a list is about. What is not known to be wrong is left alone.
+The service does not know which guests and hosts exist. The operator lists them, and the audit
+checks only what a list covers. Anything that is not known to be wrong is left alone.
 Source: spec/compute-side.md 7, rows 1 to 3.
 """
 

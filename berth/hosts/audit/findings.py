@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong in a service, by what is known of the world outside of it: pure, no I/O."""
+"""Compares the state of a service with the operator's lists: pure, no I/O."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from berth.hosts.audit.world import UNTYPED, Amounts, Consumers, World
 
 MIGRATION = "MIGRATION"
 
-#: The type of consumers where nobody was asked for his.
+#: Stands for all types of consumers, when no list was given.
 ANY_TYPE = "any"
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of the world; of what is not told, nothing is judged."""
+    """The operator's lists; whatever they do not cover is not checked."""
 
-    #: By the type of consumers, the uuids of all that live.
+    #: By consumer type, the UUIDs of all consumers that exist.
     living: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    #: Names and uuids of all hosts that there are; None: not told.
+    #: The names and UUIDs of all hosts that exist; None: no list was given.
     hosts: frozenset[str] | None = None
-    #: By consumer, the names or uuids of the hosts that it is on, or moves between.
+    #: By consumer, the names or UUIDs of the hosts that it runs on, or moves between.
     placed: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that should not be."""
+    """A problem."""
 
     #: `orphaned consumer`, `leaked migration`, `double allocation` or `provider without host`.
     kind: str
-    #: The uuid of the consumer, or of the root provider.
+    #: The UUID of the consumer, or of the root provider.
     subject: str
-    #: The whole of it, for people.
+    #: The problem, for people.
     sentence: str
-    #: Of a consumer: the providers of whom it should hold nothing. Of a root: its whole tree,
-    #: parents first. Empty: what is right is not known, and nothing can be done.
+    #: For a consumer: the providers on which it should have no allocation. For a root: its whole
+    #: tree, parents first. Empty: the correct state is unknown, and nothing can be fixed.
     providers: tuple[str, ...]
-    #: What would be removed: by provider, the amounts of its allocations, or of its inventories.
+    #: What a fix would remove: by provider, the amounts of its allocations, or of its inventories.
     lost: Amounts
 
     @property
@@ -51,76 +51,78 @@ class Finding:
 
     @property
     def can_be_fixed(self) -> bool:
-        """Whether it is known what would be right."""
+        """Whether the correct state is known."""
         return bool(self.providers)
 
 
-def suspects(world: World, known: Known) -> list[str]:
-    """The consumers that have to be looked at: on no list of who lives, or on several hosts."""
-    living = frozenset().union(*known.living.values())
+def suspects(world: World, facts: Known) -> list[str]:
+    """The consumers to check: on no list of living consumers, or allocated on several hosts."""
+    living = frozenset().union(*facts.living.values())
     return [
         consumer
-        for consumer in sorted(world.held)
-        if (known.living and consumer not in living) or len(world.hosts_of(consumer)) > 1
+        for consumer in sorted(world.providers_of)
+        if (facts.living and consumer not in living) or len(world.hosts_of(consumer)) > 1
     ]
 
 
-def missing_hosts(world: World, known: Known) -> list[str]:
+def missing_hosts(world: World, facts: Known) -> list[str]:
     """The hosts of a service that are not on the list of all hosts."""
-    if known.hosts is None:
+    if facts.hosts is None:
         return []
-    return [host for host in world.hosts() if not {host, world.name_of(host)} & known.hosts]
+    return [host for host in world.hosts() if not {host, world.name_of(host)} & facts.hosts]
 
 
-def find(world: World, consumers: Consumers, known: Known, inventories: Amounts) -> list[Finding]:
-    """What is wrong, consumers first, in the order of their uuids.
+def find(world: World, consumers: Consumers, facts: Known, inventories: Amounts) -> list[Finding]:
+    """Find the problems: consumers first, in the order of their UUIDs.
 
     Args:
         consumers: the suspects.
         inventories: those of the trees of the missing hosts.
     """
-    return [*_of_consumers(world, consumers, known), *_of_hosts(world, known, inventories)]
+    return [*_of_consumers(world, consumers, facts), *_of_hosts(world, facts, inventories)]
 
 
 def excess(world: World, findings: Iterable[Finding]) -> str | None:
-    """A sentence where so much would be removed that a list has more likely been cut short: more
-    than a tenth of the hosts, or of the consumers, and more than one."""
+    """Say which share of the fleet a fix would remove, if it is suspiciously large: more than one,
+    and
+    more than a tenth of the hosts or of the consumers. A list was more likely cut short then.
+    """
     findings = list(findings)
     consumers = sum(finding.is_about_a_consumer for finding in findings)
-    for number, total, what in (
+    for number, total, noun in (
         (len(findings) - consumers, len(world.hosts()), "hosts"),
-        (consumers, len(world.held), "consumers"),
+        (consumers, len(world.providers_of), "consumers"),
     ):
         if number > max(1, total // 10):
-            return f"{number} of {total} {what}"
+            return f"{number} of {total} {noun}"
     return None
 
 
-def unjudged(world: World, consumers: Consumers, known: Known) -> dict[str, int]:
-    """How many consumers of each type nothing is known of."""
-    if not known.living:
-        return {ANY_TYPE: len(world.held)} if world.held else {}
+def unjudged(world: World, consumers: Consumers, facts: Known) -> dict[str, int]:
+    """Count the consumers, by type, that no list covers."""
+    if not facts.living:
+        return {ANY_TYPE: len(world.providers_of)} if world.providers_of else {}
     kinds = (body["consumer_type"] for body in consumers.values())
-    return dict(Counter(kind for kind in kinds if kind not in known.living))
+    return dict(Counter(kind for kind in kinds if kind not in facts.living))
 
 
-def _of_consumers(world: World, consumers: Consumers, known: Known) -> Iterator[Finding]:
+def _of_consumers(world: World, consumers: Consumers, facts: Known) -> Iterator[Finding]:
     for consumer, body in sorted(consumers.items()):
         kind = body["consumer_type"]
-        living = known.living.get(kind)
+        living = facts.living.get(kind)
         if living is not None and consumer not in living:
             yield _gone(world, consumer, body)
         elif kind != MIGRATION:
-            yield from _double(world, known, consumer, body)
+            yield from _double(world, facts, consumer, body)
 
 
 def _gone(world: World, consumer: str, body: Mapping[str, Any]) -> Finding:
     kind, lost = body["consumer_type"], _amounts(body)
     is_migration = kind == MIGRATION
-    what = "leaked migration" if is_migration else "orphaned consumer"
-    who = what if is_migration or kind == UNTYPED else f"{what} ({kind})"
+    kind_in_words = "leaked migration" if is_migration else "orphaned consumer"
+    who = kind_in_words if is_migration or kind == UNTYPED else f"{kind_in_words} ({kind})"
     return Finding(
-        kind=what,
+        kind=kind_in_words,
         subject=consumer,
         sentence=f"{who} {consumer} still holds {_in_words(world, lost)}",
         providers=tuple(lost),
@@ -129,11 +131,13 @@ def _gone(world: World, consumer: str, body: Mapping[str, Any]) -> Finding:
 
 
 def _double(
-    world: World, known: Known, consumer: str, body: Mapping[str, Any]
+    world: World, facts: Known, consumer: str, body: Mapping[str, Any]
 ) -> Iterator[Finding]:
-    """A consumer that holds of several hosts, unless it is known to be on all of them."""
+    """A problem if a consumer has allocations on several hosts and is not known to run on all of
+    them.
+    """
     hosts = world.hosts_of(consumer)
-    placed = known.placed.get(consumer, frozenset())
+    placed = facts.placed.get(consumer, frozenset())
     right = {root for root in hosts if placed & {root, world.name_of(root)}}
     if len(hosts) < 2 or right == hosts:
         return
@@ -162,16 +166,16 @@ def _double(
     )
 
 
-def _of_hosts(world: World, known: Known, inventories: Amounts) -> Iterator[Finding]:
-    held_of = frozenset().union(*world.held.values())
-    for uuid in missing_hosts(world, known):
+def _of_hosts(world: World, facts: Known, inventories: Amounts) -> Iterator[Finding]:
+    providers_in_use = frozenset().union(*world.providers_of.values())
+    for uuid in missing_hosts(world, facts):
         tree = world.tree_of(uuid)
-        in_use = sum(1 for one in tree if one in held_of)
-        lost = {} if in_use else {one: inventories.get(one, {}) for one in tree}
+        in_use = sum(1 for member in tree if member in providers_in_use)
+        lost = {} if in_use else {member: inventories.get(member, {}) for member in tree}
         if in_use:
             rest = f"{in_use} of its providers still have allocations"
         else:
-            stock = _in_words(world, {one: has for one, has in lost.items() if has})
+            stock = _in_words(world, {member: has for member, has in lost.items() if has})
             count = f"{len(tree)} providers" if len(tree) > 1 else "1 provider"
             rest = f"{count} with {stock or 'no inventory'}"
         yield Finding(
@@ -184,16 +188,16 @@ def _of_hosts(world: World, known: Known, inventories: Amounts) -> Iterator[Find
 
 
 def _amounts(body: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    """What a consumer holds, as the service shows it."""
-    return {provider: held["resources"] for provider, held in body["allocations"].items()}
+    """A consumer's allocations, by provider and resource class."""
+    return {provider: part["resources"] for provider, part in body["allocations"].items()}
 
 
 def _in_words(world: World, amounts: Amounts) -> str:
     """Amounts by provider, as in `VCPU=2 MEMORY_MB=512 on host-1, VGPU=1 on gpu-1`."""
     words = {
         world.name_of(provider) if provider in world.providers else provider: " ".join(
-            f"{name}={amount}" for name, amount in sorted(held.items())
+            f"{name}={amount}" for name, amount in sorted(resources.items())
         )
-        for provider, held in amounts.items()
+        for provider, resources in amounts.items()
     }
-    return ", ".join(f"{held} on {name}" for name, held in sorted(words.items()))
+    return ", ".join(f"{resources} on {name}" for name, resources in sorted(words.items()))

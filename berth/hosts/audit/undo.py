@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Taking down what was found, with a file from which it can be put up again.
+"""Removes what an audit found, and restores it from an undo file.
 
-The file says of each change what there was, and what there is to be (`undo_file`). A change is made
-only where there still is what was found.
+The undo file records each change before it is made, with the state before and after (`undo_file`).
+A change is made only if the service is still in the state that the audit found.
 """
 
 from __future__ import annotations
@@ -22,31 +22,32 @@ _CONFLICT: Final = 409
 _ALLOCATIONS: Final = "allocations"
 _PROVIDER: Final = "provider"
 
-#: What a line of the file says.
+#: A line of the file.
 Change = Mapping[str, Any]
 
-#: What is written to a provider, in this order: it offers something only when it is complete.
+#: The parts of a provider in the order in which they are written: inventory comes last, so that an
+#: incomplete provider offers nothing.
 _PARTS: Final = ("aggregates", "traits", "inventories")
 
 
 class Outcome(Enum):
-    """What has become of one change."""
+    """The result of one change."""
 
     DONE = "done"
-    #: It was so already.
+    #: The service was in the wanted state already.
     NOTHING_TO_DO = "nothing to do"
-    #: Somebody has changed it since, so that it is left alone.
+    #: Another client changed it since, so it is left alone.
     CHANGED_SINCE = "changed since, left alone"
-    #: Somebody has changed it meanwhile, and what had gone by then could not be put up again.
+    #: Another client changed it meanwhile, and what was deleted by then could not be restored.
     PARTLY_DONE = "changed meanwhile, partly done"
 
 
 def fix(service: Service, consumers: Consumers, finding: Finding, undo: UndoFile) -> Outcome:
-    """Take down one thing that was found.
+    """Fix one problem.
 
     Raises:
-        Refused: the service said so; it is as it was.
-        Unreachable: it may or may not have been done; the change is in the file.
+        Refused: the service refused; nothing has changed.
+        Unreachable: the change may or may not have been made; it is in the undo file.
     """
     assert finding.can_be_fixed
     if finding.is_about_a_consumer:
@@ -58,17 +59,17 @@ def read_changes(undo: UndoFile) -> list[Change]:
     """The changes in a file, the last first; each names its `subject`.
 
     Raises:
-        BadConfiguration: it cannot be read.
+        BadConfiguration: the file cannot be read.
     """
     changes = undo.read(lambda change: change.get("what") in _RESTORERS, made_by="an audit")
     return changes[::-1]
 
 
 def restore(service: Service, change: Change) -> Outcome:
-    """Put one thing up again.
+    """Restore one change.
 
     Raises:
-        Refused, Unreachable: the service said so, or nothing; it can be tried again.
+        Refused, Unreachable: a request failed; it can be tried again.
     """
     return _RESTORERS[change["what"]](service, change)
 
@@ -115,17 +116,17 @@ def _put_allocations(
     service: Service,
     consumer: str,
     body: Mapping[str, Any],
-    held: Mapping[str, Any],
+    allocations: Mapping[str, Any],
     generation: int | None,
 ) -> None:
     kind = body["consumer_type"]
-    # COMPAT spec/rest-api.md 10: that there is no type is shown as one, which cannot be written.
+    # COMPAT spec/rest-api.md 10: a missing type is shown as `unknown`, which cannot be written.
     has_type = kind != UNTYPED
     service.put(
         named_path("/allocations", consumer),
         {
             "allocations": {
-                provider: {"resources": part["resources"]} for provider, part in held.items()
+                provider: {"resources": part["resources"]} for provider, part in allocations.items()
             },
             "project_id": body["project_id"],
             "user_id": body["user_id"],
@@ -136,20 +137,21 @@ def _put_allocations(
     )
 
 
-def _amounts(held: Mapping[str, Any]) -> dict[str, Any]:
-    return {provider: part["resources"] for provider, part in held.items()}
+def _amounts(allocations: Mapping[str, Any]) -> dict[str, Any]:
+    return {provider: part["resources"] for provider, part in allocations.items()}
 
 
 # --- Providers ------------------------------------------------------------------------------------
 
 
 def _delete_tree(service: Service, finding: Finding, undo: UndoFile) -> Outcome:
-    """Delete a tree, children first; all of it or nothing, as far as others let it."""
+    """Delete a tree, children first: completely, or not at all as far as other clients allow."""
     listed = service.list_providers(in_tree=finding.subject)
     if not listed:
         return Outcome.NOTHING_TO_DO
     is_as_found = {provider["uuid"] for provider in listed} == {*finding.providers}
-    # The service would refuse only the one that is held of, with its children gone by then.
+    # The service would refuse only the provider that has allocations, after its children are
+    # deleted.
     if not is_as_found or any(_is_held_of(service, uuid) for uuid in finding.providers):
         return Outcome.CHANGED_SINCE
     deleted: list[Change] = []
@@ -175,7 +177,7 @@ def _is_held_of(service: Service, uuid: str) -> bool:
 
 
 def _put_up_again(service: Service, changes: Iterable[Change]) -> bool:
-    """Put up what was just deleted, parents first; whether all of it stands again."""
+    """Restore what was just deleted, parents first; whether all of it exists again."""
     try:
         return all(_restore_provider(service, change) is Outcome.DONE for change in changes)
     except Refused:
@@ -187,7 +189,7 @@ def _whole_provider(service: Service, uuid: str) -> dict[str, Any]:
     return {
         "name": provider["name"],
         "parent_provider_uuid": provider["parent_provider_uuid"],
-        **{what: service.get(provider_path(uuid, what))[what] for what in _PARTS},
+        **{part: service.get(provider_path(uuid, part))[part] for part in _PARTS},
     }
 
 
@@ -204,13 +206,13 @@ def _restore_provider(service: Service, change: Change) -> Outcome:
     else:
         if now == before:
             return Outcome.NOTHING_TO_DO
-        # One that has only a part of it was being put up when something fell.
+        # A provider with only some of its parts was being restored when something failed.
         if any(now[name] and now[name] != before[name] for name in before):
             return Outcome.CHANGED_SINCE
-    for what in _PARTS:
+    for part in _PARTS:
         answer = service.put(
-            provider_path(uuid, what),
-            {what: before[what], "resource_provider_generation": generation},
+            provider_path(uuid, part),
+            {part: before[part], "resource_provider_generation": generation},
         )
         generation = answer["resource_provider_generation"]
     return Outcome.DONE

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drivers: who knows a host, and edits its tree of providers accordingly.
+"""Drivers, which examine a host and edit its tree of providers.
 
-A driver is found by its name among the entry points of the group `berth.hosts.drivers`, those of
-berth and those of any other package that is installed. Each names a function that takes the
-driver's options, as they stand in the configuration, and gives the driver.
+Drivers are found by name among the entry points of the group `berth.hosts.drivers`, of berth and of
+any other installed package. An entry point names a function that takes the driver's options, as
+they are in the configuration, and returns the driver.
 """
 
 from __future__ import annotations
@@ -19,26 +19,25 @@ from berth.hosts.provider_tree import ProviderTree
 from berth.hosts.tracker import Driver
 
 GROUP: Final = "berth.hosts.drivers"
-#: The same by its former name, under which drivers of other packages may be registered: for one
-#: release more.
+#: The group's former name, under which other packages may register drivers for one more release.
 FORMER_GROUP: Final = "berth.compute.drivers"
 
-#: The drivers of berth that need what `pip install berthd[NAME]` brings.
+#: The drivers of berth that need the extra `berthd[NAME]`.
 _EXTRAS: Final = ("libvirt",)
 
-#: What an entry point names.
+#: The type of an entry point.
 Factory = Callable[[Mapping[str, object]], Driver]
 
-#: Tells what is used of a provider, given by its uuid, by resource class;
-#: `ReportClient.get_usages` is one.
+#: Reads the usage of a provider, given by its UUID, by resource class; `ReportClient.get_usages` is
+#: one.
 Used = Callable[[str], Mapping[str, int]]
 
 
 @runtime_checkable
 class AsksForUse(Protocol):
-    """A driver that keeps what is gone from its host only while somebody holds it.
+    """A driver that keeps what has disappeared from its host only while it has allocations.
 
-    Without knowing of the use, it keeps that until a pass brings the allocations.
+    If `used` is None, it keeps everything until a pass provides the allocations.
     """
 
     used: Used | None
@@ -46,25 +45,25 @@ class AsksForUse(Protocol):
 
 @runtime_checkable
 class TakesNotes(Protocol):
-    """A driver that notes on this host what it has added to providers."""
+    """A driver that records on this host what it has added to providers."""
 
     def note_in(self, folder: Path) -> None:
-        """Where its options do not say where: in this folder."""
+        """Use this folder for the records, unless the driver's options name another place."""
 
     def write_no_notes(self) -> None:
-        """From now on: it is only asked what it would make of a tree, and nothing is sent."""
+        """Write no records from now on, because the driver's trees are not sent."""
 
 
 @runtime_checkable
 class KnowsOneHost(Protocol):
-    """A driver that looks at one host, whatever the name of its node is."""
+    """A driver that examines one host, whatever the name of its node."""
 
     #: The host, in words.
     one_host: str
 
 
 class Named:
-    """A driver whose own mistakes are told under its name, and not taken for berth's."""
+    """A driver whose own errors name it, so that they are not taken for berth's."""
 
     def __init__(self, name: str, driver: Driver) -> None:
         self._name = name
@@ -73,11 +72,11 @@ class Named:
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
     ) -> None:
-        """What the driver reports (see `tracker.Driver`).
+        """Call the driver (see `tracker.Driver`).
 
         Raises:
-            ComputeError: as the driver says.
-            DriverFailed: it raised something else.
+            ComputeError: the driver raised it.
+            DriverFailed: the driver raised something else.
         """
         try:
             self._driver.update_provider_tree(provider_tree, nodename, allocations)
@@ -88,7 +87,7 @@ class Named:
 
 
 def driver_names() -> list[str]:
-    """The names of the drivers that are installed."""
+    """The names of the installed drivers."""
     return sorted(_installed())
 
 
@@ -99,21 +98,20 @@ def _installed() -> dict[str, EntryPoint]:
 
 
 def load_driver(name: str, options: Mapping[str, object], *, used: Used | None = None) -> Driver:
-    """The driver with a name.
+    """Load a driver by name.
 
     Args:
-        options: the driver's own.
-        used: handed to a driver that asks for it.
+        options: the driver's options.
+        used: passed to a driver that asks for it.
 
     Raises:
-        BadConfiguration: there is no such driver, it cannot be loaded here, or it refuses the
-            options.
+        BadConfiguration: there is no such driver, it cannot be loaded, or it refuses the options.
     """
-    found = _installed().get(name)
-    if found is None:
-        raise BadConfiguration([f"There is no driver {name!r}; there are {_listed()}"])
+    entry_point = _installed().get(name)
+    if entry_point is None:
+        raise BadConfiguration([f"Unknown driver {name!r}; the installed ones are {_listed()}"])
     try:
-        factory: Factory = found.load()
+        factory: Factory = entry_point.load()
     except ImportError as error:
         raise BadConfiguration(
             [
@@ -122,9 +120,9 @@ def load_driver(name: str, options: Mapping[str, object], *, used: Used | None =
             ]
         ) from error
     except Exception as error:
-        # Whatever a module of another package does when it is imported.
+        # Importing another package's module may raise anything.
         raise BadConfiguration(
-            [f"The driver {name} cannot be loaded from {found.value}: {_worded(error)}"]
+            [f"The driver {name} cannot be loaded from {entry_point.value}: {_worded(error)}"]
         ) from error
     try:
         driver = factory(options)
@@ -132,7 +130,7 @@ def load_driver(name: str, options: Mapping[str, object], *, used: Used | None =
         raise
     except Exception as error:
         raise BadConfiguration(
-            [f"The driver {name}, {found.value}, does not take its options: {_worded(error)}"]
+            [f"The driver {name}, {entry_point.value} cannot be created: {_worded(error)}"]
         ) from error
     if isinstance(driver, AsksForUse):
         driver.used = used

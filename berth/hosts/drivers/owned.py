@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a driver has added to providers that others look after too, so that it can take it back.
+"""Records what a driver has added to providers that others manage too, so that it can remove it
+again.
 
-A child that a driver has made bears a trait; what it has added to its root, or to another agent's
-child, cannot be told from the service, and is noted in a file of this host. The file is written
-before the service is: it may name what never came to be, and never lacks what did.
+A driver marks the children that it creates with a trait. What it adds to the root, or to another
+agent's child, is recorded in a file on this host, since the service does not tell who added it. The
+file is written before the service is: it may name something that was never added, but never misses
+anything.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ from berth.hosts.errors import BadConfiguration
 from berth.hosts.provider_tree import ProviderData, ProviderTree
 from berth.hosts.whole_files import replace_file
 
-#: Borne by the children that a driver of hosts has made: linux, or libvirt, which report the same
-#: things under the same names, and of which one stands on a host.
+#: Marks children that the driver linux or libvirt has created. They report the same things under
+#: the same names, and a host has one of them.
 OWNER_TRAIT: Final = "CUSTOM_OWNER_BERTH"
 
-#: Borne by those of the static driver, which may report beside the other one.
+#: Marks children of the static driver, which may report beside another driver.
 STATIC_OWNER_TRAIT: Final = "CUSTOM_OWNER_BERTH_STATIC"
 
 _VERSION: Final = 1
@@ -62,48 +64,48 @@ class Parts:
 
 
 def parts_of(data: ProviderData) -> Parts:
-    """What a provider has."""
+    """All parts of a provider."""
     return Parts(frozenset(data.inventory), frozenset(data.traits), frozenset(data.aggregates))
 
 
-def owned_after(owned: Parts, *, wanted: Parts, there: Parts) -> Parts:
-    """What is a driver's own once a provider has what it wants.
+def owned_after(owned: Parts, *, wanted: Parts, present: Parts) -> Parts:
+    """The parts that are a driver's own after it has given a provider what it wants.
 
     Args:
-        owned: what was the driver's own before.
-        there: what the provider has; of this, what was not owned stays somebody else's.
+        owned: the driver's own parts before.
+        present: all parts that the provider has; those that are not owned belong to others.
     """
-    return (wanted - there) | (owned & there) | (owned & wanted)
+    return (wanted - present) | (owned & present)
 
 
 def take_from(tree: ProviderTree, provider: str, parts: Parts) -> None:
-    """Take classes, traits and aggregates from a provider of a tree."""
-    there = tree.data(provider).inventory
-    left = {name: record for name, record in there.items() if name not in parts.classes}
+    """Remove parts from a provider of a tree."""
+    inventory = tree.data(provider).inventory
+    left = {name: record for name, record in inventory.items() if name not in parts.classes}
     tree.update_inventory(provider, left)
     tree.remove_traits(provider, *parts.traits)
     tree.remove_aggregates(provider, *parts.aggregates)
 
 
-#: By provider and by field of `Parts`.
+#: By provider and field of `Parts`.
 _Noted = dict[str, dict[str, list[str]]]
 
 
 class OwnedFile:
-    """The file that notes what was added; by the root of the tree, then by provider."""
+    """The file that records what was added, by root and provider."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        #: The file stays as it is: whoever writes it only wants to see what would be.
+        #: Whether the file must not be written, because the changes are not sent.
         self.is_fixed = False
-        #: Its text at the last look, and what that says, by the root of the tree.
-        self._known: tuple[str, dict[str, _Noted]] | None = None
+        #: The text that was last read, and its parsed content by root.
+        self._last_read: tuple[str, dict[str, _Noted]] | None = None
 
     def read(self, root: str) -> dict[str, Parts]:
-        """What was added to the providers of a tree, by their uuids.
+        """The recorded parts of a tree's providers, by UUID.
 
         Raises:
-            BadConfiguration: the file is no such file.
+            BadConfiguration: the file is something else.
         """
         return {
             provider: Parts(*(frozenset(noted[name]) for name in Parts.__slots__))
@@ -111,7 +113,7 @@ class OwnedFile:
         }
 
     def write(self, root: str, owned: Mapping[str, Parts]) -> None:
-        """Note what was added to the providers of a tree; nothing is written where it stood there.
+        """Record the parts of a tree's providers; do nothing if they are recorded already.
 
         Raises:
             BadConfiguration: the file cannot be written.
@@ -132,10 +134,10 @@ class OwnedFile:
             return {}
         except OSError as error:
             raise BadConfiguration([f"{self._path} cannot be read: {error.strerror}"]) from error
-        # With 1,000 nodes in it, parsing it was half of the time that a node takes.
-        if self._known is None or self._known[0] != text:
-            self._known = text, self._parsed(text)
-        return self._known[1]
+        # With 1,000 nodes in the file, parsing it took half of a node's time.
+        if self._last_read is None or self._last_read[0] != text:
+            self._last_read = text, self._parsed(text)
+        return self._last_read[1]
 
     def _parsed(self, text: str) -> dict[str, _Noted]:
         try:
@@ -146,8 +148,8 @@ class OwnedFile:
         except (ValueError, LookupError, TypeError) as error:
             raise BadConfiguration(
                 [
-                    f"{self._path} does not note what this host has added to its providers; move "
-                    f"it away, and what was added before stays in the service"
+                    f"{self._path} is not a record of what this host has added to its providers; "
+                    f"move it away, and earlier additions stay in the service"
                 ]
             ) from error
         return roots
@@ -158,4 +160,4 @@ class OwnedFile:
             replace_file(self._path, text)
         except OSError as error:
             raise BadConfiguration([f"{self._path} cannot be written: {error.strerror}"]) from error
-        self._known = text, roots
+        self._last_read = text, roots

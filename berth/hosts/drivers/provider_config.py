@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators add to providers that a driver reports: the provider.yaml files of nova.
+"""The operator's additions to the providers that a driver reports: nova's provider.yaml files.
 
     meta: {schema_version: '1.0'}
     providers:
@@ -10,9 +10,9 @@
         traits:
           additional: [CUSTOM_RACK_7]
 
-The files of a directory are taken together, and read again when one of them changes. What was added
-is noted in a file of this host: so a second pass finds its own additions and not somebody else's
-inventory, and what leaves the files leaves the service.
+All files of a directory apply together, and are read again when one of them changes. The additions
+are recorded in a file on this host: so a later pass recognises them, and removes from the service
+what you delete from the files.
 Source: spec/compute-side.md 4.8.
 """
 
@@ -23,7 +23,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, Self
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from berth.hosts.drivers.owned import (
     OWNER_TRAIT,
@@ -35,40 +38,139 @@ from berth.hosts.drivers.owned import (
     take_from,
 )
 from berth.hosts.drivers.watched import Watched
-from berth.hosts.drivers.yaml_files import Document
 from berth.hosts.errors import BadConfiguration
+from berth.hosts.fields import (
+    CustomName,
+    ProviderName,
+    Record,
+    UUIDText,
+    refuse_duplicates,
+)
 from berth.hosts.plan import Allocations
-from berth.hosts.provider_tree import ProviderData, ProviderTree, Record
+from berth.hosts.provider_tree import ProviderData, ProviderTree
+from berth.hosts.provider_tree import Record as ProviderRecord
 from berth.hosts.tracker import Driver
+from berth.hosts.validation import convert, load_yaml
 
 LOG = logging.getLogger(__name__)
 
-#: The node that is reported, where no other entry is about it.
+#: Stands for the node, unless another entry names it.
 COMPUTE_NODE: Final = "$COMPUTE_NODE"
 
 _SCHEMA: Final = re.compile(r"(\d+)\.(\d+)")
 _MAJOR: Final = 1
 _MINOR: Final = 0
 
-#: Set by nova itself on what it has read.
-_FORBIDDEN_KEY: Final = "__source_file"
+
+class _SchemaVersion(str):
+    """The version of a file's schema, in quotes: `'1.0'`."""
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """Read one.
+
+        Raises:
+            ValueError: it is not a version, or has another major number.
+        """
+        match = _SCHEMA.fullmatch(value) if isinstance(value, str) else None
+        if match is None:
+            raise ValueError(f"expected text like '{_MAJOR}.{_MINOR}', in quotes")
+        if int(match[1]) != _MAJOR:
+            raise ValueError(f"expected version {_MAJOR}.x")
+        return cls(match[0])
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether the schema may have keys that this module does not know."""
+        return int(self.partition(".")[2]) > _MINOR
+
+
+class _UUIDOrNode(UUIDText):
+    """The UUID of a provider, or `$COMPUTE_NODE`."""
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """Read one.
+
+        Raises:
+            ValueError: it is neither.
+        """
+        return cls(value) if value == COMPUTE_NODE else super().parse(value)
+
+
+class _Forbidden:
+    """The value of a key that is not allowed."""
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """Refuse it.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError("remove this key: nova sets it")
+
+
+# Like nova, ignore unknown keys of the outer mappings: a newer schema may have more.
+
+
+class _Meta(Struct):
+    schema_version: _SchemaVersion
+
+
+class _Identification(Struct, forbid_unknown_fields=True):
+    name: ProviderName | None = None
+    uuid: _UUIDOrNode | None = None
+
+    def __post_init__(self) -> None:
+        if (self.name is None) == (self.uuid is None):
+            raise ValueError("expected either a name or a uuid")
+
+
+class _Inventories(Struct):
+    additional: list[dict[CustomName, Record]] | None = None
+
+    def __post_init__(self) -> None:
+        refuse_duplicates(
+            additional=(name for records in self.additional or () for name in records)
+        )
+
+
+class _Traits(Struct):
+    additional: list[CustomName] | None = None
+
+    def __post_init__(self) -> None:
+        refuse_duplicates(additional=self.additional)
+
+
+class _Entry(Struct):
+    identification: _Identification
+    inventories: _Inventories | None = None
+    traits: _Traits | None = None
+    #: nova itself adds this key to what it has read.
+    source_file: _Forbidden | None = field(default=None, name="__source_file")
+
+
+class _File(Struct):
+    meta: _Meta
+    providers: list[_Entry] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """One entry: what is added to one provider."""
+    """One entry: the additions to one provider."""
 
     path: Path
     #: The entry's place in its file.
     at: str
-    #: A name, a uuid or `COMPUTE_NODE`.
+    #: A name, a UUID or `COMPUTE_NODE`.
     provider: str
     inventories: Mapping[str, Mapping[str, int | float]]
     traits: frozenset[str]
 
     @property
     def parts(self) -> Parts:
-        """What the provider is to have more."""
+        """The parts that are added."""
         return Parts(frozenset(self.inventories), self.traits)
 
     def __str__(self) -> str:
@@ -79,37 +181,33 @@ class ProviderConfig:
     """The provider.yaml files of a directory, applied to trees.
 
     Args:
-        directory: its files `*.yaml` are taken, by name; looked at in every pass.
-        owned: where is noted what was added.
+        directory: the directory whose files `*.yaml` are used; checked in every pass.
+        owned: the file that records what was added.
     """
 
     def __init__(self, directory: Path, owned: Path) -> None:
-        # The directory itself is watched too: one that is not there says something else than none.
+        # The directory itself is watched too: a missing directory is not an empty one.
         self._files = Watched(
             lambda: [directory, *sorted(directory.glob("*.yaml"))],
-            lambda found: _read_directory(directory, found[1:]),
+            lambda paths: _read_directory(directory, paths[1:]),
         )
         self._owned = OwnedFile(owned)
-        #: Entries whose provider was not there, of which that was said.
+        #: Entries whose missing provider was logged.
         self._said: set[str] = set()
 
     def write_no_notes(self) -> None:
-        """Leave the file of what was added as it is (see `drivers.TakesNotes`)."""
+        """Do not write the file that records what was added (see `drivers.TakesNotes`)."""
         self._owned.is_fixed = True
 
-    @property
-    def problem(self) -> BadConfiguration | None:
-        """What is wrong with the files as they are; their last good version is in force then."""
-        return self._files.problem
-
     def apply(self, tree: ProviderTree, nodename: str) -> None:
-        """Add to a node's tree what the files say, and take back what left them.
+        """Add what the files say to a node's tree, and remove what was deleted from them.
 
-        To be called when a driver has edited the tree.
+        Call this after the driver has edited the tree.
 
         Raises:
-            BadConfiguration: the files cannot be meant; two entries are about one provider; or a
-                class is to be added that a provider has from elsewhere. Nothing is edited then.
+            BadConfiguration: the files are invalid, two entries are about one provider, or a
+                provider
+                already has an added class from elsewhere. Nothing is edited then.
         """
         additions = self._by_provider(self._files.value(), tree, nodename)
         root = tree.data(nodename).uuid
@@ -134,32 +232,32 @@ class ProviderConfig:
     def _by_provider(
         self, additions: Sequence[Addition], tree: ProviderTree, nodename: str
     ) -> dict[str, Addition]:
-        """The entries that are about this tree, by their providers' uuids."""
+        """The entries about this tree, by provider UUID."""
         root = tree.data(nodename).uuid
         own = set(tree.get_provider_uuids(root))
-        found: dict[str, Addition] = {}
-        for addition in (one for one in additions if one.provider != COMPUTE_NODE):
+        by_uuid: dict[str, Addition] = {}
+        for addition in (entry for entry in additions if entry.provider != COMPUTE_NODE):
             uuid = tree.data(addition.provider).uuid if tree.exists(addition.provider) else None
             if uuid not in own:
                 self._say_unknown(addition)
-            elif uuid in found:
+            elif uuid in by_uuid:
                 raise BadConfiguration(
-                    [f"{addition} is about the same provider as {found[uuid]}: make one of them"]
+                    [f"{addition} is about the same provider as {by_uuid[uuid]}: merge them"]
                 )
             else:
-                found[uuid] = addition
-        for addition in (one for one in additions if one.provider == COMPUTE_NODE):
-            found.setdefault(root, addition)
-        return found
+                by_uuid[uuid] = addition
+        for addition in (entry for entry in additions if entry.provider == COMPUTE_NODE):
+            by_uuid.setdefault(root, addition)
+        return by_uuid
 
     def _say_unknown(self, addition: Addition) -> None:
         if (entry := str(addition)) not in self._said:
             self._said.add(entry)
-            LOG.warning("%s: there is no such provider below this node; nothing is added", entry)
+            LOG.warning("%s: no such provider below this node; nothing is added", entry)
 
 
 class WithProviderConfig:
-    """A driver, and what operators add to what it reports."""
+    """A driver with the operator's additions."""
 
     def __init__(self, driver: Driver, config: ProviderConfig) -> None:
         self._driver = driver
@@ -168,10 +266,10 @@ class WithProviderConfig:
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
     ) -> None:
-        """What the driver reports, with the additions (see `tracker.Driver`).
+        """Call the driver, and apply the additions (see `tracker.Driver`).
 
         Raises:
-            ReshapeNeeded, ReshapeFailed: as the driver says.
+            ReshapeNeeded, ReshapeFailed: the driver raised it.
             BadConfiguration: see `ProviderConfig.apply`.
         """
         self._driver.update_provider_tree(provider_tree, nodename, allocations)
@@ -179,34 +277,38 @@ class WithProviderConfig:
 
 
 def _clashes(addition: Addition, data: ProviderData, own: Parts) -> Iterator[str]:
-    """Classes that somebody else has given the provider; the same record is taken for our own.
+    """Classes that the provider has from elsewhere, with another record.
 
-    That is how it looks where the file of what was added is lost.
+    The same record is accepted: this is what an addition looks like if the file of records was
+    lost.
     """
     for name, record in addition.inventories.items():
-        there = data.inventory.get(name)
-        if there is not None and name not in own.classes and not _agrees(there, record):
+        current = data.inventory.get(name)
+        if current is not None and name not in own.classes and not _agrees(current, record):
             yield (
-                f"{addition}: {data.name} has {name} from elsewhere (total {there.get('total')}); "
-                f"take the class out of the file, or out of the provider's inventory"
+                f"{addition}: {data.name} already has {name} from elsewhere "
+                f"(total {current.get('total')}); remove the class from the file, or from the "
+                f"provider's inventory"
             )
 
 
-def _agrees(there: Record, record: Mapping[str, int | float]) -> bool:
-    return all(record.get(name) == value for name, value in there.items())
+def _agrees(current: ProviderRecord, record: Mapping[str, int | float]) -> bool:
+    return all(record.get(name) == value for name, value in current.items())
 
 
 def _apply_to(tree: ProviderTree, uuid: str, addition: Addition | None, noted: Parts) -> Parts:
-    """Give one provider its additions, and take the former ones; what is our own then."""
-    there = parts_of(tree.data(uuid))
+    """Apply the additions to one provider and remove former ones; return what is recorded
+    afterwards.
+    """
+    current = parts_of(tree.data(uuid))
     wanted = Parts() if addition is None else addition.parts
-    own = noted | Parts(wanted.classes & there.classes)
+    own = noted | Parts(wanted.classes & current.classes)
     take_from(tree, uuid, own - wanted)
     if addition is not None:
         left = tree.data(uuid).inventory
         tree.update_inventory(uuid, {**left, **addition.inventories})
         tree.add_traits(uuid, *addition.traits)
-    return owned_after(own, wanted=wanted, there=there)
+    return owned_after(own, wanted=wanted, present=current)
 
 
 # --- Reading the files ----------------------------------------------------------------------------
@@ -219,91 +321,55 @@ def _read_directory(directory: Path, files: Sequence[Path]) -> tuple[Addition, .
 
 
 def read_additions(files: Sequence[Path]) -> tuple[Addition, ...]:
-    """What some files say, those entries that add something.
+    """Read the entries of some files that add something.
 
     Raises:
-        BadConfiguration: with everything that is wrong with them.
+        BadConfiguration: with every fault of every file.
     """
     faults: list[str] = []
     additions: list[Addition] = []
     for file in files:
-        document = Document(file)
         try:
-            additions += _read_file(document)
+            additions += _read_file(file)
         except BadConfiguration as error:
             faults += error.faults
-    seen: dict[str, Addition] = {}
+    first_of: dict[str, Addition] = {}
     for addition in additions:
-        first = seen.setdefault(addition.provider, addition)
+        first = first_of.setdefault(addition.provider, addition)
         if first is not addition:
-            faults.append(f"{addition} is about the same provider as {first}: make one of them")
+            faults.append(f"{addition} is about the same provider as {first}: merge them")
     if faults:
         raise BadConfiguration(faults)
     for addition in additions:
         if not addition.parts:
-            LOG.warning("%s adds nothing and is left out", addition)
+            LOG.warning("%s adds nothing and is ignored", addition)
     return tuple(addition for addition in additions if addition.parts)
 
 
-def _read_file(document: Document) -> list[Addition]:
-    body = document.mapping(document.load(), "")
-    _check_schema(document, body.get("meta"))
-    additions = [
-        addition
-        for place, item in document.items(body.get("providers"), "providers")
-        if (addition := _read_entry(document, place, item)) is not None
-    ]
-    document.refuse_faults()
-    return additions
-
-
-def _check_schema(document: Document, meta: object) -> None:
-    version = document.mapping(meta, "meta").get("schema_version")
-    at = "meta.schema_version"
-    found = _SCHEMA.fullmatch(version) if isinstance(version, str) else None
-    if version is None:
-        document.fault(at, f"is missing, and must be '{_MAJOR}.{_MINOR}'")
-    elif found is None:
-        document.fault(at, f"is {version!r}, and must be text like '{_MAJOR}.{_MINOR}', quoted")
-    elif int(found[1]) != _MAJOR:
-        document.fault(at, f"is {version}; only versions {_MAJOR}.x are known")
-    elif int(found[2]) > _MINOR:
+def _read_file(path: Path) -> list[Addition]:
+    body = load_yaml(path)
+    file = convert({} if body is None else body, _File, path)
+    if file.meta.schema_version.is_newer:
         LOG.warning(
-            "%s has schema version %s, newer than %d.%d: what is new in it is not looked at",
-            document.path,
-            version,
+            "%s has schema version %s, newer than %d.%d: keys that are new in it are ignored",
+            path,
+            file.meta.schema_version,
             _MAJOR,
             _MINOR,
         )
+    return [
+        _addition(path, f"providers[{index}]", entry)
+        for index, entry in enumerate(file.providers or ())
+    ]
 
 
-def _read_entry(document: Document, at: str, item: object) -> Addition | None:
-    body = document.mapping(item, at)
-    if _FORBIDDEN_KEY in body:
-        document.fault(f"{at}.{_FORBIDDEN_KEY}", "this key must not be there")
-    provider = _read_identification(document, f"{at}.identification", body.get("identification"))
-    inventories = {}
-    listed = document.mapping(body.get("inventories"), f"{at}.inventories").get("additional")
-    for place, one in document.items(listed, f"{at}.inventories.additional"):
-        for name, record in document.inventories(one, place, custom_only=True).items():
-            if name in inventories:
-                document.fault(f"{place}.{name}", "the class stands there twice")
-            inventories[name] = record
-    names = document.mapping(body.get("traits"), f"{at}.traits").get("additional")
-    traits = document.traits(names, f"{at}.traits.additional", custom_only=True)
-    if provider is None:
-        return None
-    marks = {OWNER_TRAIT, STATIC_OWNER_TRAIT}
-    return Addition(document.path, at, provider, inventories, traits - marks)
-
-
-def _read_identification(document: Document, at: str, item: object) -> str | None:
-    body: dict[str, Any] = document.mapping(item, at, keys=("name", "uuid"))
-    if len(body) != 1:
-        document.fault(at, f"must have a name or a uuid, one of them, and has {len(body)} of them")
-        return None
-    if "name" in body:
-        return document.provider_name(body["name"], f"{at}.name")
-    if body["uuid"] == COMPUTE_NODE:
-        return COMPUTE_NODE
-    return document.uuid(body["uuid"], f"{at}.uuid")
+def _addition(path: Path, at: str, entry: _Entry) -> Addition:
+    inventories = entry.inventories.additional if entry.inventories else None
+    traits = entry.traits.additional if entry.traits else None
+    return Addition(
+        path,
+        at,
+        entry.identification.name or entry.identification.uuid or "",
+        {name: asdict(record) for records in inventories or () for name, record in records.items()},
+        frozenset(traits or ()) - {OWNER_TRAIT, STATIC_OWNER_TRAIT},
+    )

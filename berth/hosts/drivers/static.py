@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host whose providers stand in a YAML file.
+"""A host that is described in a YAML file.
 
     inventories:                       # of the node itself
       MEMORY_MB: {total: 65536, reserved: 512}
@@ -12,24 +12,29 @@
     moves:
       - {class: VGPU, from: $NODE, to: [$NODE_gpu0]}
 
-`$NODE` stands for the node's name, alone or in a name, since names are unique in a service. The
-file is the truth: what leaves it leaves the service. Children that the driver makes bear a trait of
-its own, CUSTOM_OWNER_BERTH_STATIC, so that another driver may report on the same node. What it adds
-to providers that it did not make (the node, or other agents' children that the file names too) is
-noted in a file of its own, so that it takes back that and nothing else.
+`$NODE` stands for the node's name, also as a part of a name, since names are unique in a service.
+What you delete from the file is removed from the service. The driver marks its children with a
+trait of its own, CUSTOM_OWNER_BERTH_STATIC, so that another driver may report on the same node.
+What
+it adds to other providers (the node, or other agents' children in the file) is recorded in a file,
+so that it removes exactly that.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Final
 from uuid import UUID, uuid5
 
+from msgspec import Meta, Struct, field
+from msgspec.structs import asdict
+
 from berth.hosts.drivers.hosts.moving import Move as Moved
-from berth.hosts.drivers.hosts.moving import Target, held_of, move_allocations
+from berth.hosts.drivers.hosts.moving import Target, allocated_on, move_allocations
 from berth.hosts.drivers.owned import (
     STATIC_OWNER_TRAIT,
     OwnedFile,
@@ -39,10 +44,19 @@ from berth.hosts.drivers.owned import (
     take_from,
 )
 from berth.hosts.drivers.watched import Watched
-from berth.hosts.drivers.yaml_files import Document
 from berth.hosts.errors import BadConfiguration, ReshapeNeeded
+from berth.hosts.fields import (
+    AbsolutePath,
+    ClassName,
+    ProviderName,
+    Record,
+    TraitName,
+    UUIDText,
+    refuse_duplicates,
+)
 from berth.hosts.plan import Allocations
 from berth.hosts.provider_tree import ProviderTree
+from berth.hosts.validation import convert, fault_text, load_yaml
 from berth.model.inventory import Inventory
 
 LOG = logging.getLogger(__name__)
@@ -50,42 +64,36 @@ LOG = logging.getLogger(__name__)
 #: Stands for the node's name.
 NODE: Final = "$NODE"
 
-#: Where is noted what was added, where nothing else is said.
+#: The default place of the records.
 _STATE_DIR: Final = Path("/var/lib/berth-agent")
 _STATE: Final = "static-driver.json"
-
-_NODE_KEYS: Final = ("inventories", "traits", "aggregates", "children")
-_FILE_KEYS: Final = (*_NODE_KEYS, "moves")
-_CHILD_KEYS: Final = ("name", "uuid", *_NODE_KEYS)
-_MOVE_KEYS: Final = ("class", "from", "to")
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A provider as the file has it."""
+    """A provider in the file."""
 
     name: str
     #: Its parent's name; None for the node.
     parent: str | None
-    #: Its name as the file has it, with `$NODE` in it: its uuid follows from that, so that it is
-    #: the same provider where the node has another name.
+    #: Its name with `$NODE`, from which its UUID is derived: a renamed node keeps its children.
     key: str
-    #: None: whichever it has, or one that follows from its name.
-    uuid: str | None = None
+    #: None: its present UUID, or one that is derived from `key`.
+    uuid: str | None
     #: Complete records, by resource class.
-    inventories: Mapping[str, Mapping[str, int | float]] = field(default_factory=dict)
-    traits: frozenset[str] = frozenset()
-    aggregates: frozenset[str] = frozenset()
+    inventories: Mapping[str, Mapping[str, int | float]]
+    traits: frozenset[str]
+    aggregates: frozenset[str]
 
     @property
     def parts(self) -> Parts:
-        """What it is to have."""
+        """The parts that it should have."""
         return Parts(frozenset(self.inventories), self.traits, self.aggregates)
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A resource class whose inventory and allocations go from one provider to others."""
+    """A resource class whose inventory and allocations move from one provider to others."""
 
     resource_class: str
     source: str
@@ -94,75 +102,98 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What a file says: the node first, parents before their children."""
+    """The content of a file: the node first, parents before their children."""
 
     path: Path
     providers: tuple[Declared, ...]
     moves: tuple[Move, ...] = ()
 
     def on(self, node: str) -> Declaration:
-        """The same for one node: with its name in place of `$NODE`.
+        """The declaration for one node, with its name in place of `$NODE`.
 
         Raises:
-            BadConfiguration: two providers have one name then.
+            BadConfiguration: two providers have the same name then.
         """
 
         def named(name: str) -> str:
             return name.replace(NODE, node)
 
         made = tuple(
-            replace(one, name=named(one.name), parent=one.parent and named(one.parent))
-            for one in self.providers
+            replace(entry, name=named(entry.name), parent=entry.parent and named(entry.parent))
+            for entry in self.providers
         )
-        names = [one.name for one in made]
+        names = [entry.name for entry in made]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise BadConfiguration(
                 [f"{self.path}: on {node} several providers have the name {twice[0]}"]
             )
         moves = tuple(
-            Move(one.resource_class, named(one.source), tuple(map(named, one.targets)))
-            for one in self.moves
+            Move(entry.resource_class, named(entry.source), tuple(map(named, entry.targets)))
+            for entry in self.moves
         )
         return Declaration(self.path, made, moves)
 
 
+class _Contents(Struct, forbid_unknown_fields=True, kw_only=True):
+    """The fields of the node, and of every child."""
+
+    inventories: dict[ClassName, Record] | None = None
+    traits: list[TraitName] | None = None
+    aggregates: list[UUIDText] | None = None
+    children: list[_Child] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a trait or an aggregate that is listed twice."""
+        refuse_duplicates(traits=self.traits, aggregates=self.aggregates)
+
+
+class _Child(_Contents):
+    name: ProviderName
+    uuid: UUIDText | None = None
+
+
+class _Move(Struct, forbid_unknown_fields=True):
+    resource_class: ClassName = field(name="class")
+    source: ProviderName = field(name="from")
+    targets: Annotated[list[ProviderName], Meta(min_length=1)] = field(name="to")
+
+
+class _File(_Contents):
+    moves: list[_Move] | None = None
+
+
+class _Options(Struct, forbid_unknown_fields=True):
+    file: AbsolutePath
+    state: AbsolutePath | None = None
+
+
 def make_driver(options: Mapping[str, object]) -> StaticDriver:
-    """The driver with an operator's options; asked for by its name `static`.
+    """Create the driver, which is registered as `static`.
 
     Raises:
-        BadConfiguration: the options cannot be meant.
+        BadConfiguration: with every fault of the options.
     """
-    faults = [
-        f"The static driver has no option {name!r}; there are file, state"
-        for name in sorted(options.keys() - {"file", "state"})
-    ]
-    if "file" not in options:
-        faults.append("The static driver: file must say where the YAML file is")
-    for name, value in options.items():
-        if name in ("file", "state") and not (isinstance(value, str) and value.startswith("/")):
-            faults.append(f"The static driver, {name}: {value!r} must be a path from /")
-    if faults:
-        raise BadConfiguration(faults)
-    state = options.get("state")
-    return StaticDriver(Path(str(options["file"])), None if state is None else Path(str(state)))
+    checked = convert(options, _Options, "driver static", at="options")
+    return StaticDriver(checked.file, checked.state)
 
 
 class StaticDriver:
     """Reports what a YAML file says.
 
     Args:
-        path: the file; it is looked at in every pass.
-        owned: where is noted what was added to providers that the driver did not make; None: in
-            the state directory of hosts, or where `note_in` says.
+        path: the file; checked in every pass.
+        owned: the file that records what was added to providers that the driver did not create;
+            None:
+            in the default state directory, or where `note_in` says.
     """
 
     def __init__(self, path: Path, owned: Path | None) -> None:
         self._file = Watched(lambda: [path], lambda _: read_declaration(path))
         self._is_placed = owned is not None
         self._owned = OwnedFile(owned or _STATE_DIR / _STATE)
-        #: What was warned of, so that it is not said in every pass.
+        #: Providers about which a warning was logged.
         self._said: set[str] = set()
-        #: Tells what is used of a provider, by resource class; None: known only at a reshape.
+        #: Reads the usage of a provider, by resource class; None: only known at a reshape.
         self.used: Callable[[str], Mapping[str, int]] | None = None
 
     def note_in(self, folder: Path) -> None:
@@ -171,24 +202,19 @@ class StaticDriver:
             self._owned = OwnedFile(folder / _STATE)
 
     def write_no_notes(self) -> None:
-        """Leave the file of what was added as it is (see `drivers.TakesNotes`)."""
+        """Do not write the file that records what was added (see `drivers.TakesNotes`)."""
         self._owned.is_fixed = True
-
-    @property
-    def problem(self) -> BadConfiguration | None:
-        """What is wrong with the file as it is; its last good version is in force then."""
-        return self._file.problem
 
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
     ) -> None:
-        """Make the tree of a node what the file says (see `tracker.Driver`).
+        """Update the tree of a node to what the file says (see `tracker.Driver`).
 
         Raises:
-            ReshapeNeeded: a class is to leave a provider by one of the file's moves, and
-                `allocations` is None. Nothing is edited then.
-            ReshapeFailed: consumers do not fit where they are moved to.
-            BadConfiguration: the file cannot be meant, or not for this tree.
+            ReshapeNeeded: one of the file's moves is pending, and `allocations` is None. Nothing is
+                edited then.
+            ReshapeFailed: consumers do not fit on the targets of a move.
+            BadConfiguration: the file is invalid, or contradicts this tree.
         """
         wanted = self._file.value().on(nodename)
         moves = [move for move in wanted.moves if _is_ahead(move, provider_tree)]
@@ -203,25 +229,28 @@ class StaticDriver:
             self._drop_others(set(uuids.values()), provider_tree, nodename, allocations)
 
     def _fill(self, wanted: Declaration, uuids: Mapping[str, str], tree: ProviderTree) -> None:
-        """Give every provider of the file its contents, and take back what is not there any more.
+        """Give every provider of the file its contents, and remove what was deleted from the file.
 
-        A child of the driver's own has no inventory but the file's.
+        The driver's own children have only the file's inventory.
         """
         root = uuids[wanted.providers[0].name]
         noted = self._owned.read(root)
         owned = {}
-        for one in wanted.providers:
-            data = tree.data(uuids[one.name])
-            there, own = parts_of(data), noted.get(data.uuid, Parts())
-            is_own_child = STATIC_OWNER_TRAIT in data.traits and one.parent is not None
-            # The file is the truth of the classes that it names, whoever was first.
-            own |= Parts(there.classes if is_own_child else one.parts.classes & there.classes)
-            owned[data.uuid] = owned_after(own, wanted=one.parts, there=there)
-            take_from(tree, data.uuid, own - one.parts)
+        for provider in wanted.providers:
+            data = tree.data(uuids[provider.name])
+            current, own = parts_of(data), noted.get(data.uuid, Parts())
+            is_own_child = STATIC_OWNER_TRAIT in data.traits and provider.parent is not None
+            # The driver owns the classes that the file names, even if another client added them
+            # first.
+            own |= Parts(
+                current.classes if is_own_child else provider.parts.classes & current.classes
+            )
+            owned[data.uuid] = owned_after(own, wanted=provider.parts, present=current)
+            take_from(tree, data.uuid, own - provider.parts)
             left = tree.data(data.uuid).inventory
-            tree.update_inventory(data.uuid, {**left, **one.inventories})
-            tree.add_traits(data.uuid, *one.traits)
-            tree.add_aggregates(data.uuid, *one.aggregates)
+            tree.update_inventory(data.uuid, {**left, **provider.inventories})
+            tree.add_traits(data.uuid, *provider.traits)
+            tree.add_aggregates(data.uuid, *provider.aggregates)
         self._take_back(noted, owned, tree, root)
         self._owned.write(root, owned)
 
@@ -229,7 +258,7 @@ class StaticDriver:
     def _take_back(
         noted: Mapping[str, Parts], owned: dict[str, Parts], tree: ProviderTree, root: str
     ) -> None:
-        """Take what was added from other agents' children that the file names no more."""
+        """Remove additions from other agents' children that are no longer in the file."""
         for uuid in tree.get_provider_uuids(root):
             own = noted.get(uuid, Parts())
             data = tree.data(uuid)
@@ -244,18 +273,19 @@ class StaticDriver:
         nodename: str,
         allocations: Allocations | None,
     ) -> None:
-        """Remove the driver's own children that the file does not name.
+        """Remove the driver's own children that are not in the file.
 
-        One below which others' stand, or of which somebody is known to hold something, stays, and
-        offers nothing more.
+        A child that has allocations, or others' providers below it, stays, but offers nothing more.
         """
         for uuid in reversed(tree.get_provider_uuids(nodename)):
             data = tree.data(uuid)
             if uuid in wanted or STATIC_OWNER_TRAIT not in data.traits:
                 continue
-            below = [tree.data(one).name for one in tree.get_provider_uuids(uuid) if one != uuid]
-            held = {name for name in data.inventory if self._is_held(uuid, name, allocations)}
-            if not below and not held:
+            below = [
+                tree.data(child).name for child in tree.get_provider_uuids(uuid) if child != uuid
+            ]
+            in_use = {name for name in data.inventory if self._is_held(uuid, name, allocations)}
+            if not below and not in_use:
                 tree.remove(uuid)
                 continue
             tree.update_inventory(
@@ -263,68 +293,68 @@ class StaticDriver:
                 {
                     name: {**record, "reserved": record["total"]}
                     for name, record in data.inventory.items()
-                    if name in held
+                    if name in in_use
                 },
             )
             if uuid not in self._said:
                 self._said.add(uuid)
-                why = [f"{name} of it is held" for name in sorted(held)]
+                why = [f"{name} is allocated" for name in sorted(in_use)]
                 why += [f"{name} is below it" for name in below]
                 LOG.warning(
-                    "%s left the file; it stays and offers nothing more, since %s",
+                    "%s left the file; it stays, but offers nothing more, because %s",
                     data.name,
                     ", ".join(why),
                 )
 
     def _is_held(self, provider: str, name: str, allocations: Allocations | None) -> bool:
         if allocations is not None:
-            return bool(held_of(allocations, provider, name))
+            return bool(allocated_on(allocations, provider, name))
         return self.used is not None and bool(self.used(provider).get(name))
 
 
 def _is_ahead(move: Move, tree: ProviderTree) -> bool:
-    """Whether the class is still where it is to leave: told by the service's state alone."""
+    """Whether a move is pending: the source still has inventory of the class in the service."""
     return tree.exists(move.source) and move.resource_class in tree.data(move.source).inventory
 
 
 def _place(wanted: Declaration, tree: ProviderTree) -> dict[str, str]:
-    """See that every provider of the file is where it belongs; their uuids by name."""
+    """Create, rename and move providers as the file says; return their UUIDs by name."""
     uuids: dict[str, str] = {}
-    for one in wanted.providers:
+    for provider in wanted.providers:
         try:
-            uuids[one.name] = _place_one(wanted, one, tree)
+            uuids[provider.name] = _place_one(wanted, provider, tree)
         except ValueError as error:
-            raise BadConfiguration([f"{wanted.path}, {one.name}: {error}"]) from error
+            raise BadConfiguration([f"{wanted.path}, {provider.name}: {error}"]) from error
     return uuids
 
 
-def _place_one(wanted: Declaration, one: Declared, tree: ProviderTree) -> str:
-    if one.parent is None:
-        return tree.data(one.name).uuid
+def _place_one(wanted: Declaration, provider: Declared, tree: ProviderTree) -> str:
+    if provider.parent is None:
+        return tree.data(provider.name).uuid
     root = tree.data(wanted.providers[0].name).uuid
-    derived = str(uuid5(UUID(root), f"static {one.key}"))
-    keys = (one.uuid, one.name, None if one.uuid else derived)
-    there = next((key for key in keys if key and tree.exists(key)), None)
-    if there is None:
-        uuid = tree.new_child(one.name, one.parent, one.uuid or derived)
+    derived = str(uuid5(UUID(root), f"static {provider.key}"))
+    keys = (provider.uuid, provider.name, None if provider.uuid else derived)
+    existing = next((key for key in keys if key and tree.exists(key)), None)
+    if existing is None:
+        uuid = tree.new_child(provider.name, provider.parent, provider.uuid or derived)
         tree.add_traits(uuid, STATIC_OWNER_TRAIT)
         return uuid
-    data = tree.data(there)
+    data = tree.data(existing)
     if data.uuid == derived:
-        # A pass that fell after making it has not marked it.
+        # A pass that crashed after creating it has not marked it.
         tree.add_traits(derived, STATIC_OWNER_TRAIT)
         data = tree.data(derived)
-    if one.uuid not in (None, data.uuid):
-        raise ValueError(f"the service has it under the uuid {data.uuid}, not {one.uuid}")
+    if provider.uuid not in (None, data.uuid):
+        raise ValueError(f"its UUID in the service is {data.uuid}, not {provider.uuid}")
     is_in_tree = tree.get_root_uuid(data.uuid) == root
     if STATIC_OWNER_TRAIT in data.traits and is_in_tree:
-        tree.rename(data.uuid, one.name)
-        tree.move(data.uuid, one.parent)
-    elif (data.name, data.parent_uuid) != (one.name, tree.data(one.parent).uuid):
+        tree.rename(data.uuid, provider.name)
+        tree.move(data.uuid, provider.parent)
+    elif (data.name, data.parent_uuid) != (provider.name, tree.data(provider.parent).uuid):
         above = tree.data(data.parent_uuid).name if data.parent_uuid else "no parent"
         raise ValueError(
-            f"somebody else has made it, as {data.name} under {above}; it can be added to, but "
-            f"neither moved nor named anew from here"
+            f"another client created it, as {data.name} under {above}; this file can add to it, "
+            f"but not move or rename it"
         )
     return data.uuid
 
@@ -344,94 +374,67 @@ def _carry_out(move: Move, tree: ProviderTree, allocations: Allocations) -> None
 
 
 def read_declaration(path: Path) -> Declaration:
-    """What a file says.
+    """Read a file.
 
     Raises:
-        BadConfiguration: with everything that is wrong with it.
+        BadConfiguration: with every fault.
     """
-    document = Document(path)
-    said = document.load()
-    if said is None:
-        # Perhaps somebody is just writing it.
-        document.fault("", "is empty; where no provider is meant, it must say {}")
-    body = document.mapping(said, "", keys=_FILE_KEYS)
-    providers = tuple(_read_providers(document, body))
-    _refuse_doubles(document, providers)
-    moves = tuple(_read_moves(document, body.get("moves"), providers))
-    document.refuse_faults()
+    body = load_yaml(path)
+    if body is None:
+        # Another program may be writing the file at this moment.
+        raise BadConfiguration([f"{path} is empty; to declare no provider, write {{}}"])
+    file = convert(body, _File, path)
+    providers = (_declared(file, NODE, None), *_declared_below(file, NODE))
+    faults = [*_duplicates(providers), *_faults_of_moves(file.moves or (), providers)]
+    if faults:
+        raise BadConfiguration([fault_text(path, *fault) for fault in faults])
+    moves = tuple(
+        Move(move.resource_class, move.source, tuple(move.targets)) for move in file.moves or ()
+    )
     return Declaration(path, providers, moves)
 
 
-def _read_providers(document: Document, body: Mapping[str, Any]) -> Iterator[Declared]:
-    yield _read_contents(document, body, "", Declared(NODE, None, NODE))
-    yield from _read_children(document, body.get("children"), "children", NODE, ())
+def _declared_below(contents: _Contents, parent: str) -> Iterator[Declared]:
+    for child in contents.children or ():
+        yield _declared(child, child.name, parent, child.uuid)
+        yield from _declared_below(child, child.name)
 
 
-def _read_children(
-    document: Document, value: object, at: str, parent: str, above: Sequence[object]
-) -> Iterator[Declared]:
-    # An alias of YAML can stand inside of what it stands for.
-    if any(value is one for one in above):
-        document.fault(at, "stands inside of itself")
-        return
-    for place, item in document.items(value, at):
-        body = document.mapping(item, place, keys=_CHILD_KEYS)
-        name = document.provider_name(body.get("name"), f"{place}.name")
-        uuid = body.get("uuid")
-        if uuid is not None:
-            uuid = document.uuid(uuid, f"{place}.uuid")
-        child = Declared(name or place, parent, name or place, uuid)
-        yield _read_contents(document, body, f"{place}.", child)
-        inner = body.get("children")
-        yield from _read_children(document, inner, f"{place}.children", child.name, (*above, value))
-
-
-def _read_contents(
-    document: Document, body: Mapping[str, Any], prefix: str, provider: Declared
+def _declared(
+    contents: _Contents, name: str, parent: str | None, uuid: str | None = None
 ) -> Declared:
-    return replace(
-        provider,
-        inventories=document.inventories(body.get("inventories"), f"{prefix}inventories"),
-        traits=document.traits(body.get("traits"), f"{prefix}traits"),
-        aggregates=document.aggregates(body.get("aggregates"), f"{prefix}aggregates"),
+    return Declared(
+        name,
+        parent,
+        name,
+        uuid,
+        inventories={name: asdict(record) for name, record in (contents.inventories or {}).items()},
+        traits=frozenset(contents.traits or ()),
+        aggregates=frozenset(contents.aggregates or ()),
     )
 
 
-def _refuse_doubles(document: Document, providers: Sequence[Declared]) -> None:
-    names = [one.name for one in providers]
-    uuids = [one.uuid for one in providers if one.uuid]
-    for value in sorted({one for one in [*names, *uuids] if (names + uuids).count(one) > 1}):
-        document.fault("", f"several providers have the name or uuid {value}")
+def _duplicates(providers: Sequence[Declared]) -> Iterator[tuple[str, str]]:
+    names = Counter(provider.name for provider in providers)
+    uuids = Counter(provider.uuid for provider in providers if provider.uuid)
+    for value, number in sorted((names + uuids).items()):
+        if number > 1:
+            yield "", f"{number} providers have the name or uuid {value}"
 
 
-def _read_moves(document: Document, value: object, providers: Sequence[Declared]) -> Iterator[Move]:
-    by_name = {one.name: one for one in providers}
-    for place, item in document.items(value, "moves"):
-        body = document.mapping(item, place, keys=_MOVE_KEYS)
-        resource_class = document.resource_class(body.get("class"), f"{place}.class")
-        source = document.provider_name(body.get("from"), f"{place}.from")
-        targets = [
-            document.provider_name(name, at)
-            for at, name in document.items(body.get("to"), f"{place}.to")
-        ]
-        if not targets:
-            document.fault(f"{place}.to", "must list the providers that the class moves to")
-        if resource_class is None or source is None or None in targets:
-            continue
-        move = Move(resource_class, source, tuple(name for name in targets if name))
-        _check_move(document, place, move, by_name)
-        yield move
-
-
-def _check_move(document: Document, at: str, move: Move, by_name: Mapping[str, Declared]) -> None:
-    if move.source in by_name and move.resource_class in by_name[move.source].inventories:
-        document.fault(
-            f"{at}.from", f"{move.source} still has inventory of {move.resource_class} in this file"
-        )
-    for index, name in enumerate(move.targets):
-        if name not in by_name:
-            document.fault(f"{at}.to[{index}]", f"there is no provider {name} in this file")
-        elif move.resource_class not in by_name[name].inventories:
-            document.fault(f"{at}.to[{index}]", f"{name} has no inventory of {move.resource_class}")
-        elif name in move.targets[:index]:
-            document.fault(f"{at}.to[{index}]", f"{name} stands there twice")
+def _faults_of_moves(
+    moves: Sequence[_Move], providers: Sequence[Declared]
+) -> Iterator[tuple[str, str]]:
+    by_name = {provider.name: provider for provider in providers}
+    for number, move in enumerate(moves):
+        at, name = f"moves[{number}]", move.resource_class
+        source = by_name.get(move.source)
+        if source is not None and name in source.inventories:
+            yield f"{at}.from", f"{source.name} still has inventory of {name} in this file"
+        for index, target in enumerate(move.targets):
+            if target not in by_name:
+                yield f"{at}.to[{index}]", f"there is no provider {target} in this file"
+            elif name not in by_name[target].inventories:
+                yield f"{at}.to[{index}]", f"{target} has no inventory of {name} in this file"
+            elif target in move.targets[:index]:
+                yield f"{at}.to[{index}]", f"{target} is listed twice"

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in files, read again when they change; a broken version does not end a good one."""
+"""Reads files again when they change; after an invalid change, the last valid version stays in
+force.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,16 @@ LOG = logging.getLogger(__name__)
 
 Read = TypeVar("Read")
 
-#: Of each file its path, and where it exists its time of change, size and inode.
+#: Of each file its path and, if it exists, its modification time, size and inode.
 _Signature = tuple[tuple[Path, tuple[int, int, int] | None], ...]
 
 
 class Watched(Generic[Read]):
-    """What some files say, as of their last good version.
+    """The content of some files, in their last valid version.
 
     Args:
-        list_files: the files there are now; one that does not exist may be among them.
-        read: makes of them what they say, or raises BadConfiguration.
+        list_files: lists the files; some may not exist.
+        read: reads them, or raises BadConfiguration.
     """
 
     def __init__(
@@ -34,43 +36,43 @@ class Watched(Generic[Read]):
         self._list_files = list_files
         self._read = read
         self._signature: _Signature | None = None
-        #: In a tuple, since None may be what files say.
+        #: In a tuple, because the content may be None.
         self._good: tuple[Read] | None = None
-        #: What is wrong with the files as they are; an older version is in force then.
-        self.problem: BadConfiguration | None = None
+        #: What is wrong with the present files, if an older version is in force.
+        self._problem: BadConfiguration | None = None
 
     def value(self) -> Read:
-        """What the files say; they are read where one has changed since the last look.
+        """The content; the files are read if one has changed since the last call.
 
         Raises:
-            BadConfiguration: they cannot be meant, and there was no good version before.
+            BadConfiguration: the files are invalid, and were never valid.
         """
-        # RACE tests/hosts/test_static_driver.py: looked at before reading, so that a change
-        # while they are read is seen at the next look.
+        # RACE tests/hosts/test_static_driver.py: checked before reading, so that the next call
+        # notices a change during the reading.
         files = self._list_files()
         signature = tuple((file, _stat(file)) for file in files)
         if signature != self._signature:
             self._signature = signature
             self._read_anew(files)
         if self._good is None:
-            assert self.problem is not None, "what was read is good or has faults"
-            raise self.problem
+            assert self._problem is not None, "what was read is good or has faults"
+            raise self._problem
         return self._good[0]
 
     def _read_anew(self, files: Sequence[Path]) -> None:
         try:
             self._good = (self._read(files),)
-            self.problem = None
+            self._problem = None
         except BadConfiguration as error:
-            self.problem = error
+            self._problem = error
             if self._good is not None:
                 for fault in error.faults:
-                    LOG.error("%s; the version before it stays in force", fault)
+                    LOG.error("%s; the previous version stays in force", fault)
 
 
 def _stat(file: Path) -> tuple[int, int, int] | None:
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -8,52 +8,53 @@ change is run again from its first read, after a random pause, a bounded number 
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
-from sqlalchemy import Engine, exc
+from sqlalchemy import Engine, Executable, exc
 
 from berth.model.errors import DatabaseUnavailable, LostRace, UnsupportedDatabase
 from berth.store.engine import journal
+from berth.store.engine.dedicated import CommitFailed, DedicatedConnection
 from berth.store.engine.dialect import Dialect, PoolOptions
 from berth.store.engine.driver_errors import is_lost, translated
-from berth.store.engine.group_commit import GroupCommit, Joint, Write
+from berth.store.engine.group_commit import Batchable, GroupCommit, Write
 from berth.store.engine.pool_counts import PoolCounts
-from berth.store.engine.prepared import Runner, Statements
-from berth.store.engine.shared_transaction import SharedTransaction, Stained
-from berth.store.engine.standing import CommitFailed, StandingConnection
+from berth.store.engine.prepared import Parameters, Runner, Statements
+from berth.store.engine.shared_transaction import PartlyApplied, SharedTransaction
 from berth.store.engine.transaction import Tx
 
 T = TypeVar("T")
 
-#: Runs of one unit of work that may lose a race, when its caller does not say.
+#: The default number of runs of one unit of work that may lose a race.
 ATTEMPTS: Final = 10
 
-#: For how long the journal is kept: a reader that slept longer reloads everything.
+#: How long the journal is kept: a reader that slept longer reloads everything.
 JOURNAL_KEPT: Final = timedelta(hours=1)
 
-#: Each process trims the journal with one commit in so many; an idle database needs no trimming.
+#: Each process trims the journal once in this number of commits; an idle database needs no trim.
 _COMMITS_BETWEEN_TRIMS: Final = 1000
 
 #: Runs that the engine may refuse because of others (a lock, a deadlock, a cluster's conflict), and
-#: the time after which another is not begun.
+#: the time after which no other run starts.
 _BUSY_ATTEMPTS: Final = 100
 _BUSY_S_MAX: Final = 10.0
 
-#: Runs that may lose their connection; what cannot be connected to at all is told at once.
+#: Runs that may lose their connection; a failure to connect at all is reported at once.
 _LOST_ATTEMPTS: Final = 3
 
-#: Runs that may ask for something else to be committed first: each finds what came after the last.
+#: Runs that may require another commit first: each may find changes made since the last one.
 _DETOURS: Final = 10
 
-#: Runs of a group of writes that the engine refuses because of others, before they go apart.
+#: Runs of a group of writes that the engine refuses because of others, before they run one by one.
 _GROUP_RUNS: Final = 4
 
-#: For how long it is tried to find out what became of a commit.
+#: How long berth tries to find out whether a commit took place.
 _OUTCOME_S_MAX: Final = 8.0
 _OUTCOME_PAUSE_S: Final = 0.1
 
@@ -66,16 +67,16 @@ _LOST_CONNECTION: Final = "lost connection"
 
 
 class CommitStamp(NamedTuple):
-    """What a connection says of the commits of others; the numbers of two connections have nothing
-    to do with each other."""
+    """A connection's number for the commits of others; the numbers of two connections cannot be
+    compared."""
 
     connection: int
     number: int
 
 
 class _CommitFailed(CommitFailed):
-    """A COMMIT that would have moved this process's row of the clock to `writer`, noting what it
-    touched."""
+    """A COMMIT failed that would have advanced this process's clock row to `writer` and noted
+    `touched`."""
 
     def __init__(
         self, writer: journal.Writer, touched: journal.Touched, error: exc.DBAPIError
@@ -87,7 +88,7 @@ class _CommitFailed(CommitFailed):
 
 
 class _OutcomeUnknown(DatabaseUnavailable):
-    """A commit may have taken place or not."""
+    """It is not known whether a commit took place."""
 
     def __init__(self) -> None:
         message = (
@@ -98,51 +99,35 @@ class _OutcomeUnknown(DatabaseUnavailable):
 
 
 class CommitFirst(Exception):
-    """A unit of work cannot go on before something else has been committed; then it is run again.
+    """A unit of work cannot continue until something else is committed; then it runs again.
 
     Args:
-        what: does that.
+        make_commit: makes that commit.
     """
 
-    def __init__(self, what: Callable[[Database], object]) -> None:
+    def __init__(self, make_commit: Callable[[Database], object]) -> None:
         super().__init__("something else has to be committed first")
-        self.what: Final = what
+        self.make_commit: Final = make_commit
 
 
-class Observer(Protocol):
-    """Is told what a database is used for, by the thread that uses it."""
-
-    def committed(self, writes: int) -> None:
-        """So many writes were in one commit."""
-
-    def retried(self, reason: str | None) -> None:
-        """A unit of work, or several in one transaction, are run again: see `Database.retries`."""
-
-    def pool_changed(self, connections: int, in_use: int) -> None:
-        """The pool has so many connections now, and so many of them are in use."""
-
-    def found_foreign_write(self) -> None:
-        """Another program had written a provider: see `foreign_writes`."""
-
-
-class Unobserved:
-    """Nobody wants to know."""
+class Observer:
+    """Receives events of a database, in the thread that uses it; this one ignores them."""
 
     def committed(self, writes: int) -> None:
-        """Nothing."""
+        """One commit contained this number of writes."""
 
     def retried(self, reason: str | None) -> None:
-        """Nothing."""
+        """A unit of work, or several in one transaction, will run again: `Database.retries`."""
 
     def pool_changed(self, connections: int, in_use: int) -> None:
-        """Nothing."""
+        """The pool now has this number of connections, of which `in_use` are in use."""
 
     def found_foreign_write(self) -> None:
-        """Nothing."""
+        """berth found a provider that another program wrote: see `foreign_writes`."""
 
 
 def utc_now() -> datetime:
-    """The time as the tables hold it: UTC, naive."""
+    """The current time as the tables store it: UTC, naive."""
     return datetime.now(UTC).replace(tzinfo=None)
 
 
@@ -165,7 +150,7 @@ class Database:
         self.pool: Final = pool
         #: Runs that were repeated, by reason: "busy", "lost race" or "lost connection".
         self.retries: Final[Counter[str | None]] = Counter()
-        self.observer: Observer = Unobserved()
+        self.observer = Observer()
         self._pool_counts = PoolCounts(
             engine, lambda connections, in_use: self.observer.pool_changed(connections, in_use)
         )
@@ -175,15 +160,20 @@ class Database:
         self._sleep = sleep
         self._in_list_max = in_list_max
         self._statements = Statements(engine.dialect)
-        self._writes = GroupCommit(self._settle, mixes_kinds=dialect.is_embedded)
-        #: For whoever leads a group commit. Not kept with a connection: those beyond the pool's
-        #: size come and go, and each would leave a row of the clock behind.
+        self._writes = GroupCommit(self._settle, mixes_batches=dialect.is_embedded)
+        #: The clock row that the leader of a group commit uses. Not kept per connection: those
+        #: beyond the pool's size come and go, and each would leave a clock row behind.
         self._writer: journal.Writer | None = None
-        self._writing = StandingConnection(
+        self._writing = DedicatedConnection(
             engine, dialect.for_writing, survives=dialect.is_transient, recycle_s=recycle_s
         )
-        #: Never writes, or it would not be told of all commits.
-        self._watching = StandingConnection(
+        #: For single queries, which need no transaction.
+        self._asking = DedicatedConnection(
+            engine, dialect.for_reading, survives=dialect.is_transient, recycle_s=recycle_s
+        )
+        self._is_asking = threading.Lock()
+        #: Never writes, because its commit stamp does not reflect its own commits.
+        self._watching = DedicatedConnection(
             engine, dialect.for_reading, survives=dialect.is_transient, recycle_s=recycle_s
         )
 
@@ -199,24 +189,44 @@ class Database:
             connection.begin()
             yield self._begun(Runner(connection))
 
-    def write(
-        self, unit: Callable[[Tx], T], *, attempts: int = ATTEMPTS, joint: Joint | None = None
-    ) -> T:
-        """Run a unit of work and commit it, or leave nothing of it.
+    def rows(self, query: Executable, parameters: Parameters) -> list[Any]:
+        """The rows of a single query that is built once, in one round trip.
 
-        Units of several threads may share a transaction; each still succeeds or fails on its own,
-        and what it finds out is told only when all that it could see has been committed. A unit may
-        be run several times, so all that it knows must be read in it. `attempts` bounds the runs
-        that end in a lost race; 0 counts as 1. Locks that do not come free, and connections that
-        are lost before a COMMIT was sent, have bounds of their own.
+        The query sees one state of the database without a transaction around it. If another thread
+        is using the connection for such queries, this one takes a connection of the pool.
+
+        Raises:
+            DatabaseUnavailable: the database cannot be read.
+        """
+        if not self._is_asking.acquire(blocking=False):
+            with self.read() as tx:
+                return tx.rows(query, parameters)
+        try:
+            self.dialect.ensure_in_place()
+            with translated():
+                prepared = self._statements.prepared(query)
+                return self._asking.ask(lambda run: prepared.rows(run, parameters))
+        finally:
+            self._is_asking.release()
+
+    def write(
+        self, unit: Callable[[Tx], T], *, attempts: int = ATTEMPTS, batch: Batchable | None = None
+    ) -> T:
+        """Run a unit of work and commit it; if it fails, none of its changes are written.
+
+        Units of several threads may share a transaction. Each still succeeds or fails on its own,
+        and its result is returned only after everything that it could see has been committed. A
+        unit may run several times, so it must read everything that it depends on. `attempts` limits
+        the runs that end in a lost race; 0 counts as 1. Lock timeouts, and connections lost before
+        a COMMIT was sent, have limits of their own.
 
         Args:
-            joint: does the same for several such units at once; for units that give None.
+            batch: runs several such units at once; only for units that return None.
 
         Raises:
             LostRace: other requests were faster each time.
-            DatabaseUnavailable: the database cannot be written, or was locked each time; or it is
-                not known whether it was written (spec/commit-rules.md, rule 7).
+            DatabaseUnavailable: the database cannot be written, or was locked each time, or it is
+                not known whether the commit took place (spec/commit-rules.md, rule 7).
         """
         runs_left: Counter[str | None] = Counter(
             {_LOST_RACE: max(attempts, 1), _BUSY: _BUSY_ATTEMPTS, _LOST_CONNECTION: _LOST_ATTEMPTS}
@@ -225,7 +235,7 @@ class Database:
         deadline = time.monotonic() + _BUSY_S_MAX
         with translated():
             while True:
-                write = Write(unit, joint)
+                write = Write(unit, batch)
                 self._writes.settle(write)
                 try:
                     result: T = write.outcome()
@@ -234,7 +244,7 @@ class Database:
                     detours_left -= 1
                     if not detours_left or time.monotonic() > deadline:
                         raise LostRace("a resource provider") from detour
-                    detour.what(self)
+                    detour.make_commit(self)
                 except (LostRace, exc.DBAPIError) as error:
                     reason = self._reason_to_retry(error)
                     runs_left[reason] -= 1
@@ -244,12 +254,12 @@ class Database:
                 self._pause()
 
     def write_unnoted(self, unit: Callable[[Tx], T]) -> T:
-        """Run a unit of work in a transaction of its own and commit it, with no note of what it
-        touched: for a schema that is in the making, and rows of which nobody has an index.
+        """Run a unit of work in its own transaction and commit it without a journal entry: for a
+        schema that is being created, and for rows that no index has loaded.
 
         Raises:
-            DatabaseUnavailable: the database cannot be written; what an engine commits by itself
-                with each change of a table may have been.
+            DatabaseUnavailable: the database cannot be written. Changes of tables, which some
+                engines commit at once, may remain.
         """
         with translated(), self._begun_to_write() as run:
             result = unit(self._begun(run))
@@ -258,10 +268,10 @@ class Database:
         return result
 
     def reach(self) -> bool:
-        """Connect once; whether that went well. False where it may later.
+        """Connect once, and return whether that worked. False: a later attempt may work.
 
         Raises:
-            DatabaseUnavailable: it cannot, now or later.
+            DatabaseUnavailable: no later attempt can work either.
         """
         with translated():
             try:
@@ -276,8 +286,8 @@ class Database:
         return False
 
     def may_come_back(self, error: BaseException) -> bool:
-        """Whether a failure came of a server that is away, so that all that was begun may succeed
-        when it is done again; a read or a write that was refused is refused again."""
+        """Whether an error means that the server is away, so that a retry of the whole operation
+        may succeed. A read or write that the server refused would be refused again."""
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, exc.DBAPIError):
             cause = cause.__cause__
@@ -286,11 +296,11 @@ class Database:
     def commit_stamp(self) -> CommitStamp | None:
         """A value that differs from an earlier one if anyone has committed in between.
 
-        None on engines that have no such thing: then assume that somebody has. Cost: no query on an
+        None on engines without such a value: assume that there was a commit. Cost: no query on an
         embedded engine, one round trip to a server.
 
         Raises:
-            DatabaseUnavailable: the database cannot be asked.
+            DatabaseUnavailable: the database cannot be queried.
         """
         self.dialect.ensure_in_place()
         with translated():
@@ -298,7 +308,7 @@ class Database:
 
     @contextmanager
     def watch(self) -> Iterator[Tx]:
-        """As `read`, for one reader at a time that comes often and is soon done: the index.
+        """As `read`, for one reader at a time with frequent, short transactions: the index.
 
         Raises:
             DatabaseUnavailable: the database cannot be read.
@@ -308,17 +318,20 @@ class Database:
             yield self._begun(run)
 
     def dispose(self) -> None:
-        """Close all connections. A database that is used again simply opens new ones."""
+        """Close all connections. A later use opens new ones."""
         self._watching.close()
+        self._asking.close()
         self._writing.close()
         self.engine.dispose()
 
     def forget_connections(self) -> None:
-        """In a forked child: let go of the parent's connections without closing them."""
+        """In a forked child: drop the parent's connections without closing them."""
         self._watching.forget()
+        self._asking.forget()
+        self._is_asking = threading.Lock()
         self._writing.forget()
         self._writer = None
-        self._writes = GroupCommit(self._settle, mixes_kinds=self.dialect.is_embedded)
+        self._writes = GroupCommit(self._settle, mixes_batches=self.dialect.is_embedded)
         self._pool_counts.forget()
         self.engine.dispose(close=False)
 
@@ -327,11 +340,11 @@ class Database:
         return None if number is None else CommitStamp(self._watching.opened, number)
 
     def _settle(self, take: Callable[[], list[Write]]) -> None:
-        """Run and commit what waits: together if that goes well, else each on its own, since a
-        fault in one of them must not be a fault of all.
+        """Run and commit the waiting writes: together if possible, else each on its own, so that
+        an error in one does not fail all.
 
         Raises:
-            SQLAlchemyError: nothing could be begun, the connection was lost, or the only one
+            SQLAlchemyError: no transaction could begin, the connection was lost, or the only write
                 failed.
         """
         writes: list[Write] = []
@@ -345,7 +358,7 @@ class Database:
             try:
                 self._commit_together(taken)
             except journal.NoWriter:
-                self._writer = self._enrolled()
+                self._writer = self._registered()
             except exc.SQLAlchemyError as error:
                 if len(writes) < 2 or is_lost(error):
                     raise
@@ -353,7 +366,7 @@ class Database:
                     break
                 self._count_retry(_BUSY)
                 self._pause()
-            except Stained:
+            except PartlyApplied:
                 break
             else:
                 return
@@ -361,27 +374,27 @@ class Database:
             self._settle_alone(write)
 
     def _commit_together(self, take: Callable[[], list[Write]]) -> None:
-        """Run writes in one transaction, commit it, and tell each what became of it.
+        """Run writes in one transaction, commit it, and set the outcome of each.
 
         Raises:
-            Stained: they cannot share one.
+            PartlyApplied: they cannot share a transaction.
         """
         with self._begun_to_write() as run:
             writes = take()
             shared = SharedTransaction(run, self.dialect, self._begun)
             done = shared.run_alone(writes[0]) if len(writes) == 1 else shared.run_all(writes)
-            parts = dict.fromkeys(one.tx for one in done.values() if one.error is None)
+            parts = dict.fromkeys(outcome.tx for outcome in done.values() if outcome.error is None)
             if parts:
                 self._commit(run, list(parts))
-                self.observer.committed(sum(one.error is None for one in done.values()))
-        for write, one in done.items():
-            if one.error is None:
-                write.succeed(one.result)
+                self.observer.committed(sum(outcome.error is None for outcome in done.values()))
+        for write, outcome in done.items():
+            if outcome.error is None:
+                write.succeed(outcome.result)
             else:
-                write.fail(one.error)
+                write.fail(outcome.error)
 
     def _settle_alone(self, write: Write) -> None:
-        """Run and commit one of several; what becomes of it is its own."""
+        """Run and commit one of several writes, and set its outcome."""
         try:
             self._settle(lambda: [write])
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for it
@@ -389,7 +402,7 @@ class Database:
 
     @contextmanager
     def _begun_to_write(self) -> Iterator[Runner]:
-        """A standing connection in a transaction that may write; rolled back unless committed.
+        """A dedicated connection in a transaction that may write; rolled back unless committed.
 
         Raises:
             _OutcomeUnknown: it may have been committed.
@@ -398,30 +411,31 @@ class Database:
             with self._writing.use(self.dialect.begin_writing) as run:
                 yield run
         except _CommitFailed as failure:
-            # Whatever comes of asking, a row of the clock that another may hold is not ours.
+            # Whatever the outcome, another process may own the clock row by now.
             self._writer = None
             if not self._has_committed(failure):
                 raise failure.error from failure
             self._writer = failure.writer
 
     def _commit(self, run: Runner, parts: Sequence[Tx]) -> None:
-        """Commit what some units have written, with its note in the journal.
+        """Commit the writes of some units, with their journal entries.
 
         Raises:
-            DBAPIError: it has not been committed.
-            NoWriter: it cannot be until this process has a row of the clock.
-            _CommitFailed: it may have been committed.
-            DatabaseMoved: nobody would find it again.
+            DBAPIError: the commit did not take place.
+            NoWriter: it cannot until this process has a clock row.
+            _CommitFailed: it may have taken place.
+            DatabaseMoved: the file was moved, so the commit would be lost.
         """
         self.dialect.ensure_in_place(writing=True)
         touched = journal.Touched.of(parts)
         if not touched:
             run.commit()
             return
-        now = self._now()
-        writer = journal.record(self._begun(run), self._writer, touched, now)
+        tx = parts[-1]
+        writer = journal.record(tx, self._writer, touched, tx.now)
         if writer.seq % _COMMITS_BETWEEN_TRIMS == 0:
-            journal.trim(run.connection, now - JOURNAL_KEPT)
+            journal.trim(tx, tx.now - JOURNAL_KEPT)
+            journal.fold_idle(tx, tx.now)
         try:
             run.commit()
         except exc.DBAPIError as error:
@@ -431,10 +445,10 @@ class Database:
         self._writer = writer
 
     def _has_committed(self, failure: _CommitFailed) -> bool:
-        """Whether a commit took place, though it did not say so; if not, it never will.
+        """Whether a COMMIT that failed took place after all; if not, it never will.
 
         Raises:
-            _OutcomeUnknown: the database cannot be asked.
+            _OutcomeUnknown: the database cannot be queried.
         """
         deadline = time.monotonic() + _OUTCOME_S_MAX
         while True:
@@ -446,10 +460,10 @@ class Database:
             self._sleep(_OUTCOME_PAUSE_S)
 
     def _outcome_of(self, failure: _CommitFailed) -> bool:
-        """Its note in the journal is a part of the commit, and nobody else can have written that.
+        """Look for the journal entry that is part of the commit and that only it can write.
 
-        A server may be about to commit still. It holds the row of the clock then; so that row is
-        moved on, which waits for the server, or makes the commit one that must fail.
+        The server may still be about to commit. Its transaction then holds the clock row, so this
+        advances that row: it waits for the transaction to end, or makes its commit fail.
         """
         if not self.dialect.is_embedded:
             with self._writing.use(self.dialect.begin_writing) as run:
@@ -457,13 +471,15 @@ class Database:
                 journal.fence(tx, failure.writer, failure.touched, self._now())
                 run.commit()
         with self.engine.connect() as connection:
-            return journal.has_noted(connection, failure.writer)
+            connection.begin()
+            return journal.has_noted(self._begun(Runner(connection)), failure.writer)
 
-    def _enrolled(self) -> journal.Writer:
-        """A row of the clock for this process, committed before it is used: whose seq has moved
-        then tells what has been committed."""
+    def _registered(self) -> journal.Writer:
+        """A clock row for this process, committed before its first use, so that its seq later shows
+        which commits took place."""
         with self._begun_to_write() as run:
-            writer = journal.enrol(run.connection, self._now())
+            tx = self._begun(run)
+            writer = journal.register_writer(tx, tx.now)
             run.commit()
         return writer
 
@@ -492,11 +508,3 @@ class Database:
 
     def _pause(self) -> None:
         self._sleep(self._rng.uniform(0, _PAUSE_S_MAX))
-
-
-def trim_journal(db: Database, older_than: datetime) -> int:
-    """Forget what the journal noted before a time; the number of rows that went.
-
-    A reader that had not applied them yet sees it by `trimmed_seq` and reloads everything.
-    """
-    return db.write(lambda tx: journal.trim(tx.connection, older_than))

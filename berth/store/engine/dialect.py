@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What berth asks of an engine beyond plain SQL; each engine's module answers it in one place.
+"""What berth needs from an engine beyond plain SQL; each engine's module implements it.
 
-On all of them a read transaction sees one state of the database, and a write transaction sees with
-each statement what has been committed by then: decisions stand in the WHERE of writes, and the
-engine holds a row that a transaction has written until that ends (spec/commit-rules.md, rules 1
-and 2). No engine's isolation level is relied on for anything else.
+On every engine a read transaction sees one state of the database, and each statement of a write
+transaction sees everything committed by then. Decisions are made in the WHERE of writes, and the
+engine locks a row that a transaction has written until the transaction ends (spec/commit-rules.md,
+rules 1 and 2). berth does not rely on an isolation level for anything else.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from sqlalchemy import Connection, Engine, Table
 from sqlalchemy.engine import URL
@@ -20,11 +21,11 @@ from sqlalchemy.sql.dml import Insert
 
 from berth.store.engine.prepared import Runner
 
-#: What SQLAlchemy does where it is not told: the connections of a pool, and those beyond.
+#: SQLAlchemy's defaults: the connections of a pool, and the overflow beyond it.
 _SQLALCHEMY_KEEPS: Final = 5
 _SQLALCHEMY_ADDS: Final = 10
 
-#: The sum of the writers' clock: what a server says of commits.
+#: The sum of the writers' clock, which changes with every commit.
 CLOCK_SUM: Final = "SELECT coalesce(sum(seq), 0) FROM berth_writer"
 
 
@@ -39,17 +40,17 @@ class PoolOptions:
 
     @property
     def kept(self) -> int:
-        """How many connections stay open."""
+        """The number of connections that stay open."""
         return _SQLALCHEMY_KEEPS if self.size is None else self.size
 
     @property
     def most(self) -> float:
-        """How many connections there may be at a time."""
+        """The most connections at a time."""
         overflow = _SQLALCHEMY_ADDS if self.max_overflow is None else self.max_overflow
         return self.kept + overflow if self.kept > 0 and overflow >= 0 else math.inf
 
     def arguments(self) -> dict[str, int]:
-        """The arguments of `create_engine` that say so."""
+        """These options as arguments of `create_engine`."""
         wanted = {
             "pool_size": self.size,
             "max_overflow": self.max_overflow,
@@ -59,44 +60,63 @@ class PoolOptions:
         return {name: value for name, value in wanted.items() if value is not None}
 
 
-class Dialect(Protocol):
-    """How to speak to one engine. A value: two that say the same are the same."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """How an engine stores values: what a copy from one engine to another has to know."""
 
-    def __hash__(self) -> int: ...
+    #: Whether times have fractions of a second.
+    keeps_fractions: bool = True
+    #: Whether it refuses a text that is longer than its column.
+    limits_texts: bool = True
+    #: Whether a text may contain NUL.
+    takes_nul: bool = True
+    #: Whether different names may be equal, by letter case, accents or trailing blanks.
+    has_collations: bool = False
+    #: How it takes many rows fastest: a statement for each row, `COPY`, or values in the text.
+    bulk: Literal["rows", "copy", "text"]
+
+
+class Dialect(Protocol):
+    """How to use one database engine."""
 
     @property
     def is_embedded(self) -> bool:
-        """Whether the engine lives in this process: then what has not been committed when a COMMIT
-        fails never will be, and nobody else can hold an answer back."""
+        """Whether the engine runs in this process. If so, a COMMIT that failed cannot take effect
+        later, and no server can delay an answer."""
+
+    @property
+    def storage(self) -> Storage:
+        """How it stores values."""
 
     def create_engine(self, url: URL, pool: PoolOptions) -> Engine:
         """An engine whose pooled connections read: each transaction sees one state.
 
         Raises:
-            UnsupportedDatabase: the URL names what berth cannot work with, or its driver is not
-                installed.
+            UnsupportedDatabase: berth cannot work with the database of the URL, or the driver is
+                not installed.
         """
 
     def for_reading(self, connection: Connection) -> Connection:
-        """Make a standing connection ready for `begin_reading`."""
+        """Make a dedicated connection ready for `begin_reading`."""
 
     def for_writing(self, connection: Connection) -> Connection:
-        """Make a standing connection ready for `begin_writing`."""
+        """Make a dedicated connection ready for `begin_writing`."""
 
     def begin_reading(self, run: Runner) -> None:
-        """Begin a transaction on a standing connection: it sees one state of the database."""
+        """Begin a transaction on a dedicated connection: it sees one state of the database."""
 
     def begin_writing(self, run: Runner) -> None:
-        """Begin a transaction on a standing connection that sees what is committed by then."""
+        """Begin a transaction on a dedicated connection; each statement sees all commits so far."""
 
     def wait_briefly(self, run: Runner) -> None:
-        """Let the transaction under way give up early where it would wait for another's rows.
+        """Make the current transaction give up early instead of waiting for a locked row.
 
-        For those that take rows in no order: two such wait for each other, and one must give way.
+        For transactions that lock rows in no fixed order: two may wait for each other, and one must
+        give up.
         """
 
     def ensure_in_place(self, *, writing: bool = False) -> None:
-        """Make sure that what is open is still what the URL names; cheap enough for each request.
+        """Check that the open database is still the one at the URL; cheap enough for each request.
 
         Args:
             writing: a commit is about to follow, on a connection made ready with `for_writing`.
@@ -106,19 +126,26 @@ class Dialect(Protocol):
         """
 
     def is_transient(self, error: BaseException | None) -> bool:
-        """Whether the engine refused because of others at work, and has taken back, or will, all of
-        the transaction: run again, it may succeed. The connection is as good as before."""
+        """Whether the engine refused because of concurrent transactions, and rolls back the whole
+        transaction: if run again, it may succeed. The connection is still usable."""
 
     def is_away(self, error: BaseException | None) -> bool:
-        """Whether the server cannot be reached, or not yet be used: it may come back. A password
-        that is wrong stays wrong."""
+        """Whether the server is unreachable or not ready, but may come back. False for errors that
+        waiting cannot fix, such as a wrong password."""
 
     def insert_missing(self, table: Table) -> Insert:
-        """An INSERT that passes over rows whose key is there already."""
+        """An INSERT that skips rows whose key exists already."""
 
     def commit_stamp(self, run: Runner) -> int | None:
-        """A number that changes when any *other* connection has committed something; None on an
-        engine without. Asked outside of a transaction, on a connection that never writes."""
+        """A number that changes when any *other* connection has committed something; None if the
+        engine has none. Call it outside a transaction, on a connection that never writes."""
 
     def stored_time(self, now: datetime) -> datetime:
-        """The time as precisely as the engine's columns keep it, never later than it is."""
+        """The time, rounded down to the precision of the engine's columns."""
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Take the lock of the database's schema, which ends with the session; wait as long as
+        another session has it."""
+
+    def finish_loading(self, connection: Connection, tables: Sequence[Table]) -> None:
+        """Prepare tables for use after many rows, with their ids, were loaded into them."""

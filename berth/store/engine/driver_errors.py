@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a driver raises, told apart: our mistakes, values that cannot be stored, a lost database."""
+"""Classifies a driver's errors: berth's mistakes, values that cannot be stored, a lost database."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,13 +9,13 @@ from sqlalchemy import exc
 
 from berth.model.errors import DatabaseUnavailable, UnstorableValue
 
-#: What the driver raises when it is we who are wrong, not the database.
+#: Errors of the driver that are berth's mistake, not the database's.
 _MISTAKES: Final = (exc.IntegrityError, exc.ProgrammingError, exc.NotSupportedError)
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """What the driver says about a lost or broken database, as our own error."""
+    """Turns the driver's errors about a lost or broken database into berth's own."""
     try:
         yield
     except exc.TimeoutError as error:
@@ -23,7 +23,7 @@ def translated() -> Iterator[None]:
     except exc.DataError as error:
         raise UnstorableValue(_first_line(error)) from error
     except exc.DBAPIError as error:
-        # A connection that was closed under us is a ProgrammingError too, and no mistake of ours.
+        # Using a closed connection is also a ProgrammingError, but not a mistake of berth's.
         if isinstance(error, _MISTAKES) and not error.connection_invalidated:
             raise
         raise _unavailable(error) from error
@@ -36,11 +36,11 @@ def _unavailable(error: exc.SQLAlchemyError) -> DatabaseUnavailable:
 
 
 def _first_line(error: exc.SQLAlchemyError) -> str:
-    """What the engine says, without the lines that point into a statement."""
+    """The engine's message, without the lines that point into a statement."""
     cause = getattr(error, "orig", None) or error
     return str(cause).partition("\n")[0]
 
 
 def is_lost(error: exc.SQLAlchemyError) -> bool:
-    """Whether it is the connection that failed."""
+    """Whether the connection was lost."""
     return isinstance(error, exc.DBAPIError) and error.connection_invalidated

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Group commit: writes that arrive while another is under way share the next transaction.
 
-One thread at a time leads: it takes what is waiting, its own write included, and has all of it
-committed at once. Then it hands over to a thread that has come meanwhile, and goes. Nobody waits
-for company: a write that comes alone is committed alone, and the more wait, the more share the cost
-of a commit (spec/commit-rules.md, "What batching is worth").
+One thread at a time leads: it takes the waiting writes, its own included, and commits them
+together. Then it makes the oldest write that arrived meanwhile the leader, and returns. No write
+waits for others to join: a single write is committed alone, and the more writes wait, the more
+share the cost of a commit (spec/commit-rules.md, "What batching is worth").
 
-Where several processes write at once, only writes of one kind share a transaction: each kind takes
-its rows in one order, but two kinds after one another do not.
+Where several processes write at once, only writes of one kind share a transaction: each kind locks
+its rows in a fixed order, but two kinds in one transaction do not.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-#: Writes in one transaction: after so many the fixed costs hardly count, and those that come later
-#: should not wait for ever more.
+#: Writes in one transaction. Beyond this number the fixed costs hardly matter, and later writes
+#: would only wait longer.
 WRITES_MAX: Final = 64
 
 
-class Joint(NamedTuple):
-    """How a write can be done together with others of its kind, for less than each alone.
+class Batchable(NamedTuple):
+    """How to run several writes of one kind at once, at a lower cost than one by one.
 
     Attributes:
-        run: does as many of some writes as it can all at once, in a transaction, and says for each
-            whether it did; what it leaves, and all of them if it raises, is done one by one. What
-            it does must be what the units would have done in some order.
-        item: what `run` is told of this one.
+        run: runs as many of the writes at once as it can, in a transaction, and returns for each
+            whether it did. The others run one by one; so do all if it raises. The effect must be
+            the same as running the units in some order.
+        item: the argument of `run` for this write.
     """
 
     run: Callable[[Any, Sequence[Any]], Sequence[bool]]
@@ -37,27 +37,27 @@ class Joint(NamedTuple):
 
 
 class Write:
-    """One write that waits for its outcome. Belongs to the thread that asked for it.
+    """One write that waits for its outcome. Belongs to the thread that submitted it.
 
     Args:
-        joint: for units that give None.
+        batch: only for units that return None.
     """
 
-    def __init__(self, unit: Callable[[Any], Any], joint: Joint | None = None) -> None:
+    def __init__(self, unit: Callable[[Any], Any], batch: Batchable | None = None) -> None:
         self.unit: Final = unit
-        self.joint: Final = joint
+        self.batch: Final = batch
         self._result: Any = None
         self._error: BaseException | None = None
         self._is_settled = False
         self._turn = threading.Lock()
         self._turn.acquire()
-        #: It is its turn to lead, from the moment at which that was decided.
-        self.is_heir = False
+        #: Set as soon as this write is chosen to lead.
+        self.is_leader = False
 
     @property
-    def kind(self) -> object:
-        """What it has in common with those that can be done at once with it."""
-        return None if self.joint is None else self.joint.run
+    def batch_key(self) -> object:
+        """Writes with the same key can run at once."""
+        return None if self.batch is None else self.batch.run
 
     @property
     def is_settled(self) -> bool:
@@ -69,11 +69,11 @@ class Write:
         self._result, self._is_settled = result, True
 
     def fail(self, error: BaseException) -> None:
-        """Nothing of it has been committed, or nobody can tell; the error says which."""
+        """It has not been committed, or that is unknown; the error says which."""
         self._error, self._is_settled = error, True
 
     def outcome(self) -> Any:
-        """What the unit gave.
+        """The result of the unit.
 
         Raises:
             what the unit or the database raised.
@@ -90,7 +90,7 @@ class Write:
         self._turn.release()
 
     def wait(self) -> None:
-        """Until `wake`."""
+        """Wait until `wake`."""
         self._turn.acquire()
 
 
@@ -98,23 +98,23 @@ class GroupCommit:
     """The queue of one process before one database.
 
     Args:
-        commit: settles each of the writes that its argument gives, all in one transaction if it
-            can; called by one thread at a time. It asks for them once, as late as it can: those
-            that come while it waits for the database's lock share the commit.
-        mixes_kinds: whether writes of all kinds may share a transaction: where the database has a
-            single writer at a time, and nobody waits for rows.
-        writes_max: how many writes share a transaction at most.
+        commit: settles each of the writes that its argument returns, all in one transaction if
+            possible; called by one thread at a time. It calls its argument once, as late as it can:
+            writes that arrive while it waits for the database's lock share the commit.
+        mixes_batches: whether writes with different batch keys may share a transaction: true if the
+            database has one writer at a time, so that no transaction waits for rows.
+        writes_max: the most writes in one transaction.
     """
 
     def __init__(
         self,
         commit: Callable[[Callable[[], list[Write]]], None],
         *,
-        mixes_kinds: bool = True,
+        mixes_batches: bool = True,
         writes_max: int = WRITES_MAX,
     ) -> None:
         self._commit = commit
-        self._mixes_kinds = mixes_kinds
+        self._mixes_batches = mixes_batches
         self._writes_max = writes_max
         self._lock = threading.Lock()
         self._waiting: deque[Write] = deque()
@@ -125,13 +125,13 @@ class GroupCommit:
         try:
             with self._lock:
                 self._waiting.append(write)
-                write.is_heir, self._is_led = not self._is_led, True
-            if not write.is_heir:
+                write.is_leader, self._is_led = not self._is_led, True
+            if not write.is_leader:
                 write.wait()
             if not write.is_settled:
                 self._lead()
         except BaseException:
-            # A signal's: who waits is gone, and nobody else would lead.
+            # A signal interrupted the wait: without this, no other thread would lead.
             self._abandon(write)
             raise
         assert write.is_settled, "whoever leads takes the oldest, and that is its own"
@@ -157,34 +157,34 @@ class GroupCommit:
                 write.wake()
 
     def _abandon(self, write: Write) -> None:
-        """Let go of a write whose thread does not wait for it any more; if somebody has taken it,
-        it takes place all the same."""
+        """Forget a write whose thread no longer waits. If a leader has taken it already, it is
+        still committed."""
         with self._lock:
             if write in self._waiting:
                 self._waiting.remove(write)
-                if write.is_heir:
+                if write.is_leader:
                     self._hand_over()
 
     def _hand_over(self) -> None:
-        """Let the oldest that waits lead, if there is one. Needs the lock."""
+        """Make the oldest waiting write the leader, if there is one. Needs the lock."""
         self._is_led = bool(self._waiting)
         if self._waiting:
-            self._waiting[0].is_heir = True
+            self._waiting[0].is_leader = True
             self._waiting[0].wake()
 
     def _taken(self) -> list[Write]:
-        """Those that share the next transaction with the oldest, in the order in which they came.
+        """The writes that share the next transaction with the oldest, in order of arrival.
 
-        RACE bench.databases, spread, 16 clients: claims and then releases in one transaction, in
-        two processes, waited for each other's usages; PostgreSQL looks for that after a second.
+        RACE bench.databases, spread, 16 clients: in two processes, transactions with claims and
+        then releases deadlocked on usages; PostgreSQL detects a deadlock only after a second.
         """
         if not self._waiting:
             return []
-        oldest = self._waiting[0].kind
+        oldest = self._waiting[0].batch_key
         taken: list[Write] = []
         left: deque[Write] = deque()
         for write in self._waiting:
-            fits = self._mixes_kinds or write.kind == oldest
+            fits = self._mixes_batches or write.batch_key == oldest
             (taken if fits and len(taken) < self._writes_max else left).append(write)
         self._waiting = left
         return taken

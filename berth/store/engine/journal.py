@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The writers' clock and the journal: how every index learns what each commit touched.
 
-Each process that writes owns a row of `berth_writer` and counts its commits there; the providers
-that a commit touched stand in `berth_journal` under that count, each with whether anything but its
-usage changed. Both are part of the commit itself.
+Each process that writes owns a row of `berth_writer` and counts its commits there. `berth_journal`
+lists the providers that each commit touched under that count, and whether only their usage changed.
+Both are part of the commit itself.
 Commit order between writers does not matter, and a gap in the numbers means nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
-    Connection,
     Update,
     bindparam,
     delete,
@@ -24,26 +23,28 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.exc import IntegrityError
 
 from berth.store.engine.prepared import insert_of
+from berth.store.engine.project_deltas import ProjectDeltas
+from berth.store.engine.project_usages import adding, fold
 from berth.store.engine.tables import berth_journal, berth_writer
+from berth.store.engine.transaction import Change, Tx
 
-if TYPE_CHECKING:
-    from berth.store.engine.transaction import Tx
-
-#: In the journal: no provider, but the definitions of traits or resource classes were touched.
+#: In the journal, instead of a provider: definitions of traits or resource classes, spellings or
+#: labels of aggregates, or the database's identity, changed.
 NAMES: Final = 0
 
-#: A row that has not been written for so long may be taken over by another process.
+#: Another process may take over a row that has not been written for this long.
 _IDLE: Final = timedelta(hours=1)
 
 _note = berth_journal.c
 _writer = berth_writer.c
 _of_writer = _note.writer_id == _writer.id
 
-#: (writer, the last of its counts that can be forgotten, or NULL).
-#: PERF each is the end of a walk along the primary key, from the oldest row; asking for the
-#: largest old count instead reads the whole journal, an hour of commits, inside a write.
+#: (writer, the last of its counts that can be deleted, or NULL).
+#: PERF each walks along the primary key, from the oldest row. Selecting the largest old count
+#: instead would read the whole journal, an hour of commits, inside a write.
 _HORIZONS: Final = select(
     _writer.id,
     func.coalesce(
@@ -66,13 +67,13 @@ _FORGET: Final = delete(berth_journal).where(
 
 
 def _counting_on(by: int) -> Update:
-    """Moves a writer's row, if it stands at the count that is known."""
+    """Advances a writer's row, if it is at the known count."""
     return (
         update(berth_writer)
         .where(_writer.id == bindparam("of_writer"), _writer.seq == bindparam("known"))
         .values(
             seq=_writer.seq + by,
-            # Not from the column: MySQL would take the one that it has just written.
+            # Not from the column: MySQL would use the value that it has just written.
             kept_seq=bindparam("known", type_=BigInteger) + by,
             updated_at=bindparam("now"),
         )
@@ -81,150 +82,175 @@ def _counting_on(by: int) -> Update:
 
 #: PERF built once; building a statement takes longer than running it.
 _MOVE: Final = _counting_on(1)
-#: Past the count that somebody may have seen of a commit which is not there.
+#: Skips the count of a commit that did not take place, but that a reader may have seen.
 _FENCE: Final = _counting_on(2)
+_IDLE_WRITER: Final = (
+    select(_writer.id, _writer.seq)
+    .where(_writer.updated_at < bindparam("before"))
+    .order_by(_writer.id)
+    .limit(1)
+)
+_NEW_WRITER: Final = insert(berth_writer).values(
+    seq=0, trimmed_seq=0, kept_seq=0, updated_at=bindparam("now")
+)
+_HAS_NOTED: Final = (
+    select(_note.seq)
+    .where(_note.writer_id == bindparam("of_writer"), _note.seq == bindparam("seq"))
+    .limit(1)
+)
 _NOTE: Final = insert_of(berth_journal, *berth_journal.c.keys())
 
 
 class Writer(NamedTuple):
-    """A row of the clock, as its owner's last commit left it."""
+    """A clock row, as its owner's last commit left it."""
 
     id: int
     seq: int
 
 
 class Touched(NamedTuple):
-    """Providers of which something changed, and those of which only the usage did."""
+    """Providers that changed, those of which only the usage changed, and the changes of what
+    projects use."""
 
-    wholly: frozenset[int]
+    providers: frozenset[int]
     usage_only: frozenset[int]
+    project_usages: ProjectDeltas
 
     @classmethod
-    def of(cls, parts: Iterable[Tx]) -> Touched:
-        """What several parts of one commit touch."""
-        wholly: set[int] = set()
-        reused: set[int] = set()
+    def of(cls, parts: Sequence[Tx]) -> Touched:
+        """The union of what the parts of one commit touch."""
+        providers: set[int] = set()
+        usage_only: set[int] = set()
         for tx in parts:
-            wholly.update(tx.touched)
-            reused.update(tx.reused)
+            providers.update(tx.touched)
+            usage_only.update(tx.usage_changed)
             if tx.names_touched:
-                wholly.add(NAMES)
-        return cls(frozenset(wholly), frozenset(reused - wholly))
+                providers.add(NAMES)
+        if len(parts) == 1:
+            deltas = parts[0].project_usages
+        else:
+            deltas = ProjectDeltas().merge(tx.project_usages for tx in parts)
+        return cls(frozenset(providers), frozenset(usage_only - providers), deltas)
 
     def __bool__(self) -> bool:
-        return bool(self.wholly or self.usage_only)
+        return bool(self.providers or self.usage_only)
 
 
 class NoWriter(Exception):
-    """This process has no row of the clock: not yet, or it slept and another took it over."""
+    """This process has no clock row: not yet, or another process took it over while it slept."""
 
 
-def record(tx: Tx, known: Writer | None, touched: Touched, now: datetime) -> Writer:
-    """Count one commit, and note what it touches.
+def record(tx: Tx, previous: Writer | None, touched: Touched, now: datetime) -> Writer:
+    """Count one commit, note what it touches, and change the counters of projects.
 
-    Call it last in the transaction, and give its result as `known` the next time, once this has
-    been committed.
+    Call it last in the transaction. After the commit, pass its result as `previous` the next time.
 
     Raises:
-        NoWriter: enrol first.
+        NoWriter: register the process first.
     """
-    if known is None or not _moved(tx, known, now):
+    if previous is None:
         raise NoWriter
-    writer = Writer(known.id, known.seq + 1)
-    _write_notes(tx, writer, touched, now)
+    writer = Writer(previous.id, previous.seq + 1)
+    try:
+        tx.change_all(
+            [
+                Change(_MOVE, [_move_of(previous, now)], _check_moved),
+                Change(_NOTE, _notes(writer, touched, now)),
+                adding(tx, touched.project_usages, writer.id),
+            ]
+        )
+    except IntegrityError as error:
+        # The process that took over the row has written the same entry.
+        raise NoWriter from error
     return writer
 
 
-def _write_notes(tx: Tx, writer: Writer, touched: Touched, now: datetime) -> None:
-    tx.change(
-        _NOTE,
-        [
-            {
-                "writer_id": writer.id,
-                "seq": writer.seq,
-                "provider_id": provider,
-                "usage_only": usage_only,
-                "created_at": now,
-            }
-            for providers, usage_only in ((touched.wholly, False), (touched.usage_only, True))
-            for provider in sorted(providers)
-        ],
-    )
+def _check_moved(counts: Sequence[int]) -> None:
+    if sum(counts) != 1:
+        raise NoWriter
 
 
-def _moved(tx: Tx, known: Writer, now: datetime, how: Update = _MOVE) -> bool:
-    return tx.change(how, {"of_writer": known.id, "known": known.seq, "now": now}) == 1
+def _move_of(previous: Writer, now: datetime) -> dict[str, Any]:
+    return {"of_writer": previous.id, "known": previous.seq, "now": now}
 
 
-def has_noted(connection: Connection, writer: Writer) -> bool:
-    """Whether a commit has left its note at a count: nothing else does, not even who takes the row
-    of the clock over."""
-    noted = select(_note.seq).where(_note.writer_id == writer.id, _note.seq == writer.seq)
-    return connection.scalar(noted.limit(1)) is not None
+def _notes(writer: Writer, touched: Touched, now: datetime) -> list[dict[str, Any]]:
+    return [
+        {
+            "writer_id": writer.id,
+            "seq": writer.seq,
+            "provider_id": provider,
+            "usage_only": usage_only,
+            "created_at": now,
+        }
+        for providers, usage_only in ((touched.providers, False), (touched.usage_only, True))
+        for provider in sorted(providers)
+    ]
+
+
+def has_noted(tx: Tx, writer: Writer) -> bool:
+    """Whether a commit has written its journal entry at a count. Only the commit itself does; a
+    process that takes over the clock row does not."""
+    return bool(tx.rows(_HAS_NOTED, {"of_writer": writer.id, "seq": writer.seq}))
 
 
 def fence(tx: Tx, writer: Writer, touched: Touched, now: datetime) -> None:
-    """Take its place from a commit that would move the clock to `writer`, if it has not got there:
-    from then on it cannot.
+    """Make sure that a commit that would advance the clock to `writer`, and has not yet taken
+    place, never does.
 
-    It holds the row while it is under way, so this waits for it; in a cluster it may be under way
-    elsewhere, and there the one that comes second is refused.
+    The commit's transaction locks the clock row, so this waits for it. In a cluster it may run on
+    another node; there the second of the two is refused.
 
-    RACE tests/store/test_journal.py: InnoDB shows a commit before it is on disk, and a server that
-    falls in between has shown what never was. So the count goes beyond that of the commit, and what
-    it touched is noted there, for an index that has taken it over.
+    RACE tests/store/test_journal.py: InnoDB shows a commit before it is on disk, so a server that
+    crashes in between has shown a commit that is lost. So the count skips that of the commit, and
+    its changes are noted again, for an index that has applied it.
     """
-    if _moved(tx, Writer(writer.id, writer.seq - 1), now, _FENCE):
-        _write_notes(tx, Writer(writer.id, writer.seq + 1), touched, now)
+    if tx.change(_FENCE, _move_of(Writer(writer.id, writer.seq - 1), now)):
+        tx.change(_NOTE, _notes(Writer(writer.id, writer.seq + 1), touched, now))
 
 
-def enrol(connection: Connection, now: datetime) -> Writer:
-    """A row of the clock for this process: an idle one, so that the clock does not grow with every
-    process ever started, or a new one. Commit it before it is used."""
-    return _adopt(connection, now) or _inserted(connection, now)
+def register_writer(tx: Tx, now: datetime) -> Writer:
+    """A clock row for this process: an idle one if there is one, so that the table does not grow
+    with every process ever started, or a new one. Commit it before you use it."""
+    return _adopt(tx, now) or _inserted(tx, now)
 
 
-def trim(connection: Connection, older_than: datetime) -> int:
-    """Forget what was noted before a time; the number of rows that went.
+def fold_idle(tx: Tx, now: datetime) -> int:
+    """Add up the counters of writers that may be taken over; return how many rows."""
+    return fold(tx, now - _IDLE)
 
-    Whoever has applied less of a writer than its `trimmed_seq` must reload everything. A writer's
-    rows go in the order of its count, up to the first that is younger, whatever its clock did.
-    Cost: a few rows for each writer and those that go, however long the journal is.
+
+def trim(tx: Tx, older_than: datetime) -> int:
+    """Delete the entries older than a time; return how many rows were deleted.
+
+    A reader that has applied less of a writer than its `trimmed_seq` must reload everything. A
+    writer's rows are deleted in the order of its count, up to the first younger one, even if its
+    system clock jumped. Cost: a few rows for each writer plus the deleted ones, for any length of
+    the journal.
     """
     past = [
         {"of_writer": writer, "horizon": horizon}
-        for writer, horizon in connection.execute(_HORIZONS, {"older_than": older_than})
+        for writer, horizon in tx.rows(_HORIZONS, {"older_than": older_than})
         if horizon is not None
     ]
     if not past:
         return 0
-    connection.execute(_MARK, past)
-    return connection.execute(_FORGET, past).rowcount
+    tx.change(_MARK, past)
+    return tx.change(_FORGET, past)
 
 
-def _adopt(connection: Connection, now: datetime) -> Writer | None:
-    """Take over an idle row, by counting it on.
+def _adopt(tx: Tx, now: datetime) -> Writer | None:
+    """Take over an idle row by incrementing its count.
 
-    RACE tests/store/test_journal.py: the count that is expected stands in the WHERE, here and in
-    `record`, so a row never serves two writers, however long one of them slept.
+    RACE tests/store/test_journal.py: the WHERE contains the expected count, here and in `record`,
+    so a row never serves two writers, however long one of them slept.
     """
-    idle = connection.execute(
-        select(_writer.id, _writer.seq)
-        .where(_writer.updated_at < now - _IDLE)
-        .order_by(_writer.id)
-        .limit(1)
-    ).one_or_none()
-    if idle is None:
-        return None
-    number, seq = idle
-    moved = connection.execute(_MOVE, {"of_writer": number, "known": seq, "now": now})
-    return Writer(number, seq + 1) if moved.rowcount == 1 else None
+    for number, seq in tx.rows(_IDLE_WRITER, {"before": now - _IDLE}):
+        idle = Writer(number, seq)
+        if tx.change(_MOVE, _move_of(idle, now)):
+            return Writer(number, seq + 1)
+    return None
 
 
-def _inserted(connection: Connection, now: datetime) -> Writer:
-    result = connection.execute(
-        insert(berth_writer).values(seq=0, trimmed_seq=0, kept_seq=0, updated_at=now)
-    )
-    (number,) = result.inserted_primary_key or (None,)
-    assert number is not None, "the table gives ids by itself"
-    return Writer(number, 0)
+def _inserted(tx: Tx, now: datetime) -> Writer:
+    return Writer(tx.insert(_NEW_WRITER, {"now": now}), 0)

@@ -1,51 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that is particular to MariaDB, MySQL and a Galera cluster, in one place.
+"""Everything specific to MariaDB, MySQL and Galera clusters.
 
-Writes run at READ COMMITTED: each statement sees what is committed by then, and fewer gaps are
-locked. Reads run at REPEATABLE READ, which is a snapshot from the first read on. In a Galera
-cluster every transaction first waits until this node has applied what any node had committed
-(`wsrep_sync_wait`); what two nodes write at once is compared by the rows written, and the second is
-refused at its COMMIT (error 1213): so a row that guards a decision must really be changed, and
-`expressions.rewritten` sees to that.
+Writes run at READ COMMITTED: each statement sees everything committed by then, and fewer gaps are
+locked. Reads run at REPEATABLE READ, a snapshot from the first read on. In a Galera cluster every
+transaction first waits until this node has applied all earlier commits of any node
+(`wsrep_sync_wait`). The cluster compares concurrent transactions of two nodes by the rows written,
+and refuses the second at its COMMIT (error 1213). So a row that guards a decision must really
+change; `expressions.rewritten` makes sure of that.
 """
 
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
-from sqlalchemy import Connection, Engine, Table, create_engine, event, insert
+from sqlalchemy import Connection, Engine, Table, create_engine, event, func, insert, select
 from sqlalchemy.engine import URL
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.sql.dml import Insert
 
 from berth.model.errors import UnsupportedDatabase
-from berth.store.engine.dialect import CLOCK_SUM, PoolOptions
+from berth.store.engine.dialect import CLOCK_SUM, PoolOptions, Storage
 from berth.store.engine.prepared import CLUSTERED, Runner
 
-#: How long another's row is waited for before it is an error.
+#: How long to wait for a locked row before it is an error.
 _LOCK_S_MAX: Final = 5
+
+#: How long one statement waits for the lock of the schema.
+_SCHEMA_LOCK_S: Final = 60
 
 #: How long a server may take to accept a connection.
 _CONNECT_S_MAX: Final = 5
 
-#: Deadlock, or refused by the cluster; a lock that was not free in time; changed since it was read.
+#: Deadlock or refused by the cluster; lock wait timeout; row changed since it was read.
 _TRANSIENT: Final = frozenset({1213, 1205, 1020})
 
-#: Not reached, gone meanwhile, too many connections, shutting down, no part of its cluster,
-#: cut off.
+#: Unreachable, connection lost, too many connections, shutting down, not part of its cluster,
+#: connection killed.
 _AWAY: Final = frozenset({2002, 2003, 2006, 2013, 1040, 1053, 1047, 1927})
 
 _UNKNOWN_VARIABLE: Final = 1193
 
-#: Driver -> the module that it is.
+#: Driver -> its module.
 _DRIVERS: Final = {"pymysql": "pymysql", "mysqldb": "MySQLdb"}
 
-#: Several statements in one packet (see `prepared`), and the count of the rows that a WHERE holds
-#: for, changed or not.
+#: Allow several statements in one packet (see `prepared`), and count the rows that match a WHERE,
+#: changed or not.
 _MULTI_STATEMENTS: Final = 1 << 16
 _FOUND_ROWS: Final = 1 << 1
 
@@ -55,30 +59,34 @@ class MysqlDialect:
     """How to speak to MySQL and MariaDB: see `berth.store.engine.dialect`.
 
     Args:
-        sql_mode: of each session; empty: the server's. What the tables need is added to it.
-        answer_s_max: how long the server may take for one answer before the connection is given
-            up; None: as long as it likes.
+        sql_mode: the mode of each session; empty: the server's. Modes that the tables need are
+            added.
+        answer_s_max: how long to wait for one answer before the connection is closed; None: no
+            limit.
     """
 
     sql_mode: str = "TRADITIONAL"
     answer_s_max: int | None = None
 
     is_embedded: ClassVar[bool] = False
+    storage: ClassVar[Storage] = Storage(keeps_fractions=False, has_collations=True, bulk="text")
 
     def create_engine(self, url: URL, pool: PoolOptions) -> Engine:
         """See `Dialect`."""
-        told: dict[str, int] = {
+        connect_args: dict[str, int] = {
             "connect_timeout": _CONNECT_S_MAX,
             "client_flag": _MULTI_STATEMENTS | _FOUND_ROWS,
         }
         if self.answer_s_max is not None:
-            told |= {"read_timeout": self.answer_s_max, "write_timeout": self.answer_s_max}
+            connect_args |= {"read_timeout": self.answer_s_max, "write_timeout": self.answer_s_max}
         engine = create_engine(
-            # Three-byte characters, which old configurations name, cannot say every name.
+            # utf8mb3, which old configurations set, cannot store every name.
             url.set(drivername=f"mysql+{_driver_of(url)}").update_query_dict(
                 {"charset": "utf8mb4"}
             ),
-            connect_args={name: value for name, value in told.items() if name not in url.query},
+            connect_args={
+                name: value for name, value in connect_args.items() if name not in url.query
+            },
             paramstyle="format",
             pool_pre_ping=True,
             **pool.arguments(),
@@ -106,10 +114,10 @@ class MysqlDialect:
         run.begin("START TRANSACTION")
 
     def wait_briefly(self, run: Runner) -> None:
-        """The engine sees at once when two wait for each other."""
+        """Nothing to do: the engine detects a deadlock at once."""
 
     def ensure_in_place(self, *, writing: bool = False) -> None:
-        """A server keeps its files itself."""
+        """Nothing to do: the server manages its files."""
 
     def is_transient(self, error: BaseException | None) -> bool:
         """See `Dialect`."""
@@ -124,19 +132,29 @@ class MysqlDialect:
         return insert(table).prefix_with("IGNORE")
 
     def commit_stamp(self, run: Runner) -> int | None:
-        """See `Dialect`: the sum of the writers' clock, in a cluster with all that was committed
-        on any node before."""
+        """See `Dialect`: the sum of the writers' clock. In a cluster it includes all earlier
+        commits of any node."""
         return int(run.ask(CLOCK_SUM))
 
     def stored_time(self, now: datetime) -> datetime:
-        """Whole seconds; the engine would round up half of them."""
+        """Rounded down to seconds; the engine would round to the nearest."""
         return now.replace(microsecond=0)
+
+    def lock_schema(self, connection: Connection) -> None:
+        """See `Dialect`. The server's databases share the names of locks, and in a Galera cluster
+        each node has its own."""
+        name = func.left(func.concat("berth ", func.database()), 64)
+        while connection.scalar(select(func.get_lock(name, _SCHEMA_LOCK_S))) != 1:
+            continue
+
+    def finish_loading(self, connection: Connection, tables: Sequence[Table]) -> None:
+        """Nothing to do."""
 
     def _set_up(self, connection: Any, record: ConnectionPoolEntry) -> None:
         with closing(connection.cursor()) as cursor:
             mode = "@@sql_mode" if not self.sql_mode else "%s"
             cursor.execute(
-                # Resource class 0 is a class, not a request for the next number.
+                # Id 0 is a resource class, not a request for the next number.
                 f"SET SESSION sql_mode = CONCAT_WS(',', {mode}, 'NO_AUTO_VALUE_ON_ZERO'), "
                 f"SESSION innodb_lock_wait_timeout = {_LOCK_S_MAX}",
                 (self.sql_mode,) if self.sql_mode else (),
@@ -174,6 +192,6 @@ def _driver_of(url: URL) -> str:
 
 
 def _code_of(error: BaseException | None) -> int | None:
-    """The engine's number of an error."""
+    """The engine's error number."""
     first = error.args[0] if error is not None and error.args else None
     return first if isinstance(first, int) else None

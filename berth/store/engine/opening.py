@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a database's URL to the database: which engine it names, and how that is spoken to."""
+"""Opens the database of a URL with the dialect of its engine."""
 
 import os
 import random
@@ -23,17 +23,17 @@ from berth.store.engine.transaction import IN_LIST_MAX
 
 @dataclass(frozen=True, slots=True)
 class DatabaseOptions:
-    """What an operator may choose about the connection."""
+    """Connection options that an operator may set."""
 
     #: Whether a commit is on disk before it is acknowledged.
     synchronous: bool = True
     pool: PoolOptions = field(default_factory=PoolOptions)
     #: MySQL's sql_mode of each session; empty: the server's.
     mysql_sql_mode: str = "TRADITIONAL"
-    #: How long a server may take for one answer, where the driver can tell; None: for ever.
+    #: How long a server may take for one answer, where the driver supports it; None: no limit.
     answer_s_max: int | None = None
-    #: Only reads are to come: an SQLite file stays as it is, and may be one that cannot be written.
-    to_look_only: bool = False
+    #: Read only: an SQLite file is not changed, and may be one that cannot be written.
+    read_only: bool = False
 
 
 def open_database(
@@ -45,23 +45,26 @@ def open_database(
     sleep: Callable[[float], None] = time.sleep,
     in_list_max: int = IN_LIST_MAX,
 ) -> Database:
-    """The database of an SQLAlchemy URL; nothing is read or written yet.
+    """The database of an SQLAlchemy URL. Does not connect yet.
 
     Args:
         url: `sqlite:///relative/path`, `sqlite:////absolute/path`, `postgresql://...` or
             `mysql+pymysql://...`.
-        clock: the time, naive UTC.
-        rng, sleep: how the pauses between retries are drawn and spent.
-        in_list_max: values in one IN list; what has more is read and written in chunks.
+        clock: returns the time, naive UTC.
+        rng, sleep: choose and wait for the pauses between retries.
+        in_list_max: the number of values in one IN list; longer lists are split into chunks.
 
     Raises:
-        UnsupportedDatabase: the URL cannot be read, names an engine that berth does not know, or
+        UnsupportedDatabase: the URL is malformed, names an engine that berth does not know, or
             one whose driver is not installed.
     """
     try:
         parsed = make_url(url)
     except (exc.ArgumentError, ValueError) as error:
-        raise UnsupportedDatabase("the database URL cannot be read") from error
+        raise UnsupportedDatabase(
+            "the database URL in [placement_database]connection is malformed: it must look like "
+            "postgresql://USER:PASSWORD@HOST/DATABASE"
+        ) from error
     dialect = _dialect_of(parsed.get_backend_name(), options)
     db = Database(
         dialect.create_engine(parsed, options.pool),
@@ -79,7 +82,7 @@ def open_database(
 def _dialect_of(backend: str, options: DatabaseOptions) -> Dialect:
     match backend:
         case "sqlite":
-            return SqliteDialect(synchronous=options.synchronous, to_look_only=options.to_look_only)
+            return SqliteDialect(synchronous=options.synchronous, read_only=options.read_only)
         case "postgresql":
             return PostgresqlDialect()
         case "mysql" | "mariadb":
@@ -91,10 +94,10 @@ def _dialect_of(backend: str, options: DatabaseOptions) -> Dialect:
 
 
 def _let_go_after_fork(db: Database) -> None:
-    """A connection must not serve two processes: servers that fork after loading get new ones.
+    """Open new connections after a fork: a connection must not serve two processes.
 
-    SQLite forbids a child even to close what its parent opened, so what nobody is using is closed
-    before the fork.
+    With SQLite a child must not even close a connection of its parent, so unused connections are
+    closed before the fork.
     """
     alive = weakref.ref(db)
 

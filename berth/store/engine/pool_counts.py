@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many of the pool's connections are open, and how many of them in use.
+"""Counts the pool's connections: how many are open, and how many of them in use.
 
-Counted from what SQLAlchemy says of each: the pool's own numbers take places without a connection
-for idle ones. Standing connections have left the pool, and are not counted.
+Counted from SQLAlchemy's events: the pool's own numbers count empty slots as idle connections.
+Dedicated connections have left the pool, and are not counted.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ class PoolCounts:
     """The connections of one engine's pool.
 
     Args:
-        tell: is called with each change, by the thread that makes it: (open, in use).
+        tell: called with (open, in use) at each change, by the thread that makes the change.
     """
 
     def __init__(self, engine: Engine, tell: Callable[[int, int], None]) -> None:
         self.open = 0
         self.in_use = 0
         self._tell = tell
-        # One that is abandoned may be collected, and so come back, in the middle of a change.
+        # The garbage collector may return an abandoned connection in the middle of a change.
         self._lock = threading.RLock()
         for name, open_, in_use in (
             ("connect", 1, 0),
@@ -37,7 +37,7 @@ class PoolCounts:
             event.listen(engine, name, self._listener(open_, in_use))
 
     def forget(self) -> None:
-        """In a forked child: the parent's connections are not its own."""
+        """In a forked child: reset the counts, which are the parent's."""
         self._lock = threading.RLock()
         self.open = self.in_use = 0
 

@@ -1,36 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that is particular to PostgreSQL, in one place.
+"""Everything specific to PostgreSQL.
 
-Writes run at READ COMMITTED: each statement sees what is committed by then, and an UPDATE that had
-to wait for another transaction judges its WHERE anew on the row as that has left it. Reads run at
-REPEATABLE READ, which here is a snapshot. The driver is psycopg 3, whichever a URL names.
+Writes run at READ COMMITTED: each statement sees everything committed by then, and an UPDATE that
+waited for another transaction evaluates its WHERE again on the new version of the row. Reads run at
+REPEATABLE READ, which is a snapshot here. The driver is always psycopg 3, whatever the URL names.
 """
 
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
-from sqlalchemy import Connection, Engine, Table, create_engine, event
+from sqlalchemy import Connection, Engine, Table, create_engine, event, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import URL
 from sqlalchemy.sql.dml import Insert
 
 from berth.model.errors import UnsupportedDatabase
-from berth.store.engine.dialect import CLOCK_SUM, PoolOptions
+from berth.store.engine.dialect import CLOCK_SUM, PoolOptions, Storage
 from berth.store.engine.prepared import Runner
 
-#: How long another's row is waited for before it is an error. The server looks for deadlocks after
-#: a second.
+#: How long to wait for a row that another transaction has locked. The server looks for deadlocks
+#: after a second.
 _LOCK_S_MAX: Final = 5
 
-#: For transactions that take rows in no order.
+#: The same for transactions that lock rows in no fixed order.
 _LOCK_MS_BRIEFLY: Final = 50
 
-#: What libpq is told unless the URL says otherwise: to notice within some ten seconds that the
-#: server's machine is gone.
+#: Settings of libpq unless the URL sets them: detect within about ten seconds that the server's
+#: machine is down.
 _CONNECTION: Final = {
     "connect_timeout": "5",
     "keepalives_idle": "5",
@@ -40,7 +41,10 @@ _CONNECTION: Final = {
     "application_name": "berth",
 }
 
-#: What a server says to those whom it will not let in, now or later.
+#: The number of the lock of the schema: the letters of "berth".
+_SCHEMA_LOCK: Final = int.from_bytes(b"berth", "big")
+
+#: Messages of a server that refuses a login for good.
 _FOR_GOOD: Final = (
     "authentication failed",
     "no password supplied",
@@ -51,11 +55,11 @@ _FOR_GOOD: Final = (
 )
 
 #: Codes of a server that shuts down, has crashed, is starting, or has too many connections; and the
-#: class of those of connections.
+#: class of connection errors.
 _AWAY: Final = frozenset({"57P01", "57P02", "57P03", "53300"})
 _AWAY_CLASS: Final = "08"
 
-#: Serialisation failure, deadlock, a lock that was not free in time.
+#: Serialisation failure, deadlock, lock timeout.
 _TRANSIENT: Final = frozenset({"40001", "40P01", "55P03"})
 
 
@@ -64,6 +68,7 @@ class PostgresqlDialect:
     """How to speak to PostgreSQL: see `berth.store.engine.dialect`."""
 
     is_embedded: ClassVar[bool] = False
+    storage: ClassVar[Storage] = Storage(takes_nul=False, bulk="copy")
 
     def create_engine(self, url: URL, pool: PoolOptions) -> Engine:
         """See `Dialect`."""
@@ -72,10 +77,10 @@ class PostgresqlDialect:
                 "PostgreSQL needs the driver psycopg, which is not installed: "
                 "pip install 'berthd[postgresql]'"
             )
-        told = {name: value for name, value in _CONNECTION.items() if name not in url.query}
+        connect_args = {name: value for name, value in _CONNECTION.items() if name not in url.query}
         engine = create_engine(
             url.set(drivername="postgresql+psycopg"),
-            connect_args=told,
+            connect_args=connect_args,
             paramstyle="format",
             isolation_level="REPEATABLE READ",
             pool_pre_ping=True,
@@ -104,18 +109,18 @@ class PostgresqlDialect:
         run.begin("BEGIN ISOLATION LEVEL READ COMMITTED")
 
     def wait_briefly(self, run: Runner) -> None:
-        """See `Dialect`. PERF a deadlock holds both up for the second until it is looked for."""
+        """See `Dialect`. PERF the server detects a deadlock only after a second."""
         run.change(f"SET LOCAL lock_timeout = '{_LOCK_MS_BRIEFLY}ms'", ())
 
     def ensure_in_place(self, *, writing: bool = False) -> None:
-        """A server keeps its files itself."""
+        """Nothing to do: the server manages its files."""
 
     def is_transient(self, error: BaseException | None) -> bool:
         """See `Dialect`."""
         return getattr(error, "sqlstate", None) in _TRANSIENT
 
     def is_away(self, error: BaseException | None) -> bool:
-        """See `Dialect`. The driver has no code for what a server says before it lets one in."""
+        """See `Dialect`. The driver has no code for an error that the server reports at login."""
         if code := getattr(error, "sqlstate", None):
             return code in _AWAY or code.startswith(_AWAY_CLASS)
         said = str(error)
@@ -133,10 +138,23 @@ class PostgresqlDialect:
         """To the microsecond."""
         return now
 
+    def lock_schema(self, connection: Connection) -> None:
+        """See `Dialect`."""
+        connection.execute(select(func.pg_advisory_lock(_SCHEMA_LOCK)))
+
+    def finish_loading(self, connection: Connection, tables: Sequence[Table]) -> None:
+        """Number new rows after those that were loaded, and count rows for the planner."""
+        for table in tables:
+            if "id" in table.c:
+                # NULL, and so without effect, where the table has no sequence or no rows.
+                sequence = func.pg_get_serial_sequence(table.name, "id")
+                connection.execute(select(func.setval(sequence, func.max(table.c.id))))
+        connection.exec_driver_sql("ANALYZE")
+
 
 def _begin(connection: Connection) -> None:
-    """Begin what SQLAlchemy takes to have begun: the driver does so with the first statement of a
-    cursor's, and what `store.engine.libpq` sends is none."""
+    """Begin the transaction that SQLAlchemy assumes has begun: the driver begins one only with a
+    cursor's first statement, and `store.engine.libpq` uses no cursor."""
     driver: Any = connection.connection.dbapi_connection
     if not driver.autocommit:
         Runner(connection).change("BEGIN ISOLATION LEVEL REPEATABLE READ", ())

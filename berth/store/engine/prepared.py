@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that are compiled once and then go straight to the driver.
+"""Statements that are compiled once and then sent straight to the driver.
 
-SQLAlchemy's Core stays the language: what it renders for an engine is kept, with the order and the
-types of its parameters. Running it then costs a fifth of what `Connection.execute` takes, which is
-most of what a claim costs at all.
+Statements are written in SQLAlchemy Core. This module caches the text that it renders for an
+engine, with the order and the types of its parameters. Running it then costs a fifth of
+`Connection.execute`, which was most of the cost of a claim.
 
 PERF bench, claims: thirteen statements took 330 of the 550 microseconds of a claim.
 """
@@ -13,7 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, Protocol
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, Protocol
 
 from sqlalchemy import (
     BindParameter,
@@ -23,7 +24,7 @@ from sqlalchemy import (
     Executable,
     Float,
     Insert,
-    Select,
+    SelectBase,
     Table,
     bindparam,
     exc,
@@ -31,29 +32,47 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.compiler import SQLCompiler
 
-#: What SQLAlchemy writes for a list whose length is not known yet.
+from berth.store.engine.joined_inserts import joined_inserts
+
+#: SQLAlchemy's placeholder for a list of unknown length.
 _LIST: Final = re.compile(r"__\[POSTCOMPILE_(\w+)\]")
 
 #: In the `info` of a connection: whether its server is one of several that write.
 CLUSTERED: Final = "berth_clustered"
 
-#: MySQL's: the bit of a server's status, and the number of an error.
+#: In the same place: how statements are sent over it.
+_WIRE: Final = "berth_wire"
+
+#: MySQL's bit of the server's status, and its error number.
 _IN_TRANSACTION: Final = 1
 _DEADLOCK: Final = 1213
 
-#: Statements that a process may keep; more means that somebody makes them per call.
+#: Rows in one INSERT: more would exceed the size of a packet.
+_ROWS_MAX: Final = 1000
+
+#: Statements in one batch: results are read only after all have been sent, so they must fit into
+#: the buffers between client and server.
+_BATCH_MAX: Final = 200
+
+#: Statements that a process may keep; more means that some code builds them per call.
 _STATEMENTS_MAX: Final = 500
 
-#: Texts of one statement that are kept, for as many combinations of its lists' lengths.
+#: Texts kept for one statement, one for each combination of its lists' lengths.
 _TEXTS_MAX: Final = 1000
 
 Parameters = Mapping[str, Any]
 _Converter = Callable[[Any], Any]
 
 
+class Packed(NamedTuple):
+    """A statement in the driver's form, to be run once with each of several sets of values."""
+
+    text: str
+    values: Sequence[Sequence[Any]]
+
+
 class Wire(Protocol):
-    """The way of statements to the server behind one of the driver's connections; what goes wrong
-    is raised as the driver's error."""
+    """Sends statements over one of the driver's connections; raises the driver's errors."""
 
     def fetch(self, text: str, values: Sequence[Any]) -> list[Any]:
         """All rows of a query, as tuples."""
@@ -61,21 +80,34 @@ class Wire(Protocol):
     def change(self, text: str, values: Sequence[Any]) -> int:
         """How many rows a statement wrote."""
 
+    def insert(self, text: str, values: Sequence[Any]) -> int:
+        """The id that a statement gave to the one row that it inserted."""
+
     def change_many(self, text: str, values: Sequence[Sequence[Any]]) -> int:
-        """How many rows it wrote with each of several sets of values, by all of them together."""
+        """How many rows a statement wrote with several sets of values, in total."""
 
     def change_each(self, text: str, values: Sequence[Sequence[Any]]) -> list[int]:
-        """How many rows it wrote with each of several sets of values."""
+        """How many rows a statement wrote with each of several sets of values."""
+
+    @property
+    def sends_batches(self) -> bool:
+        """Whether `change_all` costs one round trip, however many statements it sends."""
+
+    def change_all(self, batch: Sequence[Packed]) -> list[list[int]]:
+        """Run several statements in order, and stop at the first that fails; how many rows each
+        wrote with each of its sets of values, or, for an INSERT, with all of them."""
 
     def check_transaction(self) -> None:
-        """Raise the driver's error of a deadlock if the server has taken the transaction back
-        without a word."""
+        """Raise the driver's deadlock error if the server has silently rolled back the
+        transaction."""
 
 
 class Prepared:
     """One statement, rendered for one engine."""
 
-    def __init__(self, statement: Executable, dialect: Dialect) -> None:
+    def __init__(
+        self, statement: Executable, dialect: Dialect, conversions: dict[str, _Converter]
+    ) -> None:
         compiled = _compiled(statement, dialect)
         assert compiled.positional, "parameters are handed over in order"
         names = compiled.positiontup or []
@@ -86,30 +118,36 @@ class Prepared:
         #: The text for each combination of the lists' lengths.
         self._texts: Final[dict[tuple[int, ...], str]] = {}
         constants = {
-            name: bind.value
+            name: bind.effective_value
             for name, bind in compiled.binds.items()
             if name in names and not bind.required
         }
-        #: The constants of the statement at their places, and who stands at the others.
+        #: The lists that are constants of the statement.
+        self._own_lists: Final = {
+            name: constants[name] for name in self._lists if name in constants
+        }
+        #: The constants of the statement at their positions, and the names at the others.
         self._constants: Final[list[Any]] = [constants.get(name) for name in names]
         self._variables: Final = [
             (place, name) for place, name in enumerate(names) if name not in constants
         ]
-        #: (place, conversion) of the parameters that the driver does not take as they are.
+        #: All values, of a statement without constants.
+        self._pick: Final = itemgetter(*names) if len(self._variables) == len(names) > 1 else None
+        #: (position, conversion) of the parameters that the driver does not accept unchanged.
         self._converted: Final = [
-            (place, lru_cache(maxsize=8)(convert))
+            (place, convert)
             for place, name in enumerate(names)
-            if (convert := _bind_conversion(compiled.binds[name], dialect))
+            if (convert := _bind_conversion(compiled.binds[name], dialect, conversions))
         ]
         #: The same for the columns of the result.
         self._results: Final = _result_conversions(statement, dialect)
 
     def rows(self, run: Runner, parameters: Parameters) -> list[Any]:
-        """What a query finds, as plain tuples."""
-        found = run.fetch(self._text_for(parameters), self._values(parameters))
+        """The rows of a query, as plain tuples."""
+        rows = run.fetch(self._text_for(parameters), self._values(parameters))
         if not self._results:
-            return found
-        return [_row_converted(row, self._results) for row in found]
+            return rows
+        return [_row_converted(row, self._results) for row in rows]
 
     def change(self, run: Runner, parameters: Parameters | Sequence[Parameters]) -> int:
         """Write, once or for each of several sets of parameters; the number of rows written."""
@@ -120,30 +158,45 @@ class Prepared:
             (parameters,) = parameters
         return run.change(self._text_for(parameters), self._values(parameters))
 
+    def insert(self, run: Runner, parameters: Parameters) -> int:
+        """Insert one row; the id that the database gave it."""
+        return run.insert(self._text_for(parameters), self._values(parameters))
+
     def change_each(self, run: Runner, parameters: Sequence[Parameters]) -> list[int]:
         """Write for each of several sets of parameters; the number of rows that each wrote."""
         assert not self._lists, "several statements of one text"
         return run.change_each(self._text, [self._values(each) for each in parameters])
 
+    def packed(self, parameters: Sequence[Parameters]) -> Packed:
+        """The statement with each of several sets of parameters, for `Runner.change_all`."""
+        assert len(parameters) == 1 or not self._lists, "several statements of one text"
+        values = [self._values(each) for each in parameters]
+        return Packed(self._text_for(parameters[0]), values)
+
     def _text_for(self, parameters: Parameters) -> str:
         if not self._lists:
             return self._text
+        if self._own_lists:
+            parameters = {**self._own_lists, **parameters}
         lengths = tuple([len(parameters[name]) for name in self._lists])
         text = self._texts.get(lengths)
         if text is None:
             if len(self._texts) >= _TEXTS_MAX:
                 self._texts.clear()
-            # An empty list holds nothing; NULL is equal to nothing.
+            # An empty list matches nothing, as NULL does.
             text = self._texts[lengths] = _LIST.sub(
-                lambda found: ", ".join(self._mark for _ in parameters[found[1]]) or "NULL",
+                lambda marker: ", ".join(self._mark for _ in parameters[marker[1]]) or "NULL",
                 self._text,
             )
         return text
 
     def _values(self, parameters: Parameters) -> list[Any]:
-        values = self._constants.copy()
-        for place, name in self._variables:
-            values[place] = parameters[name]
+        if self._pick is not None:
+            values = list(self._pick(parameters))
+        else:
+            values = self._constants.copy()
+            for place, name in self._variables:
+                values[place] = parameters[name]
         for place, convert in self._converted:
             values[place] = convert(values[place])
         if not self._lists:
@@ -158,21 +211,39 @@ class Prepared:
 
 
 class Statements:
-    """What has been prepared so far, for one engine."""
+    """The statements prepared so far, for one engine."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        #: By the statement as an object, which modules make once; they end with the database's
-        #: object, and depend on its engine and the tables' definitions, not on what rows say.
-        self._known: dict[Executable, Prepared] = {}
+        #: By statement object, which modules build once. The cache ends with the database's object,
+        #: and depends on the engine and the tables' definitions, not on rows.
+        self._prepared: dict[Executable, Prepared] = {}
+        #: By table and columns.
+        self._insertions: dict[tuple[Table, tuple[str, ...]], Insert] = {}
+        #: By type.
+        self._conversions: dict[str, _Converter] = {}
 
     def prepared(self, statement: Executable) -> Prepared:
-        """The statement, which must be made once and not per call."""
-        known = self._known.get(statement)
-        if known is None:
-            assert len(self._known) < _STATEMENTS_MAX, f"made anew for each call: {statement}"
-            known = self._known[statement] = Prepared(statement, self._dialect)
-        return known
+        """The statement, which must be built once and not per call."""
+        prepared = self._prepared.get(statement)
+        if prepared is None:
+            assert len(self._prepared) < _STATEMENTS_MAX, f"built again for each call: {statement}"
+            prepared = self._prepared[statement] = self.compiled(statement)
+        return prepared
+
+    def insertion(
+        self, into: Callable[[Table], Insert], table: Table, columns: tuple[str, ...]
+    ) -> Insert:
+        """The engine's INSERT `into(table)` of rows with these columns; the same one each time."""
+        insertion = self._insertions.get((table, columns))
+        if insertion is None:
+            insertion = into(table).values({name: bindparam(name) for name in columns})
+            self._insertions[table, columns] = insertion
+        return insertion
+
+    def compiled(self, statement: Executable) -> Prepared:
+        """A statement that was built for one call: not kept."""
+        return Prepared(statement, self._dialect, self._conversions)
 
 
 class Runner:
@@ -186,15 +257,15 @@ class Runner:
         self._driver: Any = connection.connection.dbapi_connection
         #: Whether the server is one of several that write.
         self.is_clustered: Final = bool(connection.info.get(CLUSTERED))
-        #: Grows with each row that a statement has written, or may have before it failed.
+        #: Grows with each row that a statement wrote, or may have written before it failed.
         self.written = 0
-        self._wire = _wire_of(connection, is_clustered=self.is_clustered)
+        self._wire = _wire_of(connection)
         self._has_begun = False
         self._error: type[Exception] = connection.dialect.loaded_dbapi.Error
         self._listeners = tuple(connection.dispatch.before_cursor_execute)
 
-    def listen_anew(self) -> None:
-        """Take note of who listens by now."""
+    def refresh_listeners(self) -> None:
+        """Read the current listeners again."""
         self._listeners = tuple(self.connection.dispatch.before_cursor_execute)
 
     def fetch(self, text: str, values: Sequence[Any]) -> list[Any]:
@@ -208,6 +279,12 @@ class Runner:
         self.written += count
         return count
 
+    def insert(self, text: str, values: Sequence[Any]) -> int:
+        """The id of the one row that was inserted."""
+        number = int(self._sent(self._wire.insert, text, values))
+        self.written += 1
+        return number
+
     def change_many(self, text: str, values: Sequence[Sequence[Any]]) -> int:
         """The number of rows that were written, by all runs together."""
         count = int(self._sent(self._wire.change_many, text, values, many=True))
@@ -218,6 +295,24 @@ class Runner:
         """The number of rows that were written by each run."""
         counts: list[int] = self._sent(self._wire.change_each, text, values, many=True)
         self.written += sum(counts)
+        return counts
+
+    def takes_batch(self, count: int) -> bool:
+        """Whether `change_all` runs this number of statements in one round trip."""
+        return self._wire.sends_batches and count <= _BATCH_MAX
+
+    def change_all(self, batch: Sequence[Packed]) -> list[list[int]]:
+        """How many rows each of several statements wrote with each of its sets of values, or, for
+        an INSERT, with all of them."""
+        if self._listeners:
+            for text, values in batch:
+                self._announce(text, values, many=len(values) > 1)
+        try:
+            counts = self._wire.change_all(batch)
+        except self._error as error:
+            self.written += 1
+            raise self._wrapped(error, "; ".join(packed.text for packed in batch), ()) from error
+        self.written += sum(map(sum, counts))
         return counts
 
     def _sent(
@@ -237,7 +332,7 @@ class Runner:
             raise self._wrapped(error, text, values) from error
 
     def ask(self, text: str) -> Any:
-        """The one value that the engine says of itself; nobody who listens is told."""
+        """The one value of a query about the engine itself; listeners are not called."""
         try:
             ((value,),) = self._wire.fetch(text, ())
         except self._error as error:
@@ -245,7 +340,7 @@ class Runner:
         return value
 
     def begin_by_hand(self) -> None:
-        """Let the driver begin no transaction by itself, where it has a say in that.
+        """Stop the driver from beginning transactions by itself, if it does that.
 
         Raises:
             DBAPIError: the database failed.
@@ -256,12 +351,12 @@ class Runner:
             raise self._wrapped(error, "SET AUTOCOMMIT = 1", ()) from error
 
     def begin(self, text: str) -> None:
-        """Begin a transaction at the driver, as a text of the engine's says."""
+        """Begin a transaction at the driver, with the engine's statement for it."""
         self.change(text, ())
         self._has_begun = True
 
     def commit(self) -> None:
-        """End a transaction that was begun at the driver: what it did stays.
+        """Commit a transaction that was begun at the driver.
 
         Raises:
             DBAPIError: the database failed; it may have been committed.
@@ -273,12 +368,12 @@ class Runner:
         self._has_begun = False
 
     def rollback(self) -> None:
-        """End a transaction that was begun at the driver, if there is one: nothing of it stays."""
-        known = self.connection.get_transaction()
-        # After an error SQLAlchemy may still know of one, and no longer end it at the driver.
-        is_ended_by_it = known is not None and known.is_active
-        if known is not None:
-            known.rollback()
+        """Roll back a transaction that was begun at the driver, if there is one."""
+        transaction = self.connection.get_transaction()
+        # After an error SQLAlchemy may still have one, but no longer end it at the driver.
+        is_ended_by_it = transaction is not None and transaction.is_active
+        if transaction is not None:
+            transaction.rollback()
         if self._has_begun and not is_ended_by_it:
             self._end(self._driver.rollback)
         self._has_begun = False
@@ -317,111 +412,146 @@ class Runner:
 class _Cursors:
     """The usual way: a cursor of the driver's for each statement."""
 
+    sends_batches: bool = False
+
     def __init__(self, driver: Any) -> None:
         self._driver = driver
 
     def fetch(self, text: str, values: Sequence[Any]) -> list[Any]:
         """See `Wire`."""
-        with self._cursor() as cursor:
+        cursor = self._driver.cursor()
+        try:
             cursor.execute(text, values)
             return list(cursor.fetchall())
+        finally:
+            _close(cursor)
 
     def change(self, text: str, values: Sequence[Any]) -> int:
         """See `Wire`."""
-        with self._cursor() as cursor:
+        cursor = self._driver.cursor()
+        try:
             cursor.execute(text, values)
             return int(cursor.rowcount)
+        finally:
+            _close(cursor)
+
+    def insert(self, text: str, values: Sequence[Any]) -> int:
+        """See `Wire`."""
+        cursor = self._driver.cursor()
+        try:
+            cursor.execute(text, values)
+            return int(cursor.lastrowid)
+        finally:
+            _close(cursor)
 
     def change_many(self, text: str, values: Sequence[Sequence[Any]]) -> int:
         """See `Wire`."""
-        with self._cursor() as cursor:
+        cursor = self._driver.cursor()
+        try:
             cursor.executemany(text, values)
             return int(cursor.rowcount)
+        finally:
+            _close(cursor)
 
     def change_each(self, text: str, values: Sequence[Sequence[Any]]) -> list[int]:
         """See `Wire`."""
         counts: list[int] = []
-        with self._cursor() as cursor:
+        cursor = self._driver.cursor()
+        try:
             for each in values:
                 cursor.execute(text, each)
                 counts.append(int(cursor.rowcount))
+        finally:
+            _close(cursor)
         return counts
 
-    def check_transaction(self) -> None:
-        """See `Wire`: that does not happen."""
+    def change_all(self, batch: Sequence[Packed]) -> list[list[int]]:
+        """See `Wire`."""
+        return [self.change_each(text, values) for text, values in batch]
 
-    def _cursor(self) -> _Closing:
-        return _Closing(self._driver.cursor())
+    def check_transaction(self) -> None:
+        """See `Wire`: this does not happen here."""
 
 
 class _MysqlCursors(_Cursors):
     """The same for MySQL's drivers."""
 
     def check_transaction(self) -> None:
-        """See `Wire`. PyMySQL knows what the server said with its last answer."""
+        """See `Wire`. PyMySQL keeps the status from the server's last answer."""
         if not getattr(self._driver, "server_status", _IN_TRANSACTION) & _IN_TRANSACTION:
             raise self._driver.OperationalError(_DEADLOCK, "the transaction was taken back")
 
 
 class _Packets(_MysqlCursors):
-    """Several statements in one packet, in order, where the drivers would send each by itself and
-    wait for its answer.
+    """Several statements in one packet, in order; the drivers would send each by itself and wait
+    for its answer.
 
-    RACE bench.databases, Galera, spread: not for a cluster. Where another node takes a transaction
-    back in the middle of a packet, what is left of that is run by itself, each statement for good.
+    RACE bench.databases, Galera, spread: not for a cluster. If another node's commit rolls back the
+    transaction in the middle of a packet, the remaining statements run and commit one by one.
     """
 
+    sends_batches = True
+
     def change_many(self, text: str, values: Sequence[Sequence[Any]]) -> int:
-        """See `Wire`. Of an INSERT the drivers make one statement of several rows."""
+        """See `Wire`. The drivers turn an INSERT into one statement with several rows."""
         if text.startswith("INSERT"):
             return super().change_many(text, values)
         return sum(self.change_each(text, values))
 
     def change_each(self, text: str, values: Sequence[Sequence[Any]]) -> list[int]:
         """See `Wire`."""
-        with self._cursor() as cursor:
-            cursor.execute("; ".join(cursor.mogrify(text, each) for each in values))
+        return self._counts([(text, each) for each in values])
+
+    def change_all(self, batch: Sequence[Packed]) -> list[list[int]]:
+        """See `Wire`."""
+        parts = [joined_inserts(text, values, _ROWS_MAX) for text, values in batch]
+        counts = iter(self._counts([statement for part in parts for statement in part]))
+        return [[next(counts) for _ in part] for part in parts]
+
+    def _counts(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
+        cursor = self._driver.cursor()
+        try:
+            cursor.execute("; ".join(cursor.mogrify(text, each) for text, each in statements))
             counts = [int(cursor.rowcount)]
             while cursor.nextset():
                 counts.append(int(cursor.rowcount))
             return counts
+        finally:
+            _close(cursor)
 
 
-class _Closing:
-    """A cursor that is let go of at the end of a block; one whose connection has been closed
-    meanwhile cannot even be closed."""
-
-    __slots__ = ("_cursor",)
-
-    def __init__(self, cursor: Any) -> None:
-        self._cursor = cursor
-
-    def __enter__(self) -> Any:
-        return self._cursor
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            self._cursor.close()
-        except Exception:  # noqa: BLE001 - what matters of it was raised by what came before
-            return
+def _close(cursor: Any) -> None:
+    """Close a cursor, ignoring errors: closing fails if its connection was closed meanwhile."""
+    try:
+        cursor.close()
+    except Exception:  # noqa: BLE001 - the error that matters was raised before
+        return
 
 
-def _wire_of(connection: Connection, *, is_clustered: bool) -> Wire:
+def _wire_of(connection: Connection) -> Wire:
+    """The wire of the driver's connection, with which it ends."""
+    wire: Wire | None = connection.info.get(_WIRE)
+    if wire is None:
+        wire = connection.info[_WIRE] = _new_wire(connection)
+    return wire
+
+
+def _new_wire(connection: Connection) -> Wire:
     driver: Any = connection.connection.dbapi_connection
     match connection.dialect.name:
         case "postgresql":
-            # Only there is psycopg sure to be installed.
-            from berth.store.engine.libpq import libpq_of
+            # psycopg is sure to be installed only here.
+            from berth.store.engine.libpq import Libpq
 
-            return libpq_of(driver)
+            return Libpq(driver)
         case "mysql":
-            return (_MysqlCursors if is_clustered else _Packets)(driver)
+            return (_MysqlCursors if connection.info.get(CLUSTERED) else _Packets)(driver)
     return _Cursors(driver)
 
 
 def insert_of(table: Table, *columns: str) -> Insert:
-    """An INSERT of rows with these columns."""
-    return insert(table).values({name: bindparam(name) for name in columns})
+    """An INSERT of rows with these columns that does not return their ids."""
+    return insert(table).values({name: bindparam(name) for name in columns}).inline()
 
 
 def _compiled(statement: Executable, dialect: Dialect) -> SQLCompiler:
@@ -431,18 +561,28 @@ def _compiled(statement: Executable, dialect: Dialect) -> SQLCompiler:
     return compiled
 
 
-def _bind_conversion(bind: BindParameter[Any], dialect: Dialect) -> _Converter | None:
-    return bind.type.dialect_impl(dialect).bind_processor(dialect)
+def _bind_conversion(
+    bind: BindParameter[Any], dialect: Dialect, conversions: dict[str, _Converter]
+) -> _Converter | None:
+    """The conversion of a parameter's type, which statements share: all of a transaction's have the
+    same time."""
+    kind = repr(bind.type)
+    if kind not in conversions:
+        convert = bind.type.dialect_impl(dialect).bind_processor(dialect)
+        if convert is None:
+            return None
+        conversions[kind] = lru_cache(maxsize=8)(convert)
+    return conversions[kind]
 
 
 def _result_conversions(statement: Executable, dialect: Dialect) -> list[tuple[int, _Converter]]:
-    if not isinstance(statement, Select):
+    if not isinstance(statement, SelectBase):
         return []
     columns: Iterable[Any] = statement.selected_columns
     return [
         (place, convert)
         for place, column in enumerate(columns)
-        # PostgreSQL's driver gives floats by itself, and SQLAlchemy asks for the server's type.
+        # PostgreSQL's driver returns floats itself; SQLAlchemy would check the server's type.
         if not (isinstance(column.type, Float) and dialect.name == "postgresql")
         if (convert := column.type.dialect_impl(dialect).result_processor(dialect, None))
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several writes in one transaction, each to fail or to succeed by itself."""
+"""Runs several writes in one transaction; each fails or succeeds by itself."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from berth.store.engine.group_commit import Write
 from berth.store.engine.prepared import Runner
 from berth.store.engine.transaction import Tx
 
-#: One level is enough: a unit that fails in a shared transaction leaves nothing of itself.
+#: One name is enough: a unit that fails leaves no changes behind its savepoint.
 _SAVEPOINT: Final = text("SAVEPOINT berth_unit")
 _RELEASE: Final = text("RELEASE SAVEPOINT berth_unit")
 _ROLLBACK: Final = text("ROLLBACK TO SAVEPOINT berth_unit")
 
 
-class Stained(Exception):
-    """A transaction in which several share holds something of one that has failed."""
+class PartlyApplied(Exception):
+    """A shared transaction contains part of a write that failed."""
 
 
 class Outcome(NamedTuple):
-    """What a unit gave in a shared transaction that has not been committed yet."""
+    """The result of a unit in a shared transaction that is not committed yet."""
 
     tx: Tx
     result: Any
@@ -34,10 +34,10 @@ class Outcome(NamedTuple):
 
 
 class SharedTransaction:
-    """Runs writes in a transaction that has begun; to commit it is its owner's business.
+    """Runs writes in a transaction that has begun. The caller commits it.
 
     Args:
-        begun: makes of the transaction what a unit of work gets.
+        begun: makes the argument of a unit of work from the runner.
     """
 
     def __init__(self, run: Runner, dialect: Dialect, begun: Callable[[Runner], Tx]) -> None:
@@ -50,12 +50,12 @@ class SharedTransaction:
         return {write: _attempted(write.unit, self._begun(self._run))}
 
     def run_all(self, writes: Sequence[Write]) -> dict[Write, Outcome]:
-        """Run several writes in one transaction, each to fail or to succeed by itself.
+        """Run several writes in one transaction; each fails or succeeds by itself.
 
         Raises:
-            Stained: one has failed, and what it has written cannot be taken back by itself.
+            PartlyApplied: one failed, and its changes cannot be rolled back separately.
         """
-        done = self._run_jointly(writes)
+        done = self._run_batches(writes)
         run_it = self._run_unsaved if self._run.is_clustered else self._run_in_savepoint
         left = [write for write in writes if write not in done]
         if left:
@@ -64,19 +64,19 @@ class SharedTransaction:
             done[write] = run_it(write.unit)
         return done
 
-    def _run_jointly(self, writes: Sequence[Write]) -> dict[Write, Outcome]:
-        """Do at once what can be done at once; those for which that was done.
+    def _run_batches(self, writes: Sequence[Write]) -> dict[Write, Outcome]:
+        """Run the writes of each batch key at once; return those that succeeded.
 
-        What is refused together is left: of which of them that is true is found out one by one.
+        If a batch fails, its writes run one by one, to find out which of them fail.
         """
         kinds: dict[Callable[..., Any], list[Write]] = {}
         for write in writes:
-            if write.joint is not None:
-                kinds.setdefault(write.joint.run, []).append(write)
+            if write.batch is not None:
+                kinds.setdefault(write.batch.run, []).append(write)
         done: dict[Write, Outcome] = {}
         for run_all, alike in kinds.items():
             if len(alike) > 1:
-                items = [write.joint.item for write in alike if write.joint is not None]
+                items = [write.batch.item for write in alike if write.batch is not None]
                 run_it = self._run_in_savepoint if done else self._run_first
                 outcome = run_it(partial(run_all, items=items))
                 if outcome.error is None:
@@ -87,12 +87,12 @@ class SharedTransaction:
         return done
 
     def _run_first(self, unit: Callable[[Tx], Any]) -> Outcome:
-        """What the first unit of a transaction gave, or raised: then the transaction is a new one.
+        """The outcome of the first unit of a transaction. If it failed, begins a new transaction.
 
-        Two round trips less than a savepoint, and a refusal is rare.
+        This saves the two round trips of a savepoint, and a refusal is rare.
 
         Raises:
-            DBAPIError: the database failed, and nobody knows what it left.
+            DBAPIError: the database failed; what it wrote is unknown.
         """
         outcome = _attempted(unit, self._begun(self._run))
         if outcome.error is not None:
@@ -101,29 +101,30 @@ class SharedTransaction:
         return outcome
 
     def _run_unsaved(self, unit: Callable[[Tx], Any]) -> Outcome:
-        """What a unit gave, or raised before it had written anything.
+        """The outcome of a unit that succeeded, or failed before it wrote anything.
 
-        RACE tests/store/test_cluster.py: what is rolled back to a savepoint may reach other nodes.
+        RACE tests/store/test_cluster.py: a cluster may replicate changes that were rolled back to a
+        savepoint.
 
         Raises:
-            Stained: it failed later.
-            DBAPIError: the database failed, and nobody knows what it left.
+            PartlyApplied: it failed after it wrote.
+            DBAPIError: the database failed; what it wrote is unknown.
         """
         before = self._run.written
         outcome = _attempted(unit, self._begun(self._run))
         if isinstance(outcome.error, Exception):
-            # What SQLAlchemy has run is not counted.
+            # Statements that SQLAlchemy ran are not counted.
             if self._run.written > before or self._run.connection.in_transaction():
-                raise Stained from outcome.error
+                raise PartlyApplied from outcome.error
         elif outcome.error is not None:
             raise outcome.error
         return outcome
 
     def _run_in_savepoint(self, unit: Callable[[Tx], Any]) -> Outcome:
-        """What a unit gave, or raised: then nothing of it is left.
+        """The outcome of a unit. If it failed, its changes are rolled back.
 
         Raises:
-            DBAPIError: the database failed, and nobody knows what it left.
+            DBAPIError: the database failed; what it wrote is unknown.
         """
         tx = self._begun(self._run)
         tx.change(_SAVEPOINT, {})
@@ -133,10 +134,10 @@ class SharedTransaction:
 
 
 def _attempted(unit: Callable[[Tx], Any], tx: Tx) -> Outcome:
-    """What a unit gave, or raised; what it has written is still there.
+    """The outcome of a unit. If it failed, its changes are still in the transaction.
 
     Raises:
-        DBAPIError: the database failed, and nobody knows what it left.
+        DBAPIError: the database failed; what it wrote is unknown.
     """
     try:
         return Outcome(tx, unit(tx), None)

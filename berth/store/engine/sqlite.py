@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that is particular to SQLite, in one place.
+"""Everything specific to SQLite.
 
-One file, in write-ahead mode: readers see the last commit and never wait, one writer at a time
-takes the write lock up front (`BEGIN IMMEDIATE`), so that it can fail to begin but not half-way.
+One file, in write-ahead mode: readers see the last commit and never wait. One writer at a time
+takes the write lock up front (`BEGIN IMMEDIATE`), so it can fail to begin, but not half-way.
 """
 
 import logging
 import sqlite3
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -21,22 +22,22 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.sql.dml import Insert
 
 from berth.model.errors import UnsupportedDatabase
-from berth.store.engine.dialect import PoolOptions
+from berth.store.engine.dialect import PoolOptions, Storage
 from berth.store.engine.prepared import Runner
 from berth.store.engine.sqlite_file import DatabaseFile
 
 LOG = logging.getLogger(__name__)
 
-#: Execution option of a standing connection: SQLAlchemy does not begin its transactions.
+#: Execution option of a dedicated connection: SQLAlchemy does not begin its transactions.
 _BEGUN_AT_DRIVER: Final = "berth_begun_at_driver"
 
-#: What Python's module for SQLite takes from the query of a URL. Source: SQLAlchemy's pysqlite.
+#: Parameters of a URL's query for Python's SQLite module. Source: SQLAlchemy's pysqlite.
 _PARAMETERS: Final = {
     *("cached_statements", "check_same_thread", "detect_types", "isolation_level", "timeout"),
     "uri",
 }
 
-#: How long another process's lock is waited for before it is an error.
+#: How long to wait for another process's lock before it is an error.
 _BUSY_TIMEOUT_S: Final = 5
 
 #: How long SQLite itself may wait between two attempts to take the write lock.
@@ -48,12 +49,13 @@ class SqliteDialect:
     """How to speak to SQLite: see `berth.store.engine.dialect`."""
 
     is_embedded: ClassVar[bool] = True
+    storage: ClassVar[Storage] = Storage(limits_texts=False, bulk="rows")
 
     #: Durable commits: each is on disk before it is acknowledged.
     synchronous: bool = True
-    #: The file stays as it is: in whatever journal mode, and even where nobody can write to it.
-    to_look_only: bool = False
-    #: What is open, once something is.
+    #: The file is not changed: it may be in any journal mode, and need not be writable.
+    read_only: bool = False
+    #: The open file, once there is one.
     file: DatabaseFile = field(default_factory=DatabaseFile, compare=False)
 
     def create_engine(self, url: URL, pool: PoolOptions) -> Engine:
@@ -69,7 +71,7 @@ class SqliteDialect:
                 "sqlite:///relative/path): one in memory cannot be shared by connections"
             )
         url = _without_unknown(url)
-        file_only = {"creator": partial(_connect_to_look, url)} if self.to_look_only else {}
+        file_only = {"creator": partial(_connect_read_only, url)} if self.read_only else {}
         engine = create_engine(
             url,
             poolclass=QueuePool,
@@ -77,35 +79,35 @@ class SqliteDialect:
             **pool.arguments(),
             **file_only,
         )
-        if not self.to_look_only:
+        if not self.read_only:
             event.listen(engine, "do_connect", self._connecting)
         event.listen(engine, "connect", self._set_up)
         event.listen(engine, "begin", _begin)
         return engine
 
     def for_reading(self, connection: Connection) -> Connection:
-        """Make a standing connection ready for `begin_reading`."""
+        """Make a dedicated connection ready for `begin_reading`."""
         return connection.execution_options(**{_BEGUN_AT_DRIVER: True})
 
     def for_writing(self, connection: Connection) -> Connection:
-        """Make a standing connection ready for `begin_writing`."""
+        """Make a dedicated connection ready for `begin_writing`."""
         Runner(connection).change(f"PRAGMA busy_timeout = {_POLL_MS}", ())
         self.file.writing()
         return connection.execution_options(**{_BEGUN_AT_DRIVER: True})
 
     def begin_reading(self, run: Runner) -> None:
-        """Begin a transaction on a standing connection: it sees one state of the database."""
+        """Begin a transaction on a dedicated connection: it sees one state of the database."""
         run.begin("BEGIN")
 
     def begin_writing(self, run: Runner) -> None:
-        """Begin a transaction on a standing connection: it takes the write lock, and waits for it.
+        """Begin a transaction on a dedicated connection: it takes the write lock, and waits for it.
 
-        SQLite's own waiting sleeps ever longer, while others slip in: with two busy processes a
-        claim of two milliseconds waited half a second for its turn. Asking often costs next to
-        nothing, because of each process only the thread that leads a group commit asks.
+        SQLite's own wait sleeps ever longer, while others take the lock: with two busy processes a
+        claim of two milliseconds waited half a second. Polling often costs next to nothing, because
+        only one thread of each process polls: the leader of the group commit.
 
         Raises:
-            OperationalError: somebody else had it all the time.
+            OperationalError: another connection held the lock until the timeout.
         """
         deadline = time.monotonic() + _BUSY_TIMEOUT_S
         while True:
@@ -118,31 +120,37 @@ class SqliteDialect:
                 return
 
     def wait_briefly(self, run: Runner) -> None:
-        """Nothing is waited for: who writes has the whole database."""
+        """Nothing to do: a writer has locked the whole database."""
 
     def ensure_in_place(self, *, writing: bool = False) -> None:
         """See `Dialect`."""
         self.file.check(writing=writing)
 
     def is_transient(self, error: BaseException | None) -> bool:
-        """Whether the whole transaction may succeed when it is simply run again."""
+        """Whether the whole transaction may succeed if it runs again."""
         return _is_busy(error)
 
     def is_away(self, error: BaseException | None) -> bool:
-        """A file is there, or it is not."""
+        """Never: there is no server."""
         return False
 
     def insert_missing(self, table: Table) -> Insert:
-        """An INSERT that passes over rows whose key is there already."""
+        """An INSERT that skips rows whose key exists already."""
         return insert(table).on_conflict_do_nothing()
 
     def commit_stamp(self, run: Runner) -> int | None:
-        """See `Dialect`. In a transaction the number would stand still; costs no query."""
+        """See `Dialect`. In a transaction the number would not change. Costs no query."""
         return int(run.ask("PRAGMA data_version"))
 
     def stored_time(self, now: datetime) -> datetime:
         """Text, to the microsecond."""
         return now
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Nothing to do: a change of the schema locks the whole file."""
+
+    def finish_loading(self, connection: Connection, tables: Sequence[Table]) -> None:
+        """Nothing to do."""
 
     def _connecting(
         self, _dialect: object, _record: object, arguments: list[Any], _options: object
@@ -151,7 +159,7 @@ class SqliteDialect:
 
     def _set_up(self, connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # the driver begins no transactions of its own
-        if self.to_look_only:
+        if self.read_only:
             connection.execute("PRAGMA query_only = ON").close()
             return
         for pragma in (
@@ -175,9 +183,9 @@ def _without_unknown(url: URL) -> URL:
     return url.difference_update_query(unknown)
 
 
-def _connect_to_look(url: URL) -> sqlite3.Connection:
-    """A connection to a file that is there. Where SQLite may not even make the files that stand
-    beside one, nobody writes: then it is taken as it lies there."""
+def _connect_read_only(url: URL) -> sqlite3.Connection:
+    """A connection to an existing file. If SQLite may not create its side files there, the
+    directory is read-only, and the file is opened as immutable."""
     file = Path(url.database or "").absolute().as_uri()
     for mode in ("mode=rw", "immutable=1"):
         connection = sqlite3.connect(
@@ -195,7 +203,7 @@ def _connect_to_look(url: URL) -> sqlite3.Connection:
 
 
 def _begin(connection: Connection) -> None:
-    """Begin what SQLAlchemy takes to have begun: the driver does not do it."""
+    """Begin the transaction that SQLAlchemy assumes has begun: the driver does not."""
     if not connection.get_execution_options().get(_BEGUN_AT_DRIVER):
         Runner(connection).change("BEGIN", ())
 

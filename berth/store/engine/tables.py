@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables: those of the Placement service as they are, and berth's own, prefixed `berth_`.
+"""The tables: OpenStack Placement's, unchanged, and berth's own, prefixed `berth_`.
 
-The former must stay readable and writable by the original service (spec/operations.md 7), so that a
+OpenStack Placement must stay able to read and write its tables (spec/operations.md 7), so that a
 database can be adopted in place and handed back. Times are naive UTC; `created_at` is set on
-insert, `updated_at` on every update. There are hardly any foreign keys: the service cleans up.
+insert, `updated_at` on every update. There are few foreign keys: the service deletes related rows.
 """
 
 from typing import Final
@@ -12,15 +12,20 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     DateTime,
     Float,
     ForeignKey,
+    FromClause,
     Index,
     Integer,
     MetaData,
     String,
     Table,
+    Text,
     UniqueConstraint,
+    and_,
+    bindparam,
     false,
 )
 
@@ -135,7 +140,7 @@ consumers: Final = Table(
     Index("consumers_consumer_type_id_idx", "consumer_type_id"),
 )
 
-#: Ids are given by the service: standard classes by their order, custom ones from 10000 on.
+#: The service assigns the ids: standard classes by their order, custom ones from 10000 on.
 resource_classes: Final = Table(
     "resource_classes",
     metadata,
@@ -183,11 +188,11 @@ resource_provider_aggregates: Final = Table(
     Index("resource_provider_aggregates_aggregate_id_idx", "aggregate_id"),
 )
 
-#: The sum of all allocations, one row for each inventory, created and deleted with it: the guard
-#: of every claim is a condition on this row, so that a claim costs the same for any number of
-#: consumers. `generation`: the provider's, when berth last wrote this row for a change that moved
-#: it; the largest of a provider's rows is the provider's generation, unless another program has
-#: written (`foreign_writes`). NULL in a row that an older release made.
+#: The sum of all allocations, one row for each inventory, created and deleted with it. The guard
+#: of every claim is a condition on this row, so a claim costs the same for any number of consumers.
+#: `generation`: the provider's new one at the last change of it for which berth wrote this row.
+#: The largest of a provider's rows is the provider's generation, unless another program has
+#: changed the provider (`foreign_writes`). NULL in a row from an older release.
 berth_usages: Final = Table(
     "berth_usages",
     metadata,
@@ -198,10 +203,31 @@ berth_usages: Final = Table(
     sqlite_with_rowid=False,
 )
 
+#: What projects use: counters that each commit increments, in rows of its own writer, so that
+#: claims for one project never wait for each other. The sum over the writers is the sum of the
+#: allocations of a project, user and consumer type (0: none). A row has the counters of four
+#: resource classes, from `first_class` on; class -1 stands for the number of consumers that have
+#: allocations. So a claim of VCPU, MEMORY_MB and DISK_GB changes one row (`project_usages`).
+berth_project_usages: Final = Table(
+    "berth_project_usages",
+    metadata,
+    Column("project_id", Integer, primary_key=True, autoincrement=False),
+    Column("user_id", Integer, primary_key=True, autoincrement=False),
+    Column("consumer_type_id", Integer, primary_key=True, autoincrement=False),
+    Column("first_class", Integer, primary_key=True, autoincrement=False),
+    Column("writer_id", Integer, primary_key=True, autoincrement=False),
+    Column("used_0", BigInteger, nullable=False),
+    Column("used_1", BigInteger, nullable=False),
+    Column("used_2", BigInteger, nullable=False),
+    Column("used_3", BigInteger, nullable=False),
+    Index("berth_project_usages_writer_id_idx", "writer_id"),
+    sqlite_with_rowid=False,
+)
+
 #: The clock: one row for each process that writes. `seq` counts its commits. Journal rows up to
-#: `trimmed_seq` are gone: who has not applied them must reload everything. `kept_seq` is `seq`
-#: where the last commit was of a release that keeps `berth_usages.generation`, and behind it where
-#: it was of an older one.
+#: `trimmed_seq` are deleted: a reader that has not applied them must reload everything. `kept_seq`
+#: equals `seq` if the last commit came from a release that writes `berth_usages.generation`, and is
+#: less if it came from an older one.
 berth_writer: Final = Table(
     "berth_writer",
     metadata,
@@ -212,8 +238,8 @@ berth_writer: Final = Table(
     Column("kept_seq", BigInteger, nullable=False, server_default="0"),
 )
 
-#: Which providers each commit touched; provider 0 stands for "trait or class definitions".
-#: `usage_only`: of the provider nothing changed but what is used of it.
+#: The providers that each commit touched; provider 0 stands for "trait or class definitions".
+#: `usage_only`: only the provider's usages changed.
 berth_journal: Final = Table(
     "berth_journal",
     metadata,
@@ -224,3 +250,43 @@ berth_journal: Final = Table(
     Column("created_at", DateTime, nullable=False),
     sqlite_with_rowid=False,
 )
+
+
+#: Facts about the database. `identity`: 8 random bytes in hexadecimal digits, which tell its
+#: revisions from those of other databases.
+berth_meta: Final = Table(
+    "berth_meta",
+    metadata,
+    Column("key", String(64), primary_key=True),
+    Column("value", String(255), nullable=False),
+    sqlite_with_rowid=False,
+)
+
+#: The labels of aggregates: a row for each aggregate that has some, whether or not a provider is in
+#: it. `labels` is a JSON object. `name` is the label of that key, which no two aggregates share.
+berth_labels: Final = Table(
+    "berth_labels",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("aggregate_uuid", String(36), nullable=False),
+    Column("name", String(255)),
+    Column("labels", Text, nullable=False),
+    UniqueConstraint("aggregate_uuid", name="uniq_berth_labels0aggregate_uuid"),
+    UniqueConstraint("name", name="uniq_berth_labels0name"),
+)
+
+
+def same_inventory(left: FromClause, right: FromClause) -> ColumnElement[bool]:
+    """Whether rows of two tables belong to the same provider and resource class."""
+    return and_(
+        left.c.resource_provider_id == right.c.resource_provider_id,
+        left.c.resource_class_id == right.c.resource_class_id,
+    )
+
+
+def of_inventory(rows: FromClause) -> ColumnElement[bool]:
+    """Whether rows belong to the parameters `provider` and `resource_class`."""
+    return and_(
+        rows.c.resource_provider_id == bindparam("provider"),
+        rows.c.resource_class_id == bindparam("resource_class"),
+    )

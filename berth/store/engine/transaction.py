@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A transaction under way: what a unit of work reads and writes with, and what it has touched."""
+"""A transaction in progress: a unit of work reads and writes with it, and marks its changes."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from functools import lru_cache
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
-from sqlalchemy import Executable, Insert, Table, bindparam
+from sqlalchemy import Executable, Insert, Table
 
 from berth.store.engine.dialect import Dialect
-from berth.store.engine.prepared import Parameters, Runner, Statements
+from berth.store.engine.prepared import Packed, Parameters, Runner, Statements
+from berth.store.engine.project_deltas import ProjectDeltas
 
 T = TypeVar("T")
 
@@ -18,19 +18,41 @@ T = TypeVar("T")
 IN_LIST_MAX: Final = 500
 
 
+def _accept(_counts: Sequence[int]) -> None:
+    """Accept any number of rows."""
+
+
+class Change(NamedTuple):
+    """A write to be sent together with others: see `Tx.change_all`.
+
+    Attributes:
+        statement: built once (`prepared`).
+        parameters: one set for each run; a statement with a list takes only one set.
+        check: receives the number of rows that each run wrote, and raises if it is wrong.
+        counts_each: whether `check` needs a count for each run. Otherwise it receives numbers
+            whose sum is the number of rows.
+    """
+
+    statement: Executable
+    parameters: Sequence[Parameters]
+    check: Callable[[Sequence[int]], None] = _accept
+    counts_each: bool = False
+
+
 class Tx:
-    """A transaction under way, handed to the functions that are a part of it."""
+    """A transaction in progress, passed to the functions that are part of it."""
 
     __slots__ = (
-        "_in_list_max",
         "_run",
         "_statements",
         "connection",
         "dialect",
+        "in_list_max",
         "names_touched",
         "now",
-        "reused",
+        "project_usages",
         "touched",
+        "usage_changed",
     )
 
     def __init__(
@@ -44,44 +66,97 @@ class Tx:
     ) -> None:
         self.connection: Final = run.connection
         self.dialect: Final = dialect
-        #: The transaction's own time, naive UTC: one for everything that it writes.
+        #: The transaction's time, naive UTC: the same for everything that it writes.
         self.now: Final = now
-        #: Ids of the providers of which anything changed: they go to the journal with the commit.
+        #: Ids of the changed providers: the commit notes them in the journal.
         self.touched: Final[set[int]] = set()
-        #: Ids of those of which nothing changed but what is used of them; may stand in both.
-        self.reused: Final[set[int]] = set()
-        #: Whether definitions of traits or resource classes changed.
+        #: Ids of the providers of which only usages changed; one may be in both sets.
+        self.usage_changed: Final[set[int]] = set()
+        #: Whether definitions of traits or resource classes, spellings or labels of aggregates, or
+        #: the database's identity, changed.
         self.names_touched = False
-        self._in_list_max = in_list_max
+        #: Changes of the counters of what projects use; the commit writes them.
+        self.project_usages: Final = ProjectDeltas()
+        #: Values in one IN list.
+        self.in_list_max: Final = in_list_max
         self._statements = statements
         self._run = run
 
     def chunks(self, values: Iterable[T]) -> Iterator[list[T]]:
         """The values in lists that fit into an IN."""
         pending = iter(values)
-        while chunk := list(islice(pending, self._in_list_max)):
+        while chunk := list(islice(pending, self.in_list_max)):
             yield chunk
 
     def rows(self, query: Executable, parameters: Parameters) -> list[Any]:
-        """What a query finds, as tuples. For queries that are made once (`prepared`)."""
+        """The rows of a query, as tuples. For queries that are built once (`prepared`)."""
         return self._statements.prepared(query).rows(self._run, parameters)
 
+    def rows_once(self, query: Executable) -> list[Any]:
+        """The rows of a query that is built for this call, with its values in it.
+
+        Cost: compiling it takes several times as long as running a prepared one.
+        """
+        return self._statements.compiled(query).rows(self._run, {})
+
+    def parts_once(self, query: Executable, size: int) -> Iterator[Sequence[Any]]:
+        """The rows of a query that is built for this call, in parts as they arrive."""
+        rows = self.connection.execute(query, execution_options={"yield_per": size})
+        yield from rows.partitions()
+
+    def change_once(self, statement: Executable) -> int:
+        """Run a write that is built for this call; return how many rows it wrote."""
+        return self._statements.compiled(statement).change(self._run, {})
+
     def change(self, statement: Executable, parameters: Parameters | Sequence[Parameters]) -> int:
-        """Run a write once, or for each of several sets of parameters; how many rows it wrote."""
+        """Run a write once or for several sets of parameters; return how many rows it wrote."""
         return self._statements.prepared(statement).change(self._run, parameters)
 
+    def insert(self, statement: Insert, parameters: Parameters) -> int:
+        """Insert a row into a table that numbers its rows; return its id."""
+        return self._statements.prepared(statement).insert(self._run, parameters)
+
     def change_each(self, statement: Executable, parameters: Sequence[Parameters]) -> list[int]:
-        """Run a write for each of several sets of parameters; how many rows each of them wrote."""
+        """Run a write for several sets of parameters; return how many rows each wrote."""
         return self._statements.prepared(statement).change_each(self._run, parameters)
 
+    def change_all(self, changes: Iterable[Change]) -> None:
+        """Run several writes in order, in one round trip if the engine can.
+
+        If it can, every write has run before the first is checked; otherwise each is checked before
+        the next runs. So a failed check must end the unit of work.
+        """
+        ready = [change for change in changes if change.parameters]
+        if not ready:
+            return
+        if self._run.takes_batch(sum(len(change.parameters) for change in ready)):
+            counts = self._run.change_all([self._packed(change) for change in ready])
+            for change, each in zip(ready, counts, strict=True):
+                change.check(each)
+        else:
+            for change in ready:
+                change.check(self._counts(change))
+
+    def _packed(self, change: Change) -> Packed:
+        return self._statements.prepared(change.statement).packed(change.parameters)
+
+    def _counts(self, change: Change) -> Sequence[int]:
+        prepared = self._statements.prepared(change.statement)
+        if change.counts_each:
+            return prepared.change_each(self._run, change.parameters)
+        return (prepared.change(self._run, change.parameters),)
+
     def insert_missing(self, table: Table, rows: Sequence[Parameters]) -> int:
-        """Insert the rows whose keys are not there yet, all with the same columns; how many."""
+        """Insert the rows whose keys do not exist, all with the same columns; return how many."""
+        return sum(
+            self.change(insertion.statement, insertion.parameters)
+            for insertion in self.insertions_of_missing(table, rows)
+        )
+
+    def insertions_of_missing(self, table: Table, rows: Sequence[Parameters]) -> list[Change]:
+        """`insert_missing` as a write for `change_all`; empty if there are no rows."""
         if not rows:
-            return 0
-        return self.change(_insert_missing(self.dialect, table, tuple(rows[0])), rows)
-
-
-@lru_cache(maxsize=64)
-def _insert_missing(dialect: Dialect, table: Table, columns: tuple[str, ...]) -> Insert:
-    """The statement, kept: it is of an engine and a table's definition, and of no database."""
-    return dialect.insert_missing(table).values({name: bindparam(name) for name in columns})
+            return []
+        columns = tuple(rows[0])
+        insertion = self._statements.insertion(self.dialect.insert_missing, table, columns)
+        return [Change(insertion, rows)]

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole database copied into another, of the same engine or of another one.
+"""Copies a database into another one, of the same or another engine.
 
-All rows of the original's tables go over with their ids and times; berth's own tables are made anew
-from them. A copy that was interrupted goes on where it was, and nothing is called a copy before
-both sides have been read back and found to be the same.
+All rows of OpenStack Placement's tables are copied with their ids and times, and so are the labels
+of aggregates; berth's other tables are computed from them. The target has an identity of its own.
+An interrupted copy continues where it stopped, and a copy is complete only when both sides have
+been read back and compared.
 """
 
 from berth.upkeep.copying.comparison import Difference

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many rows at once into an empty table, in the way in which each engine takes them fastest."""
+"""Inserts many rows into an empty table, in the fastest way of each engine."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from sqlalchemy import Table, exc
 from berth.store.engine.transaction import Tx
 from berth.upkeep.copying.rows import Row
 
-#: Characters in a statement of MySQL's, beyond which no more rows are added to it.
+#: Characters of a MySQL statement beyond which no more rows are added to it.
 _PACKET_LENGTH: Final = 200_000
 
 _is_plain: Final = re.compile(r"[\w .:/@+-]*", re.ASCII).fullmatch
 
-#: SQLite's own choice, 2 MiB, holds no index of a large table.
+#: SQLite's default, 2 MiB, is too small for an index of a large table.
 _CACHE_KIB: Final = 131_072
 
 
@@ -25,9 +25,9 @@ def insert_rows(tx: Tx, table: Table, rows: Sequence[Row]) -> None:
     """Insert rows that have a value for each column of the table, in order.
 
     Raises:
-        DBAPIError: the engine does not take them.
+        DBAPIError: the engine refuses them.
     """
-    _WAYS[tx.connection.dialect.name](tx, table, rows)
+    _INSERTS[tx.dialect.storage.bulk](tx, table, rows)
 
 
 def _insert_each(tx: Tx, table: Table, rows: Sequence[Row]) -> None:
@@ -38,9 +38,9 @@ def _insert_each(tx: Tx, table: Table, rows: Sequence[Row]) -> None:
 
 
 def _insert_together(tx: Tx, table: Table, rows: Sequence[Row]) -> None:
-    """Statements of as many rows as a packet is sure to hold.
+    """INSERT statements of as many rows as surely fit into a packet.
 
-    PERF the drivers make such statements too, but take four times as long over their text.
+    PERF the drivers build such statements too, but take four times as long.
     """
     head = f"INSERT INTO {table.name} ({_names(table)}) VALUES "
     for values in _packets(_literals(rows)):
@@ -50,13 +50,13 @@ def _insert_together(tx: Tx, table: Table, rows: Sequence[Row]) -> None:
 
 
 def _literals(rows: Sequence[Row]) -> Iterator[str]:
-    """The rows as MySQL reads them in a statement, whatever its sql_mode says of backslashes."""
+    """The rows as literals that MySQL parses in any sql_mode."""
     columns = [_column_literals(values) for values in zip(*rows, strict=True)]
     return (f"({','.join(values)})" for values in zip(*columns, strict=True))
 
 
 def _column_literals(values: Sequence[Any]) -> Iterable[str]:
-    """PERF what is alike in a column is looked at once for all rows."""
+    """PERF the type of a column is determined once for all rows."""
     kinds = set(map(type, values))
     if kinds == {int}:
         return map(repr, values)
@@ -89,7 +89,7 @@ def _packets(texts: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _copy(tx: Tx, table: Table, rows: Sequence[Row]) -> None:
-    """PostgreSQL's COPY; SQLAlchemy has no word for it."""
+    """PostgreSQL's COPY, which SQLAlchemy does not support."""
     dialect = tx.connection.dialect
     driver: Any = tx.connection.connection.dbapi_connection
     text = f"COPY {table.name} ({_names(table)}) FROM STDIN"
@@ -113,9 +113,8 @@ def _names(table: Table) -> str:
     return ", ".join(column.name for column in table.columns)
 
 
-_WAYS: Final[Mapping[str, Callable[[Tx, Table, Sequence[Row]], None]]] = {
-    "sqlite": _insert_each,
-    "postgresql": _copy,
-    "mysql": _insert_together,
-    "mariadb": _insert_together,
+_INSERTS: Final[Mapping[str, Callable[[Tx, Table, Sequence[Row]], None]]] = {
+    "rows": _insert_each,
+    "copy": _copy,
+    "text": _insert_together,
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether two databases hold the same rows: read back from both, and compared one by one.
+"""Checks that two databases have the same rows: reads both and compares row by row.
 
-Both are walked along the same key, so this needs no checksums, and finds the row that differs.
+Both are read along the same key, so this needs no checksums, and finds the row that differs.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Final
 
 from sqlalchemy import Float, Table
 
-from berth.upkeep.copying.rows import Reader, Row
+from berth.upkeep.copying.rows import Reader, Row, shown
 
-#: Of what a column of single precision is read back as.
+#: The relative error of a column of single precision.
 _DIGITS: Final = 6
 
 
 @dataclass(eq=False)
 class Difference(Exception):
-    """The first row of a table that is not the same on both sides; None where there is none."""
+    """The first row of a table that differs; None on the side that lacks it."""
 
     table: Table
     key: tuple[int, ...]
@@ -30,26 +30,26 @@ class Difference(Exception):
 
     def __str__(self) -> str:
         if self.target is None:
-            what = "only the source has it"
+            difference = "only the source has it"
         elif self.source is None:
-            what = "only the target has it"
+            difference = "only the target has it"
         else:
-            what = "; ".join(
-                f"{column.name} is {here!r} in the source and {there!r} in the target"
-                for column, here, there in zip(
+            difference = "; ".join(
+                f"{column.name} is {shown(source)} in the source and {shown(target)} in the target"
+                for column, source, target in zip(
                     self.table.columns, self.source, self.target, strict=True
                 )
-                if here != there
+                if source != target
             )
-        return f"{self.table.name}, row {', '.join(map(str, self.key))}: {what}"
+        return f"{self.table.name}, row {', '.join(map(str, self.key))}: {difference}"
 
 
 @dataclass
 class Comparison:
-    """What comparing a table has found, beyond that it is the same."""
+    """The result of comparing a table, if the rows are the same."""
 
     rows: int = 0
-    #: value in the source -> what has become of it: numbers that the target keeps less precisely.
+    #: value in the source -> value in the target, for numbers that lose precision.
     rounded: dict[float, float] = field(default_factory=dict)
 
 
@@ -65,54 +65,58 @@ def compare(
     """Read a table from both sides and compare each row.
 
     Args:
-        report: told how many rows of the `total` have been compared.
+        report: receives the number of rows compared, and the `total`.
         chunk_rows: rows that are compared at once.
 
     Raises:
         Difference: they are not the same.
     """
-    found = Comparison()
+    comparison = Comparison()
     report(0, total)
     chunks = (reader.chunks(count=chunk_rows) for reader in (source, target))
-    for here, there in zip_longest(*chunks, fillvalue=()):
-        if here != there:
-            _compare_each(table, source, here, there, found)
-        found.rows += len(here)
-        report(found.rows, total)
-    return found
+    for source_rows, target_rows in zip_longest(*chunks, fillvalue=()):
+        if source != target:
+            _compare_each(table, source, source_rows, target_rows, comparison)
+        comparison.rows += len(source_rows)
+        report(comparison.rows, total)
+    return comparison
 
 
 def _compare_each(
-    table: Table, reader: Reader, here: Sequence[Row], there: Sequence[Row], found: Comparison
+    table: Table,
+    reader: Reader,
+    source_rows: Sequence[Row],
+    target_rows: Sequence[Row],
+    comparison: Comparison,
 ) -> None:
     floats = [place for place, column in enumerate(table.columns) if isinstance(column.type, Float)]
-    for one, other in _aligned(reader, here, there):
-        if one is None or other is None:
-            raise Difference(table, reader.key_of(one or other or ()), one, other)
-        if one == other:
+    for row, copy in _aligned(reader, source_rows, target_rows):
+        if row is None or copy is None:
+            raise Difference(table, reader.key_of(row or copy or ()), row, copy)
+        if row == copy:
             continue
-        like_source = list(other)
+        like_source = list(copy)
         for place in floats:
-            if one[place] != other[place] and _is_rounded(one[place], other[place]):
-                found.rounded[one[place]] = other[place]
-                like_source[place] = one[place]
-        if tuple(like_source) != one:
-            raise Difference(table, reader.key_of(one), one, other)
+            if row[place] != copy[place] and _is_rounded(row[place], copy[place]):
+                comparison.rounded[row[place]] = copy[place]
+                like_source[place] = row[place]
+        if tuple(like_source) != row:
+            raise Difference(table, reader.key_of(row), row, copy)
 
 
 def _aligned(
-    reader: Reader, here: Sequence[Row], there: Sequence[Row]
+    reader: Reader, source_rows: Sequence[Row], target_rows: Sequence[Row]
 ) -> Iterator[tuple[Row | None, Row | None]]:
     """The rows of both sides by key, up to the first key that one of them lacks."""
-    for one, other in zip_longest(here, there):
-        if one is None or other is None:
-            yield one, other
-        elif reader.key_of(one) < reader.key_of(other):
-            yield one, None
-        elif reader.key_of(one) > reader.key_of(other):
-            yield None, other
+    for row, copy in zip_longest(source_rows, target_rows):
+        if row is None or copy is None:
+            yield row, copy
+        elif reader.key_of(row) < reader.key_of(copy):
+            yield row, None
+        elif reader.key_of(row) > reader.key_of(copy):
+            yield None, copy
         else:
-            yield one, other
+            yield row, copy
 
 
 def _is_rounded(exact: float, kept: float) -> bool:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The target's indexes: taken away before the rows come, and made again when all are there.
+"""The target's indexes: dropped before the rows are copied, and created again afterwards.
 
-PERF a million allocations whose consumers' uuids are random: kept up row by row, their index makes
-each chunk write half of its pages anew.
+PERF the consumers' uuids are random: with their index in place, each chunk of a million allocations
+writes half of its pages again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from berth.upkeep.copying.rows import key_columns
 
 
 def drop_indexes(db: Database, table: Table) -> None:
-    """Take away those of a table that only slow the writing down."""
+    """Drop the indexes of a table that only slow down writing."""
 
     def unit(tx: Tx) -> None:
         present = {index["name"] for index in inspect(tx.connection).get_indexes(table.name)}
@@ -29,7 +29,7 @@ def drop_indexes(db: Database, table: Table) -> None:
 
 
 def create_indexes(db: Database, table: Table) -> None:
-    """Make those that are not there any more."""
+    """Create the indexes that are missing."""
 
     def unit(tx: Tx) -> None:
         for index in _spare(table):
@@ -39,8 +39,8 @@ def create_indexes(db: Database, table: Table) -> None:
 
 
 def _spare(table: Table) -> Iterator[Index]:
-    """The indexes that nobody needs during the copy: neither the engine, for a reference, nor the
-    walk through the table."""
+    """The indexes that the copy does not need: neither the engine for a foreign key, nor the reads
+    along the table's key."""
     needed = {
         column.name for column in (*key_columns(table), *table.columns) if column.foreign_keys
     }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a target remembers of the copy that is under way: from where, and how far it has come.
+"""Marks an unfinished copy in its target: the source, and how far the copy has come.
 
-While it is unfinished, the target's schema has a revision that no release knows, so that nobody
-serves half a database: neither this release nor one that knows nothing of copies.
+Until it is finished, the target's schema has a revision that no release knows, so that neither this
+release nor an older one serves half a database.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from berth.store.engine.transaction import Tx
 from berth.store.versions import BERTH_HEAD, BERTH_VERSIONS, UNFINISHED_COPY
 from berth.upkeep.copying.rows import TABLES, Key, start_of
 
-#: How far a copy has come, a row for each table, and what it must find again when it goes on.
+#: How far a copy has come, by table, and what must not have changed when it continues.
 berth_copy: Final = Table(
     "berth_copy",
     MetaData(),
@@ -37,19 +37,19 @@ class NotAlone(Exception):
 
 
 class Marker:
-    """The marks in one target, as they were when it was read or last moved."""
+    """The marks in a target, as they were read or last moved."""
 
     def __init__(self, marks: dict[str, str]) -> None:
         self._marks = marks
 
     @property
     def source(self) -> str:
-        """The source that the copy was begun from."""
+        """The source from which the copy was begun."""
         return self._marks[_SOURCE]
 
     @property
     def clock(self) -> str:
-        """The source's writers' clock when the copy was begun."""
+        """The source's writers' clock at the begin of the copy."""
         return self._marks[_CLOCK]
 
     @property
@@ -62,13 +62,13 @@ class Marker:
         return tuple(json.loads(self._marks[of.name]))
 
     def move(self, tx: Tx, of: Table, reached: Key) -> bool:
-        """Remember that a table has been copied up to a key; call `moved` after the commit.
+        """Record that a table has been copied up to a key; call `moved` after the commit.
 
-        False: that is remembered already, because an earlier run of the transaction has been
-        committed after all, whatever it answered.
+        Returns False if that is recorded already: an earlier run of the transaction was committed,
+        although it failed.
 
         Raises:
-            NotAlone: somebody else has moved it.
+            NotAlone: another process has moved it.
         """
         mark = berth_copy.c
         moved = tx.connection.execute(
@@ -78,34 +78,34 @@ class Marker:
         )
         if moved.rowcount == 1:
             return True
-        found = tx.connection.scalar(select(mark.value).where(mark.step == of.name))
-        if found != json.dumps(reached):
+        stored = tx.connection.scalar(select(mark.value).where(mark.step == of.name))
+        if stored != json.dumps(reached):
             raise NotAlone
         return False
 
     def moved(self, of: Table, reached: Key) -> None:
-        """What `move` has written is committed."""
+        """Note that the write of `move` is committed."""
         self._marks[of.name] = json.dumps(reached)
 
 
 def find_marker(db: Database) -> Marker | None:
-    """The marks of a copy that was begun; None where none was."""
+    """The marks of a copy that was begun; None if there is none."""
     with db.read() as tx:
         if not inspect(tx.connection).has_table(berth_copy.name):
             return None
         marks = dict(tx.connection.execute(select(berth_copy.c.step, berth_copy.c.value)).all())
-    # An engine that commits with each change of a table may have been stopped before the marks.
+    # An engine that commits every change of a table may have stopped before the marks.
     return Marker(marks) if marks else None
 
 
 def make_table(tx: Tx) -> None:
-    """Make the table of the marks, if it is not there. A transaction of its own, which MySQL ends
-    here: what came after in the same one would be committed statement by statement."""
+    """Create the table of the marks if it is missing. In a transaction of its own: MySQL commits
+    here, and would commit the rest statement by statement."""
     berth_copy.create(tx.connection, checkfirst=True)
 
 
 def begin(tx: Tx, source: str, clock: str) -> None:
-    """Mark a target with this release's schema and no rows as a copy that has been begun."""
+    """Mark a target with this release's schema and no rows as the target of a copy."""
     marks = {_SOURCE: source, _CLOCK: clock, _RELEASE: BERTH_HEAD}
     marks |= {of.name: json.dumps(start_of(of)) for of in TABLES}
     tx.connection.execute(
@@ -115,6 +115,6 @@ def begin(tx: Tx, source: str, clock: str) -> None:
 
 
 def finish(tx: Tx) -> None:
-    """Make a target a database like any other."""
+    """Remove the marks, which makes the target a normal database."""
     tx.connection.execute(update(_versions).values(version_num=BERTH_HEAD))
     berth_copy.drop(tx.connection)

@@ -1,51 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps rows of one database out of another: looked for before any of them is written.
+"""Finds rows that the target of a copy cannot store, before any row is written.
 
-SQLite keeps what other engines refuse (references to nothing, texts of any length), and MySQL may
-hold names to be equal that no other engine does (letter case, accents, trailing blanks).
+SQLite stores what other engines refuse (dangling references, texts of any length), and MySQL may
+treat names as equal that no other engine does (letter case, accents, trailing blanks).
 """
 
 from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, combinations, islice
 from typing import Final, cast
 
 import numpy as np
-from sqlalchemy import Column, String, UniqueConstraint, bindparam, func, select, text
+from sqlalchemy import Column, String, Table, UniqueConstraint, bindparam, func, select, text
 
 from berth.store.engine.database import Database
-from berth.upkeep.copying.rows import TABLES
+from berth.store.engine.dialect import Storage
+from berth.upkeep.copying.rows import shown, tables_in
 
 #: More of one kind are not listed.
 _LISTED_MAX: Final = 5
 
-_MYSQL: Final = ("mysql", "mariadb")
-
 
 def obstacles(source: Database, target: Database, *, chunk_rows: int) -> list[str]:
-    """A sentence for each thing in the source that the target cannot hold.
+    """A sentence for each thing in the source that the target cannot store.
 
     Args:
         chunk_rows: rows that are read at once.
 
-    Cost: reads the source's unique texts once, where the target is not an SQLite file; eight bytes
-    of memory for each.
+    Cost: reads the source's unique texts once, unless the target is an SQLite file; eight bytes of
+    memory for each.
     """
-    found = list(_dangling_references(source))
-    engine = target.engine.dialect.name
-    for column in _unique_texts():
-        if engine != "sqlite":
-            found += _unstorable(source, column, engine, chunk_rows)
-        if engine in _MYSQL:
-            found += _collisions(source, target, column, chunk_rows)
-    return found
+    tables = tables_in(source)
+    sentences = list(_dangling_references(source, tables))
+    storage = target.dialect.storage
+    for column in _unique_texts(tables):
+        if storage.limits_texts:
+            sentences += _unstorable(source, column, storage, chunk_rows)
+        if storage.has_collations:
+            sentences += _collisions(source, target, column, chunk_rows)
+    return sentences
 
 
-def _dangling_references(source: Database) -> Iterator[str]:
-    for table in TABLES:
+def _dangling_references(source: Database, tables: Sequence[Table]) -> Iterator[str]:
+    for table in tables:
         for key in sorted(table.foreign_keys, key=lambda key: key.parent.name):
             referred = key.column.table.alias("referred")
             query = (
@@ -62,11 +62,11 @@ def _dangling_references(source: Database) -> Iterator[str]:
                 )
 
 
-def _unique_texts() -> list[Column[str]]:
-    """The columns of text that hold no value twice."""
+def _unique_texts(tables: Sequence[Table]) -> list[Column[str]]:
+    """The text columns with unique values."""
     return [
         cast("Column[str]", column)
-        for table in TABLES
+        for table in tables
         for constraint in table.constraints
         if isinstance(constraint, UniqueConstraint)
         for column in constraint.columns
@@ -74,17 +74,19 @@ def _unique_texts() -> list[Column[str]]:
     ]
 
 
-def _unstorable(source: Database, column: Column[str], engine: str, chunk_rows: int) -> list[str]:
+def _unstorable(
+    source: Database, column: Column[str], storage: Storage, chunk_rows: int
+) -> list[str]:
     assert isinstance(column.type, String)
     length = column.type.length or 0
 
     def is_unstorable(value: str) -> bool:
-        return len(value) > length or (engine == "postgresql" and "\0" in value)
+        return len(value) > length or ("\0" in value and not storage.takes_nul)
 
     unstorable = filter(is_unstorable, _values(source, column, chunk_rows))
     return [
-        f"{column.table.name}: the {column.name} {value!r} does not fit into the target: it is "
-        f"longer than {length} characters, or has a NUL in it"
+        f"{column.table.name}: the {column.name} {shown(value)} does not fit into the target: it "
+        f"is longer than {length} characters, or contains a NUL"
         for value in islice(unstorable, _LISTED_MAX)
     ]
 
@@ -92,7 +94,7 @@ def _unstorable(source: Database, column: Column[str], engine: str, chunk_rows: 
 def _collisions(
     source: Database, target: Database, column: Column[str], chunk_rows: int
 ) -> list[str]:
-    """Pairs of values that the target's own rules hold to be the same."""
+    """Pairs of values that are equal under the target's collation."""
     suspects: dict[str, list[str]] = defaultdict(list)
     hashes = _hashes_of_several(_folded(value) for value in _values(source, column, chunk_rows))
     if not hashes:
@@ -101,12 +103,12 @@ def _collisions(
         if hash(folded := _folded(value)) in hashes:
             suspects[folded].append(value)
     are_equal = _equality(target, column)
-    pairs = chain.from_iterable(combinations(alike, 2) for alike in suspects.values())
+    pairs = chain.from_iterable(combinations(similar, 2) for similar in suspects.values())
     equal = (pair for pair in pairs if are_equal(*pair))
     return [
-        f"{column.table.name}: the target holds the {column.name}s {one!r} and {other!r} to be "
-        f"the same: rename one of them"
-        for one, other in islice(equal, _LISTED_MAX)
+        f"{column.table.name}: the target treats the {column.name}s {shown(first)} and "
+        f"{shown(second)} as equal: rename one of them in the source"
+        for first, second in islice(equal, _LISTED_MAX)
     ]
 
 
@@ -117,7 +119,8 @@ def _hashes_of_several(values: Iterable[str]) -> frozenset[int]:
 
 
 def _folded(value: str) -> str:
-    """The same text for all values that any collation may hold to be equal, and for others too."""
+    """A key that is the same for all values that any collation may treat as equal, and for some
+    others."""
     if not value.isascii():
         decomposed = unicodedata.normalize("NFKD", value)
         value = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
@@ -125,7 +128,7 @@ def _folded(value: str) -> str:
 
 
 def _equality(target: Database, column: Column[str]) -> Callable[[str, str], bool]:
-    """How a column of a MySQL database compares."""
+    """A function that compares two values as a column of a MySQL database does."""
     rules = text(
         "SELECT character_set_name, collation_name FROM information_schema.columns"
         " WHERE table_schema = DATABASE() AND table_name = :table AND column_name = :column"
@@ -134,15 +137,15 @@ def _equality(target: Database, column: Column[str]) -> Callable[[str, str], boo
         charset, collation = tx.connection.execute(
             rules, {"table": column.table.name, "column": column.name}
         ).one()
-    # The two names are the server's own words.
+    # Both names come from the server.
     question = text(
         f"SELECT CONVERT(:one USING {charset}) COLLATE {collation}"
         f" = CONVERT(:other USING {charset}) COLLATE {collation}"
     )
 
-    def are_equal(one: str, other: str) -> bool:
+    def are_equal(name: str, other: str) -> bool:
         with target.read() as tx:
-            return bool(tx.connection.scalar(question, {"one": one, "other": other}))
+            return bool(tx.connection.scalar(question, {"one": name, "other": other}))
 
     return are_equal
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Before a copy begins or goes on: are the two databases fit for it?"""
+"""Checks of the two databases before a copy begins or continues."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from berth.model.standard import STANDARD_CLASSES, STANDARD_TRAITS
 from berth.store.engine.database import Database
 from berth.store.engine.tables import (
     berth_journal,
+    berth_project_usages,
     berth_usages,
     berth_writer,
     metadata,
@@ -28,13 +29,13 @@ from berth.upkeep.copying.marker import Marker, find_marker
 from berth.upkeep.copying.obstacles import obstacles
 from berth.upkeep.copying.rows import TABLES
 
-#: A database that was written so recently is probably being served.
+#: A database that was written to this recently is probably in use.
 _QUIET: Final = timedelta(minutes=1)
 
 #: The clock of a database that has none.
 _NO_CLOCK: Final = "none"
 
-_START_ANEW: Final = "empty the target and begin again"
+_START_OVER: Final = "empty the target and start over"
 
 
 class CopyRefused(BerthError):
@@ -42,22 +43,22 @@ class CopyRefused(BerthError):
 
 
 def name_of(db: Database) -> str:
-    """Which database it is, without whoever connects to it: for people, and to know it again."""
+    """The URL of a database without the credentials: for messages, and to recognise it later."""
     url = db.engine.url
-    if url.get_backend_name() == "sqlite":
+    if db.dialect.is_embedded:
         return f"sqlite:///{Path(url.database or '').resolve()}"
     return f"{url.get_backend_name()}://{url.host or ''}:{url.port or ''}/{url.database}"
 
 
 def prepared(source: Database, target: Database, *, force: bool, chunk_rows: int) -> Marker | None:
-    """The marks of a target that is ready to be copied into; None for one that is complete.
+    """The marker of a target that is ready to be copied into; None if the copy is complete.
 
     Args:
-        force: copy although somebody wrote to the source a moment ago.
-        chunk_rows: rows that are read at once.
+        force: copy even if the source was written to a moment ago.
+        chunk_rows: the number of rows to read at once.
 
     Raises:
-        CopyRefused: a sentence that says why, and what to do.
+        CopyRefused: the message says why, and what to do.
         SchemaError: the target's tables cannot be brought to this release.
     """
     if name_of(source) == name_of(target):
@@ -71,7 +72,7 @@ def prepared(source: Database, target: Database, *, force: bool, chunk_rows: int
 
 
 def clock_of(db: Database) -> str:
-    """A text that is another one as soon as a berth has written to the database."""
+    """A text that changes whenever berth writes to the database."""
     with db.read() as tx:
         if not inspect(tx.connection).has_table(berth_writer.name):
             return _NO_CLOCK
@@ -79,22 +80,22 @@ def clock_of(db: Database) -> str:
 
 
 def check_unchanged(source: Database, clock: str) -> None:
-    """Refuse to go on with a source that was written to since its clock was read.
+    """Check that the source has not changed since its clock was read.
 
     Raises:
-        CopyRefused: it was.
+        CopyRefused: it has.
     """
     if clock_of(source) != clock:
         raise CopyRefused(
-            f"somebody wrote to {name_of(source)} since the copy was begun: stop all that write to "
-            f"it, {_START_ANEW}"
+            f"{name_of(source)} has changed since the copy began: stop every program that writes "
+            f"to it, {_START_OVER}"
         )
 
 
 def _check_source(source: Database, *, force: bool) -> None:
     version = schema.versions_of(source)
     if find_marker(source) is not None:
-        raise CopyRefused(f"{name_of(source)} is itself a copy that was not finished")
+        raise CopyRefused(f"{name_of(source)} is itself an unfinished copy: finish that copy first")
     if version.placement != PLACEMENT_HEAD or version.berth not in (None, *BERTH_REVISIONS):
         raise CopyRefused(
             f"the schema of {name_of(source)} is at {version}, which this release cannot copy: run "
@@ -102,8 +103,8 @@ def _check_source(source: Database, *, force: bool) -> None:
         )
     if not force and _was_written_lately(source):
         raise CopyRefused(
-            f"somebody wrote to {name_of(source)} within the last minute: stop all that write to "
-            f"it, then wait a minute, or say --force if you are sure"
+            f"{name_of(source)} was written to within the last minute: stop every program that "
+            f"writes to it and wait a minute, or pass --force if you are sure"
         )
 
 
@@ -124,15 +125,16 @@ def _begun(source: Database, target: Database, chunk_rows: int) -> Marker:
             f"a database of its own"
         )
     schema.upgrade(target)
-    if found := obstacles(source, target, chunk_rows=chunk_rows):
+    if problems := obstacles(source, target, chunk_rows=chunk_rows):
         raise CopyRefused(
-            f"{name_of(target)} cannot hold what is in {name_of(source)}; nothing was copied: "
-            + "; ".join(found)
+            f"{name_of(target)} cannot store all values of {name_of(source)}; nothing was copied: "
+            + "; ".join(problems)
         )
     clock = clock_of(source)
 
     def unit(tx: Tx) -> None:
-        for table in (berth_journal, berth_writer, berth_usages, traits, resource_classes):
+        own = (berth_journal, berth_writer, berth_usages, berth_project_usages)
+        for table in (*own, traits, resource_classes):
             tx.connection.execute(delete(table))
         marker.begin(tx, name_of(source), clock)
 
@@ -146,13 +148,13 @@ def _begun(source: Database, target: Database, chunk_rows: int) -> Marker:
 def _check_begun(marks: Marker, source: Database, target: Database) -> None:
     if marks.source != name_of(source):
         raise CopyRefused(
-            f"{name_of(target)} holds a part of a copy of {marks.source}, not of "
-            f"{name_of(source)}: finish that one, or {_START_ANEW}"
+            f"{name_of(target)} contains part of a copy of {marks.source}, not of "
+            f"{name_of(source)}: finish that copy, or {_START_OVER}"
         )
     if not marks.is_of_this_release:
         raise CopyRefused(
-            f"the copy in {name_of(target)} was begun by another release of berth: finish it with "
-            f"that, or {_START_ANEW}"
+            f"another release of berth began the copy in {name_of(target)}: finish it with that "
+            f"release, or {_START_OVER}"
         )
     check_unchanged(source, marks.clock)
 
@@ -165,7 +167,7 @@ def _tables_with_data(connection: Connection) -> list[str]:
     for table in filter(lambda table: table.name in present, metadata.sorted_tables):
         if table not in TABLES:
             continue
-        # An upgrade that was broken off may have left a table without some of its columns.
+        # An interrupted upgrade may have left a table without some of its columns.
         rows = select(literal(True)).select_from(table)
         if table in standard:
             rows = rows.where(table.c.name.not_in(standard[table]))

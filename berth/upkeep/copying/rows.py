@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of a table as every engine can give and take them, in chunks along a key.
+"""The rows of a table in a form that every engine can read and write, in chunks along a key.
 
-A row is a tuple with a value for each column of the table, in order. Times are texts, so that no
-engine's idea of a time, nor Python's, stands between the two: `2026-11-21 18:40:00.000000`,
-or without the fraction where one of the two keeps whole seconds.
+A row is a tuple with a value for each column of the table, in order. Times are texts, so that
+neither an engine nor Python converts them: `2026-11-21 18:40:00.000000`, or without the fraction if
+one of the two engines stores whole seconds.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
@@ -17,12 +18,10 @@ from sqlalchemy import (
     ColumnElement,
     DateTime,
     Select,
-    String,
     Table,
     and_,
     bindparam,
-    case,
-    func,
+    inspect,
     or_,
     select,
     type_coerce,
@@ -30,17 +29,28 @@ from sqlalchemy import (
 from sqlalchemy.types import NullType
 
 from berth.store.engine.database import Database
-from berth.store.engine.tables import metadata
+from berth.store.engine.expressions import time_text
+from berth.store.engine.tables import berth_labels, metadata
 
 T = TypeVar("T")
 
 Row = tuple[Any, ...]
+
+
+def shown(value: object) -> str:
+    """A value for a message: texts in quotes, with unprintable characters escaped."""
+    if value is None:
+        return "NULL"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
+
+
 Key = tuple[int, ...]
 
-#: The original's tables, those that are referred to first. berth's own hold nothing that is not
-#: made from them.
-TABLES: Final[tuple[Table, ...]] = tuple(
-    table for table in metadata.sorted_tables if not table.name.startswith("berth_")
+#: The tables of OpenStack Placement, referenced ones first, and the labels. berth's other tables
+#: are computed from them, or belong to one database alone.
+TABLES: Final[tuple[Table, ...]] = (
+    *(table for table in metadata.sorted_tables if not table.name.startswith("berth_")),
+    berth_labels,
 )
 
 #: Rows that are read, written and committed at once.
@@ -49,14 +59,19 @@ CHUNK_ROWS: Final = 10_000
 #: Below every id.
 _FIRST: Final = -(2**31)
 
-_LENGTH_WITH_FRACTION: Final = len("2026-11-21 18:40:00.000000")
-_LENGTH_WITHOUT: Final = len("2026-11-21 18:40:00")
+
+def tables_in(db: Database) -> tuple[Table, ...]:
+    """Those of `TABLES` that a database has: older releases and OpenStack Placement have no
+    labels."""
+    with db.read() as tx:
+        present = set(inspect(tx.connection).get_table_names())
+    return tuple(table for table in TABLES if table.name in present)
 
 
 def key_columns(table: Table) -> list[Column[Any]]:
-    """The columns that a table is walked along; unique, and whole numbers.
+    """The columns along which a table is read: unique integers.
 
-    PERF of a pair, the provider comes first: a trait may have a hundred thousand providers, through
+    PERF in a pair, the provider comes first: a trait may have a hundred thousand providers, in
     which each chunk would have to find its start, but a provider has a few dozen traits.
     """
     columns = list(table.primary_key.columns)
@@ -69,16 +84,15 @@ def start_of(table: Table) -> Key:
 
 
 class Reader:
-    """Reads one table of one database, from any key on.
+    """Reads one table of a database, from any key.
 
     Args:
-        whole_seconds: leave the fractions of times away.
+        whole_seconds: omit the fractions of times.
     """
 
     def __init__(self, db: Database, table: Table, *, whole_seconds: bool) -> None:
         self._db = db
-        self._query = _chunk_after(table, db.engine.dialect.name, whole_seconds=whole_seconds)
-        self._key_width = len(key_columns(table))
+        self._query = _chunk_after(table, whole_seconds=whole_seconds)
         self._places = [list(table.columns).index(column) for column in key_columns(table)]
         self._start = start_of(table)
 
@@ -93,7 +107,7 @@ class Reader:
             return tx.rows(self._query, {**bounds, "count": count})
 
     def chunks(self, after: Key | None = None, *, count: int) -> Iterator[list[Row]]:
-        """All rows behind a key; the next chunk is read while one is being worked on."""
+        """All rows after a key; the next chunk is read while one is processed."""
         return _ahead(self._chunks(self._start if after is None else after, count))
 
     def _chunks(self, after: Key, count: int) -> Iterator[list[Row]]:
@@ -105,7 +119,7 @@ class Reader:
 
 
 def _ahead(things: Iterator[T]) -> Iterator[T]:
-    """The same things, one of them made ready in another thread meanwhile."""
+    """The same items; the next one is prepared in another thread meanwhile."""
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(next, things, None)
         while (thing := coming.result()) is not None:
@@ -113,10 +127,10 @@ def _ahead(things: Iterator[T]) -> Iterator[T]:
             yield thing
 
 
-def _chunk_after(table: Table, engine: str, *, whole_seconds: bool) -> Select[Any]:
+def _chunk_after(table: Table, *, whole_seconds: bool) -> Select[Any]:
     keys = key_columns(table)
     return (
-        select(*(_as_read(column, engine, whole_seconds) for column in table.columns))
+        select(*(_as_read(column, whole_seconds) for column in table.columns))
         .where(_behind(keys))
         .order_by(*keys)
         .limit(bindparam("count"))
@@ -124,9 +138,9 @@ def _chunk_after(table: Table, engine: str, *, whole_seconds: bool) -> Select[An
 
 
 def _behind(keys: list[Column[Any]]) -> ColumnElement[bool]:
-    """Whether a row stands behind `after_0, after_1, ...`.
+    """Whether a row comes after `after_0, after_1, ...`.
 
-    PERF written so that each engine walks the index from there: MariaDB reads the whole index for
+    PERF in this form, each engine reads the index from there: MariaDB reads the whole index for
     `(a, b) > (x, y)`, and PostgreSQL for `a > x OR a = x AND b > y`.
     """
     first, *rest = keys
@@ -139,18 +153,8 @@ def _behind(keys: list[Column[Any]]) -> ColumnElement[bool]:
     )
 
 
-def _as_read(column: Column[Any], engine: str, whole_seconds: bool) -> ColumnElement[Any]:
+def _as_read(column: Column[Any], whole_seconds: bool) -> ColumnElement[Any]:
     if not isinstance(column.type, DateTime):
-        # As the driver gives it: whole numbers, floating ones and texts need no translation.
+        # As the driver returns it: integers, floats and texts need no conversion.
         return type_coerce(column, NullType)
-    stored = type_coerce(column, String)
-    if engine == "postgresql":
-        fraction = "" if whole_seconds else ".US"
-        return func.to_char(column, f"YYYY-MM-DD HH24:MI:SS{fraction}", type_=String)
-    if engine in ("mysql", "mariadb"):
-        fraction = "" if whole_seconds else ".%f"
-        return func.date_format(column, f"%Y-%m-%d %H:%i:%s{fraction}", type_=String)
-    if whole_seconds:
-        return func.substr(stored, 1, _LENGTH_WITHOUT, type_=String)
-    # What other programs wrote may lack the fraction.
-    return case((func.length(stored) == _LENGTH_WITHOUT, stored + ".000000"), else_=stored)
+    return time_text(column, fraction=not whole_seconds)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way of a copy, from two open databases to a report.
+"""Runs a copy, from two open databases to a report.
 
-Each chunk of rows is committed together with the mark of how far it reaches; all that comes after
-the rows may be done any number of times. So a copy may be stopped anywhere, and begun again.
+Each chunk of rows is committed together with the mark of how far it reaches, and every step after
+the rows can be repeated. So a copy can be interrupted anywhere, and continued.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from berth.model.errors import UnstorableValue
 from berth.store.engine.database import Database
 from berth.store.engine.tables import resource_providers
 from berth.store.engine.transaction import Tx
+from berth.store.project_counts import fill_project_usages
 from berth.store.usage_counts import Report, fill_usages
 from berth.upkeep import schema
 from berth.upkeep.copying import marker
@@ -26,23 +27,21 @@ from berth.upkeep.copying.comparison import Difference, compare
 from berth.upkeep.copying.indexes import create_indexes, drop_indexes
 from berth.upkeep.copying.marker import Marker, NotAlone
 from berth.upkeep.copying.preparation import CopyRefused, check_unchanged, name_of, prepared
-from berth.upkeep.copying.rows import CHUNK_ROWS, TABLES, Reader, Row, start_of
+from berth.upkeep.copying.rows import CHUNK_ROWS, TABLES, Reader, Row, start_of, tables_in
 
-_MYSQL: Final = ("mysql", "mariadb")
-
-#: What the database says when it is the rows that are wrong.
+#: Errors that are caused by the rows.
 _REFUSALS: Final = (exc.IntegrityError, exc.ProgrammingError, UnstorableValue)
 
 
 @dataclass
 class Outcome:
-    """What a finished copy has to say."""
+    """The report of a finished copy."""
 
-    #: table -> how many rows it has, on both sides.
+    #: table -> its number of rows, the same on both sides.
     rows: dict[str, int] = field(default_factory=dict)
-    #: What the target's engine keeps otherwise than the source's.
+    #: Values that the target's engine stores differently.
     notes: list[str] = field(default_factory=list)
-    #: What is wrong in the source, and so in its copy (`schema.check`).
+    #: Faults of the source, which its copy has too (`schema.check`).
     faults: list[str] = field(default_factory=list)
 
 
@@ -54,18 +53,18 @@ def copy_database(
     force: bool = False,
     chunk_rows: int = CHUNK_ROWS,
 ) -> Outcome:
-    """Make an empty target a copy of the source; an interrupted copy goes on where it was.
+    """Make an empty target a copy of the source; an interrupted copy continues where it stopped.
 
-    The source is not changed, and nobody else may change it meanwhile. Until the copy is complete
-    and compared, the target has a schema that no berth serves.
+    The source is not changed, and no other program may change it meanwhile. Until the copy is
+    complete and compared, the target has a schema that no berth serves.
 
     Args:
-        force: copy although somebody wrote to the source a moment ago.
-        chunk_rows: rows that are held in memory and committed at once.
+        force: copy even if the source was written to a moment ago.
+        chunk_rows: rows that are kept in memory and committed at once.
 
     Raises:
-        CopyRefused: a sentence that says why, and what to do.
-        Difference: the source was changed meanwhile, or the target keeps something otherwise.
+        CopyRefused: the message says why, and what to do.
+        Difference: the source was changed meanwhile, or the target stores something differently.
         SchemaError: the target's tables cannot be brought to this release.
         DatabaseUnavailable: one of the two cannot be used.
     """
@@ -81,7 +80,7 @@ def copy_database(
 
 
 class _Copy:
-    """A copy under way."""
+    """A copy that is running."""
 
     def __init__(
         self, source: Database, target: Database, marks: Marker, report: Report, chunk_rows: int
@@ -92,20 +91,21 @@ class _Copy:
         self._report = report
         self._chunk_rows = chunk_rows
         #: Times without their fractions, where the target has no place for these.
-        self._whole_seconds = _is_mysql(target)
+        self._whole_seconds = not target.dialect.storage.keeps_fractions
 
     def run(self, outcome: Outcome) -> None:
-        """Everything between the preparation and the last mark."""
-        for table in TABLES:
+        """Run all steps between the preparation and the last mark."""
+        tables = tables_in(self._source)
+        for table in tables:
             self._copy_table(table)
         self._refer_forward()
-        self._raise_sequences()
-        self._target.write(_analyze)
+        self._target.write(lambda tx: tx.dialect.finish_loading(tx.connection, TABLES))
         fill_usages(self._target, self._report)
-        for table in TABLES:
+        fill_project_usages(self._target)
+        for table in tables:
             self._compare_table(table, outcome)
         check_unchanged(self._source, self._marks.clock)
-        if self._whole_seconds and not _is_mysql(self._source):
+        if self._whole_seconds and self._source.dialect.storage.keeps_fractions:
             outcome.notes.append("the target keeps times to the second, without their fractions")
         outcome.faults += schema.check(self._target)
 
@@ -139,7 +139,7 @@ class _Copy:
         self._marks.moved(table, reached)
 
     def _refer_forward(self) -> None:
-        """Give the providers the references that could not be written before what they refer to."""
+        """Set the references that could not be written because their targets did not exist yet."""
         provider = resource_providers.c
         query = (
             select(provider.id, provider.root_provider_id, provider.parent_provider_id)
@@ -156,46 +156,23 @@ class _Copy:
         for rows in _pages(self._source, query):
             self._target.write(partial(_write_references, rows=rows))
 
-    def _raise_sequences(self) -> None:
-        """Let the ids that PostgreSQL gives begin behind those that were copied."""
-        if self._target.engine.dialect.name != "postgresql":
-            return
-
-        def unit(tx: Tx) -> None:
-            for table in TABLES:
-                if "id" in table.c:
-                    # NULL, and so without effect, where the table has no sequence or no rows.
-                    tx.connection.execute(
-                        select(
-                            func.setval(
-                                func.pg_get_serial_sequence(table.name, "id"), func.max(table.c.id)
-                            )
-                        )
-                    )
-
-        self._target.write(unit)
-
     def _compare_table(self, table: Table, outcome: Outcome) -> None:
         readers = self._reader(self._source, table), self._reader(self._target, table)
         report = partial(self._report, f"comparing {table.name}")
         try:
             total = _count(self._source, table)
-            found = compare(table, *readers, total, report, chunk_rows=self._chunk_rows)
+            comparison = compare(table, *readers, total, report, chunk_rows=self._chunk_rows)
         except Difference:
             check_unchanged(self._source, self._marks.clock)
             raise
-        outcome.rows[table.name] = found.rows
+        outcome.rows[table.name] = comparison.rows
         outcome.notes += [
             f"{table.name}: the target keeps {exact} as {kept}, in single precision"
-            for exact, kept in sorted(found.rounded.items())
+            for exact, kept in sorted(comparison.rounded.items())
         ]
 
     def _reader(self, db: Database, table: Table) -> Reader:
         return Reader(db, table, whole_seconds=self._whole_seconds)
-
-
-def _is_mysql(db: Database) -> bool:
-    return db.engine.dialect.name in _MYSQL
 
 
 def _count(db: Database, table: Table) -> int:
@@ -204,8 +181,8 @@ def _count(db: Database, table: Table) -> int:
 
 
 def _without_forward_references(rows: Sequence[Row]) -> list[Row]:
-    """Providers as they may be written in the order of their ids: one may have been put below
-    another that is younger."""
+    """Providers without references to providers with a larger id, so that they can be inserted in
+    the order of their ids: a provider may be below a younger one."""
     names = list(resource_providers.columns.keys())
     number = names.index("id")
     places = {names.index("root_provider_id"), names.index("parent_provider_id")}
@@ -239,9 +216,3 @@ _REFER: Final = (
 def _write_references(tx: Tx, rows: Sequence[Row]) -> None:
     names = ("provider", "root", "parent")
     tx.change(_REFER, [dict(zip(names, row, strict=True)) for row in rows])
-
-
-def _analyze(tx: Tx) -> None:
-    """Let PostgreSQL know how large the tables are by now; the others look by themselves."""
-    if tx.connection.dialect.name == "postgresql":
-        tx.connection.exec_driver_sql("ANALYZE")

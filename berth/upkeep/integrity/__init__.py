@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check: every invariant of the database, as rules that find what breaks it.
+"""The check: every invariant of the database, as rules that find violations.
 
-Each rule is a query that works set by set, and its rows are taken as they come: memory does not
-grow with the fleet, but for the trees (`berth.upkeep.trees`). A check sees one state of the
-database and changes nothing; `berth.upkeep.repair` puts right what can be.
+Each rule is a query over whole sets, and its rows are processed one by one: memory does not grow
+with the fleet, except for the trees (`berth.upkeep.trees`). A check reads one state of the database
+and changes nothing; `berth.upkeep.repair` repairs what can be repaired.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from contextlib import closing
 
 from berth.store.engine.database import Database
 from berth.upkeep.data_migrations import NOBODY_IN_PARTICULAR, Owner
-from berth.upkeep.integrity import clock, consumers, memberships, stock, trees
+from berth.upkeep.integrity import clock, consumers, memberships, own, projects, stock, trees
 from berth.upkeep.integrity.fault import Faults, Rule
 
 
 def all_rules(owner: Owner = NOBODY_IN_PARTICULAR) -> tuple[Rule, ...]:
-    """Every rule, in the order in which they are put right.
+    """Every rule, in the order in which they are repaired.
 
-    The clock comes first, because the others note what they do in its journal. None puts right
-    what a later one finds.
+    The clock comes first, because the others write to its journal. No repair changes what an
+    earlier rule checks.
 
     Args:
-        owner: gets the consumers of which nobody knows whose they are.
+        owner: gets the consumers whose owner is unknown.
     """
     return (
         *clock.RULES,
@@ -31,15 +31,17 @@ def all_rules(owner: Owner = NOBODY_IN_PARTICULAR) -> tuple[Rule, ...]:
         *memberships.RULES,
         *stock.RULES,
         *consumers.rules(owner),
+        *projects.RULES,
+        *own.RULES,
     )
 
 
 def iter_faults(db: Database, owner: Owner = NOBODY_IN_PARTICULAR) -> Faults:
-    """Everything in the database that should not be, as it is found.
+    """All faults of the database, as they are found.
 
     Cost: it reads every table once or twice; for operators and tests, not for requests.
     """
     with db.read() as tx:
         for rule in all_rules(owner):
-            with closing(rule.find(tx)) as found:
-                yield from found
+            with closing(rule.find(tx)) as faults:
+                yield from faults

@@ -10,7 +10,7 @@ from sqlalchemy import Row, Select, bindparam, delete, exists, func, or_, select
 
 from berth.store.engine.tables import berth_journal, berth_writer
 from berth.store.engine.transaction import Tx
-from berth.upkeep.integrity.fault import Key, mended
+from berth.upkeep.integrity.fault import Key, repairable
 
 _note, _writer = berth_journal.c, berth_writer.c
 
@@ -18,7 +18,8 @@ _IS_COUNTED: Final = exists().where(_writer.id == _note.writer_id, _writer.seq >
 
 
 def _beyond() -> Select[Any]:
-    """(writer, its seq or None, the last seq noted), of journals that go on beyond their clock."""
+    """(writer, its seq or None, the last seq in its journal) where the journal is ahead of the
+    clock."""
     # PERF the last note of a writer is the end of its part of the primary key.
     notes = (
         select(_note.writer_id, func.max(_note.seq).label("noted"))
@@ -33,12 +34,12 @@ def _beyond() -> Select[Any]:
 
 
 def _words(row: Row[Any]) -> str:
-    counted = "does not exist" if row.seq is None else f"has counted {row.seq}"
-    return f"the journal goes on to commit {row.noted} of writer {row.writer}, which {counted}"
+    fault = "which does not exist" if row.seq is None else f"whose last commit is {row.seq}"
+    return f"the journal has commit {row.noted} of writer {row.writer}, {fault}"
 
 
 def _forget(tx: Tx, keys: Sequence[Key]) -> None:
-    """RACE: what the writer has counted by now is no longer beyond it."""
+    """RACE: entries that the writer has counted by now are not deleted."""
     tx.connection.execute(
         delete(berth_journal).where(_note.writer_id == bindparam("writer"), ~_IS_COUNTED),
         [{"writer": key["writer"]} for key in keys],
@@ -46,10 +47,10 @@ def _forget(tx: Tx, keys: Sequence[Key]) -> None:
 
 
 RULES: Final = (
-    mended(
+    repairable(
         _beyond(),
         _words,
-        lambda row: f"remove what the journal has of writer {row.writer} beyond its count",
+        lambda row: f"remove the later journal entries of writer {row.writer}",
         _forget,
     ),
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumers: their records, and whose they are."""
+"""Consumers: their records and their owners."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy import Row, Select, Table, bindparam, delete, exists, select, up
 from berth.store.engine.tables import allocations, consumer_types, consumers, projects, users
 from berth.store.engine.transaction import Tx
 from berth.upkeep.data_migrations import UNRECORDED, Owner, insert_consumers
-from berth.upkeep.integrity.fault import Key, Rule, left_alone, mended
+from berth.upkeep.integrity.fault import Key, Rule, left_alone, repairable
 
 _consumer = consumers.c
 _HOLDS: Final = exists().where(allocations.c.consumer_id == _consumer.uuid)
@@ -20,9 +20,9 @@ _RECORDS: Final = select(_consumer.id, _consumer.uuid, _consumer.generation)
 
 
 def rules(owner: Owner) -> tuple[Rule, ...]:
-    """Those about consumers; `owner` has the ones of which nobody knows whose they are."""
+    """The rules about consumers; a consumer without a record is assigned to `owner`."""
     return (
-        mended(
+        repairable(
             UNRECORDED,
             lambda row: f"consumer {row.consumer_id} has allocations but no record",
             lambda row: (
@@ -41,7 +41,7 @@ def _make_records(owner: Owner, tx: Tx, keys: Sequence[Key]) -> None:
 
 # --- Records without use -------------------------------------------------------------------------
 
-#: The original leaves records at generation 0 behind when a claim fails: they do no harm.
+#: A failed claim of OpenStack Placement leaves a record at generation 0, which does no harm.
 _IDLE: Final = _RECORDS.where(_consumer.generation > 0, ~_HOLDS)
 _FORGET: Final = delete(consumers).where(
     _consumer.id == bindparam("consumer"), _consumer.generation == bindparam("seen"), ~_HOLDS
@@ -67,32 +67,32 @@ def _restart(tx: Tx, keys: Sequence[Key]) -> None:
     tx.connection.execute(_RESTART, [{"consumer": key["id"], "now": tx.now} for key in keys])
 
 
-# --- Whose they are ------------------------------------------------------------------------------
+# --- Owners --------------------------------------------------------------------------------------
 
 
 def _without(table: Table, column: Any) -> Select[Any]:
-    known = exists().where(table.c.id == column)
-    return _RECORDS.add_columns(column.label("missing")).where(column.is_not(None), ~known)
+    has_owner = exists().where(table.c.id == column)
+    return _RECORDS.add_columns(column.label("missing")).where(column.is_not(None), ~has_owner)
 
 
-def _of_unknown(what: str) -> Callable[[Row[Any]], str]:
+def _of_unknown(noun: str) -> Callable[[Row[Any]], str]:
     return lambda row: (
-        f"consumer {row.uuid} is of {what} number {row.missing}, which does not exist"
+        f"consumer {row.uuid} is of {noun} number {row.missing}, which does not exist"
     )
 
 
 _ADVICE: Final = (
-    "write the allocations of this consumer anew through the API, with its project, user and type"
+    "set the allocations of this consumer again through the API, with its project, user and type"
 )
 
 _RULES: Final = (
-    mended(
+    repairable(
         _IDLE,
         lambda row: f"consumer {row.uuid} has a record but no allocations",
         lambda row: f"remove the record of consumer {row.uuid}",
         _forget,
     ),
-    mended(
+    repairable(
         _RECORDS.where(_consumer.generation < 0),
         lambda row: f"consumer {row.uuid} has the generation {row.generation}",
         lambda row: f"let the generation of consumer {row.uuid} begin at 0",

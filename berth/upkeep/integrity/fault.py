@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a check finds, and the shape of the rules that find it.
+"""The faults that a check finds, and the form of the rules that find them.
 
-A rule finds row by row what breaks one invariant, says it for people, and either knows how to put
-it right, or why nobody but a person can.
+A rule finds the rows that violate one invariant, describes each in a sentence, and either can
+repair them or says what a person can do.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from sqlalchemy import CursorResult, Row, Select
 
 from berth.store.engine.transaction import Tx
 
-#: Rows that a check holds at a time.
+#: Rows that a check keeps in memory at a time.
 _ROWS: Final = 1000
 
-#: The columns that a rule needs to know a fault again.
+#: The columns by which a rule recognises a fault.
 Key = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that should not be."""
+    """A violation of an invariant."""
 
-    #: What is wrong.
+    #: The fault, in a sentence.
     sentence: str
-    #: What a repair does about it; None: it leaves it alone.
+    #: The action of a repair; None: it leaves the fault alone.
     action: str | None
-    #: Where a repair does nothing: why, and what a person may do.
+    #: If a repair does nothing: why, and what a person can do.
     advice: str
     key: Key
 
@@ -46,31 +46,31 @@ class Rule:
     Attributes:
         find: the faults, as they are found. No other query may run before the last of them has
             been taken or the generator has been closed: some drivers keep rows at the server.
-        mend: puts some of them right, each only if it is still as it was found.
+        repair: repairs some of them, each only if it is still as it was found.
     """
 
     find: Callable[[Tx], Faults]
-    mend: Callable[[Tx, Sequence[Key]], None] | None = None
+    repair: Callable[[Tx, Sequence[Key]], None] | None = None
 
 
-def mended(
+def repairable(
     query: Select[Any],
     sentence: Callable[[Row[Any]], str],
     action: Callable[[Row[Any]], str],
-    mend: Callable[[Tx, Sequence[Key]], None],
+    repair: Callable[[Tx, Sequence[Key]], None],
 ) -> Rule:
-    """A rule that a query breaks row by row, and that can be put right."""
+    """A rule whose violations a query returns, and that can be repaired."""
 
     def find(tx: Tx) -> Faults:
         with _rows(tx, query) as rows:
             for row in rows:
                 yield Fault(sentence(row), action(row), "", row._asdict())
 
-    return Rule(find, mend)
+    return Rule(find, repair)
 
 
 def left_alone(query: Select[Any], sentence: Callable[[Row[Any]], str], advice: str) -> Rule:
-    """A rule that a query breaks row by row, and that only a person can put right."""
+    """A rule whose violations a query returns, and that only a person can repair."""
 
     def find(tx: Tx) -> Faults:
         with _rows(tx, query) as rows:

@@ -21,34 +21,34 @@ from berth.store.engine.tables import (
     traits,
 )
 from berth.store.engine.transaction import Tx
-from berth.upkeep.integrity.fault import Fault, Faults, Key, Rule, left_alone, mended
+from berth.upkeep.integrity.fault import Fault, Faults, Key, Rule, left_alone, repairable
 from berth.upkeep.integrity.words import provider_of, with_provider
 
 
 def _rules(
-    table: Table, defined: ColumnElement[int], what: str, definitions: Table
+    table: Table, defined: ColumnElement[int], noun: str, definitions: Table
 ) -> tuple[Rule, ...]:
-    """Those about the memberships of providers in something that has a definition."""
+    """The rules about the providers' memberships in something that has a definition."""
     member = table.c.resource_provider_id
     has_provider = exists().where(resource_providers.c.id == member)
-    # One row for each provider: of a provider that went there may be many.
+    # One row for each provider: a deleted provider may have left many.
     lost = select(member.label("provider"), func.count().label("number")).where(~has_provider)
     has_definition = exists().where(definitions.c.id == defined)
     undefined = with_provider(select(defined.label("missing")), member).where(~has_definition)
     return (
-        mended(
+        repairable(
             lost.group_by(member),
             lambda row: (
-                f"there are {row.number} {what}s of provider number {row.provider}, which does not "
-                f"exist"
+                f"provider number {row.provider} does not exist, but has {row.number} {noun}"
+                f"{'s' if row.number > 1 else ''}"
             ),
-            lambda row: f"remove the {what}s of provider number {row.provider}",
+            lambda row: f"remove the {noun}s of provider number {row.provider}",
             partial(_remove, table, has_provider),
         ),
         left_alone(
             undefined,
-            lambda row: f"{provider_of(row)} has {what} number {row.missing}, which is not defined",
-            f"write the {what}s of the provider anew through the API",
+            lambda row: f"{provider_of(row)} has {noun} number {row.missing}, which is not defined",
+            f"set the {noun}s of the provider again through the API",
         ),
     )
 
@@ -60,30 +60,27 @@ def _remove(table: Table, has_provider: ColumnElement[bool], tx: Tx, keys: Seque
     )
 
 
-_BY_NUMBER: Final = "inventories and allocations name it by its number: go back to a copy"
-
-
 def _misnumbered_classes(tx: Tx) -> Faults:
-    """The ids of standard classes are the same everywhere, and those of others are above them."""
+    """Standard classes have the same ids everywhere, and custom ones have larger ids."""
     named = select(resource_classes.c.name, resource_classes.c.id)
     for name, number in tx.connection.execute(named).all():
         right: Any = STANDARD_CLASS_IDS.get(name)
         if right is not None and right != number:
-            what = f"resource class {name} has number {number}, and must have {right}"
+            fault = f"resource class {name} has number {number} instead of {right}"
         elif name.startswith("CUSTOM_") and number < CUSTOM_CLASS_ID_MIN:
-            what = (
-                f"resource class {name} has number {number}, which is kept for standard classes: "
-                f"custom ones begin at {CUSTOM_CLASS_ID_MIN}"
+            fault = (
+                f"resource class {name} has number {number}, which is reserved for standard "
+                f"classes: custom classes begin at {CUSTOM_CLASS_ID_MIN}"
             )
         else:
             continue
         yield Fault(
-            what, None, "inventories and allocations name it by number: go back to a copy", {}
+            fault, None, "inventories and allocations refer to this number: restore a backup", {}
         )
 
 
 def _odd_aggregates(tx: Tx) -> Faults:
-    """Rows that OpenStack Placement wrote, in spellings that no lookup asks for."""
+    """Rows that OpenStack Placement wrote in spellings that no lookup uses."""
     with closing(tx.connection.execute(odd_spellings())) as rows:
         for row in rows:
             if odd := read_odd(row.number, row.spelling):
@@ -111,7 +108,7 @@ RULES: Final = (
     left_alone(
         select(placement_aggregates.c.id).where(placement_aggregates.c.uuid.is_(None)),
         lambda row: f"aggregate number {row.id} has no uuid",
-        "nobody can name it: remove its row by hand",
+        "the API cannot name it: remove its row by hand",
     ),
     Rule(_odd_aggregates, _respell),
     Rule(_misnumbered_classes),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories, the allocations of them, and the sums of usage.
+"""Inventories, their allocations, and the usages.
 
-An amount over the capacity is no fault: an inventory may shrink below what is held of it. Nor is a
-min_unit above the max_unit, which the API accepts.
+A usage above the capacity is no fault: an inventory may shrink below its usage. Nor is a min_unit
+above the max_unit, which the API accepts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any, Final
 from sqlalchemy import (
     Row,
     Select,
-    and_,
     bindparam,
     delete,
     exists,
@@ -28,34 +27,37 @@ from berth.store.engine.tables import (
     inventories,
     resource_classes,
     resource_providers,
+    same_inventory,
 )
 from berth.store.engine.transaction import Tx
+from berth.store.inventories import INVENTORY_COLUMNS
 from berth.store.usage_counts import (
+    correct_usages,
     providers_moved,
-    put_right,
-    recount_held_still,
+    recount_providers,
     usages_without_inventory,
     wrong_usages,
 )
-from berth.upkeep.integrity.fault import Key, left_alone, mended
+from berth.upkeep.integrity.fault import Key, left_alone, repairable
 from berth.upkeep.integrity.words import class_of, provider_of, with_class, with_provider
 
-_inv, _held, _usage = inventories.c, allocations.c, berth_usages.c
+_inv, _allocation, _usage = inventories.c, allocations.c, berth_usages.c
 
 _BY_HAND: Final = (
-    "it is damage, or another program's work: go back to a copy, or remove these rows by hand"
+    "the database is damaged, or another program wrote to it: restore a backup, or remove these "
+    "rows by hand"
 )
 
 
 _moved_providers: Final = providers_moved().subquery("moved")
-_moved, _generation, _known = _moved_providers.c
+_moved, _generation, _last_written = _moved_providers.c
 
 
 # --- Sums of usage -------------------------------------------------------------------------------
 
 
 def _named(query: Select[Any]) -> Select[Any]:
-    """A query's rows with the names of what their first two columns say: provider and class."""
+    """A query's rows, with the names of the provider and the class in their first two columns."""
     rows = query.subquery()
     provider, class_id, *others = rows.c
     named = with_provider(select(*others).select_from(rows), provider)
@@ -68,27 +70,29 @@ def _sum_words(row: Row[Any]) -> str:
     return f"{_place(row)}: the sum of usage is {row.used}, but its allocations make {row.counted}"
 
 
-def _put_right(tx: Tx, keys: Sequence[Key]) -> None:
-    put_right(tx, {(key["provider"], key["class_id"]) for key in keys})
+def _correct_usages(tx: Tx, keys: Sequence[Key]) -> None:
+    correct_usages(tx, {(key["provider"], key["class_id"]) for key in keys})
 
 
-_SUMS: Final = mended(
+_SUMS: Final = repairable(
     _named(wrong_usages()),
     _sum_words,
     lambda row: f"set the sum of usage of {class_of(row)} on {provider_of(row)} to {row.counted}",
-    _put_right,
+    _correct_usages,
 )
-_SUMS_OF_NOTHING: Final = mended(
+_SUMS_OF_NOTHING: Final = repairable(
     _named(usages_without_inventory()),
     lambda row: f"{_place(row)}: there is a sum of usage but no inventory",
     lambda row: f"remove the sum of usage of {class_of(row)} on {provider_of(row)}",
-    _put_right,
+    _correct_usages,
 )
 
 
-#: Those with a generation that cannot be have a rule of their own.
+#: Another rule finds invalid generations.
 _MOVED: Final = with_provider(
-    select(_generation.label("generation"), _known.label("known")).select_from(_moved_providers),
+    select(_generation.label("generation"), _last_written.label("known")).select_from(
+        _moved_providers
+    ),
     _moved,
 ).where(_generation >= 0)
 
@@ -101,10 +105,10 @@ def _moved_words(row: Row[Any]) -> str:
 
 
 def _recount(tx: Tx, keys: Sequence[Key]) -> None:
-    recount_held_still(tx, {key["provider"] for key in keys})
+    recount_providers(tx, {key["provider"] for key in keys})
 
 
-_MOVED_BY_OTHERS: Final = mended(
+_MOVED_BY_OTHERS: Final = repairable(
     _MOVED,
     _moved_words,
     lambda row: f"count the usage of {provider_of(row)} again",
@@ -120,10 +124,7 @@ _INVENTORIES: Final = with_class(
 )
 _HAS_PROVIDER: Final = exists().where(resource_providers.c.id == _inv.resource_provider_id)
 _HAS_CLASS: Final = exists().where(resource_classes.c.id == _inv.resource_class_id)
-_IS_HELD: Final = exists().where(
-    _held.resource_provider_id == _inv.resource_provider_id,
-    _held.resource_class_id == _inv.resource_class_id,
-)
+_IS_HELD: Final = exists().where(same_inventory(allocations, inventories))
 
 
 def _remove_inventories(tx: Tx, keys: Sequence[Key]) -> None:
@@ -131,10 +132,10 @@ def _remove_inventories(tx: Tx, keys: Sequence[Key]) -> None:
         delete(inventories).where(_inv.id == bindparam("row"), ~_HAS_PROVIDER, ~_IS_HELD),
         [{"row": key["row"]} for key in keys],
     )
-    put_right(tx, {(key["provider"], key["class_id"]) for key in keys})
+    correct_usages(tx, {(key["provider"], key["class_id"]) for key in keys})
 
 
-_OF_NO_PROVIDER: Final = mended(
+_OF_NO_PROVIDER: Final = repairable(
     _INVENTORIES.where(~_HAS_PROVIDER, ~_IS_HELD),
     lambda row: f"there is an inventory of {class_of(row)} on {provider_of(row)[:-1]}",
     lambda row: f"remove the inventory of {class_of(row)} on provider number {row.provider}",
@@ -142,7 +143,9 @@ _OF_NO_PROVIDER: Final = mended(
 )
 _OF_NO_PROVIDER_HELD: Final = left_alone(
     _INVENTORIES.where(~_HAS_PROVIDER, _IS_HELD),
-    lambda row: f"there is an inventory of {class_of(row)} on {provider_of(row)} and it is held",
+    lambda row: (
+        f"there is an inventory of {class_of(row)} on {provider_of(row)} and it has allocations"
+    ),
     _BY_HAND,
 )
 _OF_NO_CLASS: Final = left_alone(
@@ -151,7 +154,7 @@ _OF_NO_CLASS: Final = left_alone(
     _BY_HAND,
 )
 
-#: More than nothing must be left; the API sees to all of it.
+#: Some capacity must remain. The API refuses all of these.
 _IMPOSSIBLE: Final = or_(
     _inv.total < 1,
     _inv.reserved < 0,
@@ -162,19 +165,14 @@ _IMPOSSIBLE: Final = or_(
 )
 _IMPOSSIBLE_INVENTORIES: Final = left_alone(
     _INVENTORIES.add_columns(
-        _inv.total,
-        _inv.reserved,
-        _inv.min_unit,
-        _inv.max_unit,
-        _inv.step_size,
-        _inv.allocation_ratio,
+        *INVENTORY_COLUMNS,
     ).where(_IMPOSSIBLE),
     lambda row: (
-        f"{_place(row)}: this inventory cannot be: total {row.total}, reserved {row.reserved}, "
+        f"{_place(row)}: impossible inventory: total {row.total}, reserved {row.reserved}, "
         f"min_unit {row.min_unit}, max_unit {row.max_unit}, step_size {row.step_size}, "
         f"allocation_ratio {row.allocation_ratio:g}"
     ),
-    "write the inventory anew through the API",
+    "set the inventory again through the API",
 )
 
 
@@ -182,25 +180,22 @@ _IMPOSSIBLE_INVENTORIES: Final = left_alone(
 
 
 def _of_no_inventory() -> Select[Any]:
-    # Grouped first: there may be a million of allocations, and few pairs that lack anything.
+    # Grouped first: of a million allocations, few pairs are faulty.
     pairs = (
         select(
-            _held.resource_provider_id,
-            _held.resource_class_id,
+            _allocation.resource_provider_id,
+            _allocation.resource_class_id,
             func.count().label("number"),
-            func.min(_held.consumer_id).label("consumer"),
+            func.min(_allocation.consumer_id).label("consumer"),
         )
-        .group_by(_held.resource_provider_id, _held.resource_class_id)
+        .group_by(_allocation.resource_provider_id, _allocation.resource_class_id)
         .subquery("pairs")
     )
     return _named(
         select(pairs)
         .outerjoin(
             inventories,
-            and_(
-                _inv.resource_provider_id == pairs.c.resource_provider_id,
-                _inv.resource_class_id == pairs.c.resource_class_id,
-            ),
+            same_inventory(inventories, pairs),
         )
         .where(_inv.id.is_(None))
     )
@@ -209,12 +204,14 @@ def _of_no_inventory() -> Select[Any]:
 def _repeated() -> Select[Any]:
     return _named(
         select(
-            _held.resource_provider_id,
-            _held.resource_class_id,
-            _held.consumer_id.label("consumer"),
+            _allocation.resource_provider_id,
+            _allocation.resource_class_id,
+            _allocation.consumer_id.label("consumer"),
             func.count().label("number"),
         )
-        .group_by(_held.consumer_id, _held.resource_provider_id, _held.resource_class_id)
+        .group_by(
+            _allocation.consumer_id, _allocation.resource_provider_id, _allocation.resource_class_id
+        )
         .having(func.count() > 1)
     )
 
@@ -226,7 +223,7 @@ _ALLOCATIONS_OF_NOTHING: Final = left_alone(
         f"({row.number}, one of them of consumer {row.consumer})"
     ),
     "give the provider this inventory again, or delete the allocations of these consumers through "
-    "the API; where there is no such provider, go back to a copy or remove these rows by hand",
+    "the API; if the provider does not exist, restore a backup or remove these rows by hand",
 )
 _REPEATED_ALLOCATIONS: Final = left_alone(
     _repeated(),
@@ -234,20 +231,21 @@ _REPEATED_ALLOCATIONS: Final = left_alone(
         f"consumer {row.consumer} has {row.number} allocations of {class_of(row)} on "
         f"{provider_of(row)}, where there may be one"
     ),
-    "they count together; write the allocations of this consumer anew through the API",
+    "they count together; set the allocations of this consumer again through the API",
 )
 _EMPTY_ALLOCATIONS: Final = left_alone(
     with_class(
         with_provider(
-            select(_held.used, _held.consumer_id.label("consumer")), _held.resource_provider_id
+            select(_allocation.used, _allocation.consumer_id.label("consumer")),
+            _allocation.resource_provider_id,
         ),
-        _held.resource_class_id,
-    ).where(_held.used < 1),
+        _allocation.resource_class_id,
+    ).where(_allocation.used < 1),
     lambda row: (
         f"consumer {row.consumer} has an allocation of {row.used} {class_of(row)} on "
         f"{provider_of(row)}"
     ),
-    "write the allocations of this consumer anew through the API",
+    "set the allocations of this consumer again through the API",
 )
 
 

@@ -14,29 +14,31 @@ from berth.store.engine.tables import resource_providers
 from berth.store.engine.transaction import Tx
 from berth.store.usage_counts import level_generations
 from berth.upkeep.data_migrations import set_roots
-from berth.upkeep.integrity.fault import Fault, Faults, Key, Rule, mended
+from berth.upkeep.integrity.fault import Fault, Faults, Key, Rule, repairable
 from berth.upkeep.integrity.words import provider_of, provider_words, with_provider
 from berth.upkeep.trees import NO_PROVIDER, Trees, WrongRoot, read_trees, wrong_roots
 
 _provider = resource_providers.c
 
 _ADVICE: Final = (
-    "nothing tells which of its parent and its root is right: go back to a copy, or set "
+    "berth cannot tell whether its parent or its root is right: restore a backup, or set "
     "parent_provider_id and root_provider_id of its row by hand"
 )
 
 
 def _wrong_roots(tx: Tx) -> Faults:
     wrong = wrong_roots(read_trees(tx))
-    names = _names(tx, {number for one in wrong for number in one})
-    for one in wrong:
-        right = "itself" if one.right == one.provider else names[one.right]
+    names = _names(tx, {number for root in wrong for number in root})
+    for root in wrong:
+        provider = names[root.provider]
+        is_own = root.right == root.provider
+        right = "the provider itself" if is_own else names[root.right]
         yield Fault(
-            f"{names[one.provider]} has {_root_words(one.found, names)}, and by its parents "
-            f"{right} should be",
-            f"make {right} the root of {names[one.provider]}",
+            f"{provider} has {_root_words(root.stored, names)}; following its parents, the root is "
+            f"{right}",
+            f"make {provider} its own root" if is_own else f"make {right} the root of {provider}",
             "",
-            one._asdict(),
+            root._asdict(),
         )
 
 
@@ -45,7 +47,7 @@ def _set_roots(tx: Tx, keys: Sequence[Key]) -> None:
 
 
 def _damaged_trees(tx: Tx) -> Faults:
-    """One fault for each provider, the one that says most."""
+    """One fault for each provider: the most specific one."""
     trees = read_trees(tx)
     lost, looped = trees.lost_parents(), trees.on_loops()
     misled = trees.misled() & ~lost & ~looped
@@ -54,12 +56,14 @@ def _damaged_trees(tx: Tx) -> Faults:
     for place in np.flatnonzero(damaged).tolist():
         number = int(trees.ids[place])
         if lost[place]:
-            what = f"has provider number {trees.parents[place]} as its parent, which does not exist"
+            damage = (
+                f"has provider number {trees.parents[place]} as its parent, which does not exist"
+            )
         elif looped[place]:
-            what = "is below itself"
+            damage = "is below itself"
         else:
-            what = _misled_words(trees, place, names)
-        yield Fault(f"{names[number]} {what}", None, _ADVICE, {"provider": number})
+            damage = _misled_words(trees, place, names)
+        yield Fault(f"{names[number]} {damage}", None, _ADVICE, {"provider": number})
 
 
 def _misled_words(trees: Trees, place: int, names: dict[int, str]) -> str:
@@ -74,12 +78,12 @@ def _root_words(root: int, names: dict[int, str]) -> str:
 
 
 def _at(values: NDArray[np.int64], mask: NDArray[np.bool_]) -> list[int]:
-    found: list[int] = values[mask].tolist()
-    return found
+    selected: list[int] = values[mask].tolist()
+    return selected
 
 
 def _names(tx: Tx, providers: set[int]) -> dict[int, str]:
-    """What to call some providers, existing or not."""
+    """The names of some providers for messages, whether they exist or not."""
     columns = select(_provider.id, _provider.uuid, _provider.name)
     words = {number: provider_words(number, None, None) for number in providers}
     for chunk in tx.chunks(sorted(providers)):
@@ -92,8 +96,8 @@ def _names(tx: Tx, providers: set[int]) -> dict[int, str]:
 
 
 def _generation_words(row: Row[Any]) -> str:
-    found = "no generation" if row.generation is None else f"the generation {row.generation}"
-    return f"{provider_of(row)} has {found}"
+    generation = "no generation" if row.generation is None else f"the generation {row.generation}"
+    return f"{provider_of(row)} has {generation}"
 
 
 _BAD_GENERATIONS: Final = with_provider(select(_provider.generation), _provider.id).where(
@@ -116,7 +120,7 @@ def _restart(tx: Tx, keys: Sequence[Key]) -> None:
 
 
 RULES: Final = (
-    mended(
+    repairable(
         _BAD_GENERATIONS,
         _generation_words,
         lambda row: f"let the generation of {provider_of(row)} begin at 0",

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a check names things: by the names and uuids that people know, by numbers only where the
-database has nothing else.
+"""Names things in the sentences of a check: by names and uuids, or by ids if there is nothing else.
 
-The functions take rows of queries that were made with `with_names`, with the columns `provider` and
-`class_id`.
+The functions take rows of queries that were built with `with_provider` and `with_class`, with the
+columns `provider` and `class_id`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Alembic runs for every command: the revisions, inside the caller's transaction.
+"""Alembic runs this for every command: it applies the revisions in the caller's transaction.
 
-`berth.upkeep.schema` hands over a connection with a transaction under way, so that all steps are
-committed together or not at all, and the name of the version table.
+`berth.upkeep.schema` passes a connection with an open transaction, so that all steps are committed
+together or not at all, and the name of the version table.
 """
 
 from alembic import context

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the steps are made of: each part is left out where it has been done already.
+"""The building blocks of the steps: each is skipped if it has been done already.
 
-MySQL and MariaDB commit every change of a table by itself. A step that was cut there at any place
-is run again from its beginning, and must pass over what it did the first time.
+MySQL and MariaDB commit every change of a table. An interrupted step is run again from its
+beginning there, and must skip what it did the first time.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from alembic import op
 
 
 def create_table(name: str, *parts: Any, **options: Any) -> None:
-    """Create a table, if there is none of that name."""
+    """Create a table if it is missing."""
     if not sa.inspect(op.get_bind()).has_table(name):
         op.create_table(name, *parts, **_on_mysql(), **options)
 
 
 def create_index(name: str, table: str, columns: Sequence[str]) -> None:
-    """Create an index, if the table has none of that name."""
+    """Create an index if the table lacks it."""
     if name not in _indexes(table):
         op.create_index(name, table, columns)
 
@@ -34,27 +34,22 @@ def drop_index(name: str, table: str) -> None:
 
 def has_column(table: str, name: str) -> bool:
     """Whether the table has a column of that name already."""
-    return any(one["name"] == name for one in sa.inspect(op.get_bind()).get_columns(table))
+    return any(column["name"] == name for column in sa.inspect(op.get_bind()).get_columns(table))
 
 
 def has_foreign_key(table: str, name: str) -> bool:
     """Whether the table has a foreign key of that name already."""
     keys = sa.inspect(op.get_bind()).get_foreign_keys(table)
-    return any(one["name"] == name for one in keys)
+    return any(key["name"] == name for key in keys)
 
 
 def _indexes(table: str) -> set[str | None]:
-    return {one["name"] for one in sa.inspect(op.get_bind()).get_indexes(table)}
+    return {index["name"] for index in sa.inspect(op.get_bind()).get_indexes(table)}
 
 
 def _on_mysql() -> dict[str, Any]:
-    """The options with which names are exact there: letter case, accents and trailing blanks count.
-
-    Only for new tables: those of the original that are adopted keep what they have.
-    """
-    dialect: Any = op.get_bind().dialect
-    if dialect.name not in ("mysql", "mariadb"):
-        return {}
-    collation = "utf8mb4_nopad_bin" if dialect.is_mariadb else "utf8mb4_0900_bin"
-    options = {"engine": "InnoDB", "charset": "utf8mb4", "collate": collation}
-    return {f"{dialect.name}_{option}": value for option, value in options.items()}
+    """The options for exact names on MySQL: letter case, accents and trailing blanks count. Other
+    engines ignore them."""
+    is_mariadb = getattr(op.get_bind().dialect, "is_mariadb", False)
+    collation = "utf8mb4_nopad_bin" if is_mariadb else "utf8mb4_0900_bin"
+    return {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": collation}

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of the API by themselves, where a request over the wire cannot reach."""
+"""Parts of the API, tested directly where requests over HTTP cannot reach."""

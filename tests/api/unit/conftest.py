@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of the application by themselves."""
+"""Parts of the application, tested directly."""
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
 def answers_are_described() -> None:
-    """Not here: a part does not answer as the whole does."""
+    """Switched off: these parts do not give complete responses."""

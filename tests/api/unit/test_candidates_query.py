@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of a candidates query before any data is looked at."""
+"""Decoding a candidates query, before any data is read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from berth.api.allocation_candidates import decode
 from berth.api.errors import Refused
 from berth.api.schema import Schema
-from berth.candidates.request import CandidatesRequest, RequestGroup
+from berth.candidates.request import CandidatesRequest, HostConditions, RequestGroup
 
 A1 = "a1111111-1111-1111-1111-111111111111"
 A2 = "a2222222-2222-2222-2222-222222222222"
@@ -25,7 +25,7 @@ BY_DATA = ("No such trait", "No such resource class")
 
 
 def test_everything_at_once() -> None:
-    """Each parameter ends where it belongs, normalised."""
+    """Each parameter ends up in its field, normalised."""
     wanted = decode(
         f"resources=VCPU:1,VCPU:2&required=T1,!T2&required=in:T3,%20T4&resources_N=SRIOV_NET_VF:1"
         f"&member_of=in:{A1},{A2.upper()}&member_of=!{A1}&in_tree_N=%20{ROOT.replace('-', '')}"
@@ -37,38 +37,37 @@ def test_everything_at_once() -> None:
         groups=(
             RequestGroup(
                 suffix="",
-                resources={"VCPU": 2},
+                resources=(("VCPU", 2),),
                 required=(frozenset({"T1"}), frozenset({"T3", "T4"})),
                 forbidden=frozenset({"T2"}),
                 member_of=(frozenset({A1, A2}),),
                 not_member_of=frozenset({A1}),
             ),
-            RequestGroup(suffix="_N", resources={"SRIOV_NET_VF": 1}, in_tree=ROOT),
+            RequestGroup(suffix="_N", resources=(("SRIOV_NET_VF", 1),), in_tree=frozenset({ROOT})),
             RequestGroup(suffix="_M", required=(frozenset({"T5"}),)),
         ),
         group_policy="isolate",
         limit=5,
-        root_required=frozenset({"R1"}),
-        root_forbidden=frozenset({"R2"}),
+        host=HostConditions(required=(frozenset({"R1"}),), forbidden=frozenset({"R2"})),
         same_subtree=(frozenset({"_N", "_M"}),),
     )
 
 
 def test_groups_stand_in_the_order_of_their_first_keys() -> None:
-    """The order in which the search reports what is missing."""
+    """The search reports unknown names in this order."""
     wanted = decode("required2=T&resources1=A:1&resources=B:1&resources2=C:1&group_policy=none", 25)
     assert [group.suffix for group in wanted.groups] == ["2", "1", ""]
 
 
 def test_below_1_39_only_the_last_required_is_read() -> None:
-    """An earlier one may even be malformed."""
+    """An earlier one may be malformed."""
     (group,) = decode("resources=VCPU:1&required=,,&required=T", 38).groups
     assert group.required == (frozenset({"T"}),)
 
 
 @pytest.mark.parametrize("query", ["limit=x&limit=1", "limit=1&limit=0"])
 def test_every_limit_must_be_good_and_the_first_counts(query: str) -> None:
-    """The original judges the last and uses the first, and fails when they differ (D5)."""
+    """OpenStack Placement checks the last, uses the first, and fails if they differ (D5)."""
     with pytest.raises(Refused):
         decode(f"resources=VCPU:1&{query}", 39)
     assert decode("resources=VCPU:1&limit=7&limit=2", 39).limit == 7
@@ -88,21 +87,21 @@ def test_a_request_may_have_64_groups_and_no_more() -> None:
 
 
 def test_a_request_may_have_400_different_subtrees_and_no_more() -> None:
-    """A value that is repeated counts once."""
+    """A repeated value counts once."""
     groups = "&".join(f"resources{n}=VCPU:1" for n in range(1, 31)) + "&group_policy=none"
-    pairs = [f"&same_subtree={one},{other}" for one, other in combinations(range(1, 31), 2)]
+    pairs = [f"&same_subtree={first},{other}" for first, other in combinations(range(1, 31), 2)]
     assert len(decode(groups + "".join(pairs[:400] * 2), 36).same_subtree) == 400
     with pytest.raises(Refused, match=r"at most 400 different `same_subtree` values\. Got: 401"):
         decode(groups + "".join(pairs[:401]), 36)
 
 
 def test_a_limit_of_thousands_of_digits_limits_nothing() -> None:
-    """Python does not convert it, and nobody has that many candidates."""
+    """Python does not convert such a number, and no fleet has that many candidates."""
     assert decode(f"resources=VCPU:1&limit={'9' * 5000}", 39).limit is None
 
 
 def faulty_examples() -> list[Any]:
-    """The examples of the specification's fixture whose query alone is at fault."""
+    """The recorded examples with a fault in the query itself."""
     examples = json.loads(FIXTURE.read_text())["examples"]
     return [
         pytest.param(example, id=example["id"])
@@ -114,7 +113,7 @@ def faulty_examples() -> list[Any]:
 
 @pytest.mark.parametrize("example", faulty_examples())
 def test_a_fault_is_told_as_the_original_tells_it(example: dict[str, Any]) -> None:
-    """The fragment that clients look for, and the code."""
+    """The fragment that clients match, and the code."""
     query = example["query"].replace("<agg:g>", A1).replace("<agg:h>", A1)
     query = query.replace("<unknown>", A2).replace("<rp:R>", ROOT)
     with pytest.raises(Refused) as refused:
@@ -127,7 +126,7 @@ def test_a_fault_is_told_as_the_original_tells_it(example: dict[str, Any]) -> No
 def test_a_key_is_judged_once_however_often_others_are_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A thousand limits beside sixty groups are no sixty thousand checks."""
+    """A thousand limits beside sixty groups are not sixty thousand checks."""
     judged: list[int] = []
     check = Schema.check
 
@@ -144,7 +143,7 @@ def test_a_key_is_judged_once_however_often_others_are_repeated(
 
 @pytest.mark.parametrize("microversion", [16, 24, 25, 39])
 def test_each_of_several_limits_is_judged(microversion: int) -> None:
-    """The first one is used, so it may not be nonsense either."""
+    """The first one is used, so it must be valid too."""
     assert decode("resources=VCPU:1&limit=2&limit=1", microversion).limit == 2
     with pytest.raises(Refused, match="does not match"):
         decode("resources=VCPU:1&limit=x&limit=1", microversion)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first fault of a body is the one that jsonschema finds, in its words."""
+"""The first fault of a body is the one that jsonschema finds, with its message."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from jsonschema.exceptions import best_match
 
 from berth.api.errors import Refused
+from berth.api.operations import aggregates, allocations, inventories, providers, reshaper, traits
 from berth.api.schema import BODY, Schema
-from berth.api.schemas import aggregates, allocations, inventories, providers, traits
 from berth.model.ids import parse_uuid_lax
 from tests.worlds import provider_uuid
 
@@ -49,7 +49,7 @@ GOOD: list[tuple[Schema, Any]] = [
         {"allocations": [{"resource_provider": {"uuid": UUIDS[0]}, "resources": {"VCPU": 1}}] * 2},
     ),
     (
-        allocations.RESHAPE.at(NEWEST),
+        reshaper.RESHAPE.at(NEWEST),
         {"inventories": dict.fromkeys(UUIDS, INVENTORIES), "allocations": {UUIDS[0]: CONSUMER}},
     ),
     (inventories.REPLACE, INVENTORIES),
@@ -68,7 +68,7 @@ KEYS = ["x", "VCPU", "", UUIDS[2], "allocations", "total", "!", "a\n"]
 
 
 def spoil(value: Any, rng: random.Random) -> Any:
-    """A copy with something else in one place."""
+    """A copy with one part replaced."""
     value = copy.deepcopy(value)
     place = value
     while isinstance(place, list | dict) and place:
@@ -91,7 +91,7 @@ def spoil(value: Any, rng: random.Random) -> Any:
 
 
 def in_the_words_of_jsonschema(schema: Schema, value: Any) -> str | None:
-    """The first fault, found the slow way; None where there is none."""
+    """The first fault, found the slow way; None if there is none."""
     checker = jsonschema.FormatChecker(formats=())
     checker.checks("uuid")(lambda text: not isinstance(text, str) or bool(parse_uuid_lax(text)))
     validator = jsonschema.Draft7Validator(schema.definition, format_checker=checker)
@@ -105,7 +105,7 @@ def in_the_words_of_jsonschema(schema: Schema, value: Any) -> str | None:
 
 
 def without_dumps(said: str | None) -> str | None:
-    """A message without the schema and the instance that it shows."""
+    """A message without the schema and the instance in it."""
     if said is None:
         return None
     said = re.sub(r"(?s)(in schema\S*:\n).*?(?=On instance)", r"\1...", said)
@@ -113,7 +113,7 @@ def without_dumps(said: str | None) -> str | None:
 
 
 def said_of(schema: Schema, value: Any) -> str | None:
-    """The first fault as a client reads it; None where there is none."""
+    """The first fault as a client reads it; None if there is none."""
     try:
         schema.check(value)
     except Refused as refused:
@@ -126,7 +126,7 @@ def said_of(schema: Schema, value: Any) -> str | None:
 def test_a_fault_is_told_as_jsonschema_tells_it(
     schema: Schema, value: Any, rng: random.Random, times: int
 ) -> None:
-    """The same fault, place and words, for whatever is wrong with a body."""
+    """The same fault, path and message for any invalid body."""
     assert said_of(schema, value) is None
     for _ in range(times):
         value = spoil(value, rng)
@@ -134,7 +134,7 @@ def test_a_fault_is_told_as_jsonschema_tells_it(
 
 
 def test_only_what_is_wrong_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a thousand consumers with one fault, one is shown to the slow validator."""
+    """Of a thousand consumers, only the invalid one goes to the slow validator."""
     looked_at: list[object] = []
     at_integers = jsonschema.Draft7Validator.VALIDATORS["minimum"]
 
@@ -146,9 +146,9 @@ def test_only_what_is_wrong_is_explained(monkeypatch: pytest.MonkeyPatch) -> Non
     of_one = allocations.MANAGE.at(NEWEST).definition
     many = {f"{number:036}": copy.deepcopy(CONSUMER) for number in range(1000)}
     many[f"{999:036}"]["allocations"][UUIDS[1]]["resources"]["DISK_GB"] = 0  # type: ignore[index]
-    told = said_of(Schema(of_one), many)
-    assert told is not None
-    assert "0 is less than the minimum of 1" in told
+    message = said_of(Schema(of_one), many)
+    assert message is not None
+    assert "0 is less than the minimum of 1" in message
     assert looked_at == [0]
 
 
@@ -166,8 +166,8 @@ def test_only_what_is_wrong_is_explained(monkeypatch: pytest.MonkeyPatch) -> Non
     ],
 )
 def test_what_a_message_quotes_is_short(value: Any) -> None:
-    """However much of it was sent."""
-    told = said_of(allocations.MANAGE.at(NEWEST), value)
-    assert told is not None
-    assert "Failed validating" in told
-    assert len(told) < 6000
+    """However long the value was."""
+    message = said_of(allocations.MANAGE.at(NEWEST), value)
+    assert message is not None
+    assert "Failed validating" in message
+    assert len(message) < 6000

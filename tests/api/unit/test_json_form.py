@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the bytes of a JSON text say of its size."""
+"""Estimates of a JSON text's size from its bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VALUES = st.recursive(
 
 
 def depth_of(value: Any) -> int:
-    """How many arrays and objects lie in each other."""
+    """How deeply arrays and objects are nested."""
     if isinstance(value, list | dict):
         inner = value if isinstance(value, list) else value.values()
         return 1 + max(map(depth_of, inner), default=0)
@@ -31,7 +31,7 @@ def depth_of(value: Any) -> int:
 
 
 def elements_of(value: Any) -> int:
-    """Values in arrays and members of objects, and each array and object."""
+    """The number of array items and object members, and of arrays and objects."""
     if isinstance(value, list | dict):
         inner = value if isinstance(value, list) else value.values()
         return 1 + max(len(value) - 1, 0) + sum(map(elements_of, inner))
@@ -40,14 +40,14 @@ def elements_of(value: Any) -> int:
 
 @given(VALUES, st.integers(0, 5), st.booleans())
 def test_depth_is_that_of_the_decoded_value(value: Any, levels: int, is_compact: bool) -> None:
-    """Whatever stands in strings, and however much space lies between."""
+    """Whatever strings contain, and however much white space there is."""
     text = json.dumps(value, separators=(",", ":") if is_compact else (" , ", " : "))
     assert is_deeper(text.encode(), levels) == (depth_of(value) > levels)
 
 
 @given(VALUES)
 def test_elements_are_never_counted_too_few(value: Any) -> None:
-    """Marks in strings make it more; nothing makes it less."""
+    """Brackets and commas in strings may make it larger, but nothing makes it smaller."""
     assert count_elements(json.dumps(value).encode()) >= elements_of(value)
 
 
@@ -63,5 +63,5 @@ def test_elements_are_never_counted_too_few(value: Any) -> None:
     ],
 )
 def test_a_text_that_is_no_json_is_judged_too(text: bytes, is_deep: bool) -> None:
-    """A decoder reads it as far as to its first fault."""
+    """A decoder reads it up to its first fault."""
     assert is_deeper(text, 4) == is_deep

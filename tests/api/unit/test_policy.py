@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy's evaluation: what files say, when they change, and checks other than roles."""
+"""Evaluation of policy rules: files, their changes, and checks other than roles."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ Build = Callable[[str], Policy]
 
 @pytest.fixture(autouse=True)
 def look_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Policy files are looked at with each request, not twice a second."""
-    monkeypatch.setattr("berth.api.policy.LOOK_INTERVAL_S", -1.0)
+    """Check the policy files with each request, not twice a second."""
+    monkeypatch.setattr("berth.api.policy.enforcement.LOOK_INTERVAL_S", -1.0)
 
 
 @pytest.fixture
 def policy_file(tmp_path: Path) -> Path:
-    """Where the policy file of the test lies, or will lie."""
+    """The path of the test's policy file, which may not exist yet."""
     return tmp_path / "policy.yaml"
 
 
 @pytest.fixture
 def build(policy_file: Path) -> Build:
-    """Builds a policy over a file with some text."""
+    """Builds a policy from a file with this text."""
 
     def build_with(text: str) -> Policy:
         policy_file.write_text(text)
@@ -56,7 +56,7 @@ def configuration(policy_file: Path) -> cfg.ConfigOpts:
 def caller(
     *roles: str, project: str = "p", system_scope: str | None = None, domain_id: str | None = None
 ) -> RequestContext:
-    """Somebody with some roles."""
+    """A caller with these roles."""
     return RequestContext(
         user_id="u",
         project_id=project,
@@ -69,7 +69,7 @@ def caller(
 def lets_in(
     rules: Policy, context: RequestContext, rule: str = LIST, target: dict[str, str] | None = None
 ) -> bool:
-    """Whether the policy lets a caller in."""
+    """Whether the policy allows a caller."""
     try:
         rules.check(rule, context, target)
     except Refused as refused:
@@ -105,7 +105,7 @@ def lets_in(
 def test_a_check_string_means_what_oslo_policy_makes_of_it(
     build: Build, policy_file: Path, check: str, roles: list[str], allowed: bool
 ) -> None:
-    """Our evaluation of a rule in a file, side by side with the library's own."""
+    """berth's evaluation of a rule in a file is compared with that of oslo.policy."""
     rules = build(f'"{LIST}": "{check}"')
     context = caller(*roles)
     assert lets_in(rules, context) is allowed
@@ -116,7 +116,7 @@ def test_a_check_string_means_what_oslo_policy_makes_of_it(
 
 
 def test_a_reader_sees_the_usages_of_its_own_project_only(build: Build) -> None:
-    """The target of that rule is the project that is asked for."""
+    """The target of that rule is the project in the query."""
     rules = build("")
     reader = caller("reader", project="mine")
     assert lets_in(rules, reader, USAGES, {"project_id": "mine"})
@@ -126,14 +126,14 @@ def test_a_reader_sees_the_usages_of_its_own_project_only(build: Build) -> None:
 
 @pytest.mark.parametrize("scope", [{"system_scope": "all"}, {"domain_id": "d"}])
 def test_no_file_opens_a_rule_to_another_scope(build: Build, scope: dict[str, str]) -> None:
-    """System and domain scope are refused before the check is looked at."""
+    """System and domain scope are refused before the check string."""
     assert not lets_in(build(f'"{LIST}": "@"'), caller("admin", **scope))
 
 
 def test_a_changed_file_counts_and_a_broken_one_does_not(
     build: Build, policy_file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Without a restart; while the file cannot be read the rules stay as they were."""
+    """Without a restart; while the file cannot be read, the previous rules apply."""
     rules = build(f'"{LIST}": "role:a"')
     assert lets_in(rules, caller("a"))
     rewrite(policy_file, f'"{LIST}": "role:b"')
@@ -152,7 +152,7 @@ def test_a_changed_file_counts_and_a_broken_one_does_not(
 
 @pytest.mark.parametrize("option", ["--config-dir", "--config-file"])
 def test_a_file_that_appears_beside_the_configuration_counts(tmp_path: Path, option: str) -> None:
-    """It need not be there at the start, where the defaults hold."""
+    """At the start it may be missing, and the defaults apply."""
     named = tmp_path / "placement.conf"
     named.write_text("")
     conf = cfg.ConfigOpts()
@@ -166,7 +166,8 @@ def test_a_file_that_appears_beside_the_configuration_counts(tmp_path: Path, opt
 
 
 def test_a_reference_to_no_rule_is_one_to_the_default_rule(build: Build, policy_file: Path) -> None:
-    """`[oslo_policy]policy_default_rule`, by default `default`; without it nobody is let in."""
+    """`[oslo_policy]policy_default_rule`, by default `default`; if there is none, the check
+    fails."""
     assert not lets_in(build(f'"{LIST}": "rule:nowhere"'), caller("a"))
     rules = build(f'"{LIST}": "rule:nowhere"\n"default": "role:a"')
     assert lets_in(rules, caller("a"))
@@ -177,7 +178,8 @@ def test_a_reference_to_no_rule_is_one_to_the_default_rule(build: Build, policy_
 def test_a_folder_that_goes_while_it_is_looked_into_is_no_fault(
     build: Build, policy_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor is one that is closed to us: the rules stay, and the request is judged by them."""
+    """The rules stay, also if the directory cannot be read, and the request is checked against
+    them."""
     (policy_file.parent / "policy.d").mkdir()
     conf = configuration(policy_file)
     conf.set_override("policy_dirs", [str(policy_file.parent / "policy.d")], group="oslo_policy")
@@ -191,14 +193,14 @@ def test_a_folder_that_goes_while_it_is_looked_into_is_no_fault(
 
 
 def rewrite(path: Path, text: str) -> None:
-    """Replace a file so that its time stamp certainly differs."""
+    """Replace a file so that its modification time certainly differs."""
     before = path.stat().st_mtime
     path.write_text(text)
     os.utime(path, (before + 2, before + 2))
 
 
 def test_the_old_defaults_let_an_administrator_reshape(tmp_path: Path) -> None:
-    """With `enforce_new_defaults = False` the role admin is added to every rule."""
+    """With `enforce_new_defaults = False`, every rule also allows the role admin."""
     conf = configuration(tmp_path / "none.yaml")
     reshape = "placement:reshaper:reshape"
     assert not lets_in(Policy(conf), caller("admin"), reshape)
@@ -207,14 +209,14 @@ def test_the_old_defaults_let_an_administrator_reshape(tmp_path: Path) -> None:
 
 
 def test_the_tools_get_an_enforcer_with_every_rule(tmp_path: Path) -> None:
-    """As they ask for it through the entry point."""
+    """They get it through the entry point."""
     enforcer = create_enforcer(configuration(tmp_path / "none.yaml"))
     assert LIST in enforcer.registered_rules
     assert "admin_api" in enforcer.registered_rules
 
 
 def refusal(policy: Policy, rule: str, *roles: str) -> str:
-    """What berth adds when it refuses somebody with some roles."""
+    """What berth adds to a refusal of a caller with these roles."""
     with pytest.raises(Refused) as refused:
         policy.check(rule, caller(*roles))
     assert refused.value.message == f"Policy does not allow {rule} to be performed."
@@ -242,12 +244,12 @@ def refusal(policy: Policy, rule: str, *roles: str) -> str:
 def test_a_refusal_says_what_is_needed_and_what_the_caller_has(
     build: Build, check: str, roles: tuple[str, ...], hint: str
 ) -> None:
-    """In words where the rule is simple; else it says where the rule stands."""
+    """In words if the rule is simple; otherwise the message says where to find the rule."""
     assert refusal(build(f'"{LIST}": "{check}"'), LIST, *roles) == hint
 
 
 def test_a_refusal_by_default_names_the_roles_of_every_way_in(build: Build) -> None:
-    """The usages of a project are its readers' too."""
+    """Readers of a project may see its usages too."""
     assert refusal(build("{}"), USAGES, "member") == (
         "It needs the role admin or the role reader together with a token of the same project or "
         "the role service; you have the role member."

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies that are made piece by piece."""
+"""Bodies that are rendered piece by piece."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ PIECE = b"resource_providers" * 100
 
 @pytest.mark.parametrize(("count", "is_packed"), [(0, False), (3, False), (4, True), (9, True)])
 def test_a_body_is_its_pieces(count: int, is_packed: bool) -> None:
-    """With their length, however long it is; only what is long is kept compressed."""
+    """With their total length; only long bodies are kept compressed."""
     body = LongBody((PIECE for _ in range(count)), long=3 * len(PIECE))
     assert (body.length, body.is_packed) == (count * len(PIECE), is_packed)
     assert list(body) == [PIECE] * count
 
 
 def test_a_long_body_takes_little_until_it_is_sent() -> None:
-    """Its pieces are compressed as they come, and each is let go of as it is taken."""
-    held: list[int] = []
+    """Each piece is compressed when it is rendered, and freed when it is sent."""
+    sizes: list[int] = []
 
     def pieces() -> Iterator[bytes]:
         for _ in range(100):
@@ -35,14 +35,14 @@ def test_a_long_body_takes_little_until_it_is_sent() -> None:
 
     body = LongBody(pieces(), long=len(PIECE))
     for _ in body:
-        held.append(body.held_bytes)
-    assert held[0] < body.length / 10
-    assert held == sorted(held, reverse=True)
-    assert held[-1] == 0
+        sizes.append(body.held_bytes)
+    assert sizes[0] < body.length / 10
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] == 0
 
 
 def test_what_fails_fails_before_anything_is_sent() -> None:
-    """An answer that has begun cannot say any more that something went wrong."""
+    """A response that has begun can no longer report an error."""
 
     def pieces() -> Iterator[bytes]:
         yield PIECE
@@ -56,13 +56,13 @@ def test_what_fails_fails_before_anything_is_sent() -> None:
 @pytest.mark.parametrize("minor", [27, 28])
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
 def test_allocations_are_one_object_however_many_pieces_they_are(count: int, minor: int) -> None:
-    """Nothing is lost or doubled where one piece ends and the next begins."""
+    """Nothing is lost or repeated between two pieces."""
     consumers = {
         ConsumerUUID(f"c{number}"): (Generation(number), {"VCPU": number + 1})
         for number in range(count)
     }
-    found = ProviderAllocations(Generation(5), consumers, None)
-    body = b"".join(allocations.pieces_of(found, minor, part=2))
+    allocations_read = ProviderAllocations(Generation(5), consumers, None)
+    body = b"".join(allocations.pieces_of(allocations_read, minor, part=2))
     assert json.loads(body) == {
         "resource_provider_generation": 5,
         "allocations": {

@@ -1,58 +1,140 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of routes against the specification's list and the policy's rules."""
+"""The declared operations, compared with the specification's list and the policy's rules."""
 
 from __future__ import annotations
 
-import itertools
+import re
+from itertools import groupby, pairwise
+from pathlib import Path
 
-from berth.api.operations import OPERATIONS
-from berth.api.policy import ROUTE_RULES, list_rules
-from berth.api.routes import ROUTES
-from tests.routes import PUBLIC, minor
-from tests.routes import ROUTES as SPECIFIED
+import pytest
+
+from berth.api.guarding import guarding_rules
+from berth.api.namespaces import NAMESPACES, PLACEMENT
+from berth.api.operation import DONE, Namespace, Operation
+from berth.api.policy import list_rules
+from berth.api.routes import AmbiguousRoutes, routes_of
+from berth.edge.probes import PROBES
+from tests.routes import OWN, PUBLIC
+
+SPECIFICATION = Path(__file__).parents[3] / "docs" / "spec" / "rest-api.md"
+ROW = re.compile(
+    r"^\| `(?P<path>/\S*)`[^|]*\| (?P<methods>[A-Z, ]+) \| "
+    r"(?P<since>1\.\d+)(?: \((?P<later>[A-Z]+): (?P<begins>1\.\d+)\))? \|$",
+    re.MULTILINE,
+)
 
 
 def test_the_routes_are_those_of_the_specification() -> None:
-    """Paths, methods in the order of `Allow`, and the microversion that each began with."""
-    served = [
-        (route.path, method, operations[0].since)
-        for route in ROUTES
-        for method, operations in route.methods.items()
-    ]
-    assert served == [
-        (route.template, method, minor(route.since_for(method)))
-        for route in SPECIFIED
-        for method in route.methods
-    ]
+    """Paths, methods in the order of `Allow`, and first microversions."""
+    specified = {}
+    for row in ROW.finditer(SPECIFICATION.read_text()):
+        since = dict.fromkeys(row["methods"].split(", "), row["since"])
+        if row["later"]:
+            since[row["later"]] = row["begins"]
+        specified[row["path"]] = list(since.items())
+    served = {
+        route.path: [
+            (method, f"1.{operations[0].since}") for method, operations in route.methods.items()
+        ]
+        for route in routes_of([PLACEMENT])
+        if route.path not in OWN
+    }
+    assert len(specified) == 18
+    assert served == specified
 
 
 def test_every_operation_on_the_fleet_has_a_rule() -> None:
-    """The rule of each operation is the one whose documentation names it."""
-    documented = {
-        operation: rule for rule, _, _, operations in ROUTE_RULES for operation in operations
+    """An operation without a rule is open to everyone."""
+    without = {
+        namespace.path_of(operation)
+        for namespace in NAMESPACES
+        for operation in namespace.operations
+        if operation.rule is None
     }
-    enforced = {
-        (method, route.path): operation.rule
-        for route in ROUTES
-        for method, operations in route.methods.items()
-        for operation in operations
-    }
-    enforced |= {("GET", path): rule for path, rule in OPERATIONS.items()}
-    open_to_all = [*PUBLIC, *(path for path, rule in OPERATIONS.items() if rule is None)]
-    assert [enforced.pop(("GET", path)) for path in open_to_all] == [None] * len(open_to_all)
-    assert enforced == documented
+    assert without == PUBLIC | {"/berth/v1", "/berth/v1/openapi.json"}
+    guarded = {request for guarding in guarding_rules() for request in guarding.requests}
+    assert {("GET", path) for path, rule in PROBES.items() if rule} <= guarded
 
 
-def test_operations_of_one_method_follow_upon_each_other() -> None:
-    """No microversion is served twice, and none between two others is left out."""
-    for route in ROUTES:
+@pytest.mark.parametrize("namespace", NAMESPACES, ids=lambda namespace: namespace.title)
+def test_operations_of_one_method_follow_upon_each_other(namespace: Namespace) -> None:
+    """No microversion has two operations of a method, and there is no gap."""
+    for route in routes_of([namespace]):
         for operations in route.methods.values():
-            for earlier, later in itertools.pairwise(operations):
+            for earlier, later in pairwise(operations):
                 assert later.since == earlier.until + 1
             assert operations[-1].until == 39
 
 
+@pytest.mark.parametrize("namespace", NAMESPACES, ids=lambda namespace: namespace.title)
+def test_every_handler_is_there(namespace: Namespace) -> None:
+    """Handlers have names, and no two operations have the same one."""
+    handlers = [operation.find_handler() for operation in namespace.operations]
+    assert len(set(handlers)) == len(handlers)
+    assert all(
+        handler.__name__ == operation.name
+        for handler, operation in zip(handlers, namespace.operations, strict=True)
+    )
+
+
 def test_every_rule_is_known_to_the_policy_tools() -> None:
-    """The base rules and one for each operation."""
+    """The base rules and the others, grouped by resource."""
     names = [rule.name for rule in list_rules()]
-    assert len(names) == len(set(names)) == 5 + len(ROUTE_RULES)
+    assert len(names) == len(set(names)) == 6 + len(guarding_rules())
+    resources = [
+        resource for resource, _ in groupby(names[6:], lambda name: name.rpartition(":")[0])
+    ]
+    # The rules of a provider's usages stand behind those of its traits.
+    assert resources.count("placement:resource_providers") == 2
+    assert len(resources) == len(set(resources)) + 1
+
+
+def operation(path: str) -> Operation:
+    """A GET that does nothing."""
+    return Operation(
+        "GET", path, handler=nothing, rule=None, tag="Tests", summary="Nothing", answers=DONE
+    )
+
+
+def nothing(*arguments: object) -> None:
+    """No response."""
+
+
+def namespace(*paths: str, prefix: str = "") -> Namespace:
+    """A namespace of such operations."""
+    return Namespace(
+        prefix=prefix,
+        title="Tests",
+        summary="",
+        tags={"Tests": ""},
+        operations=tuple(map(operation, paths)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("/things/{name}", "/things/{uuid}"),
+        ("/things/{name}", "/things/all"),
+        ("/things/all", "/things/{name}"),
+        ("/things/{name}/parts", "/things/all/{part}"),
+        ("/{kind}/{name}", "/things/{name}"),
+    ],
+)
+def test_a_route_that_another_one_shadows_is_refused(one: str, other: str) -> None:
+    """When the table is built, because no request would reach it."""
+    with pytest.raises(AmbiguousRoutes, match="match the same paths"):
+        routes_of([namespace(one, other)])
+
+
+def test_a_namespace_may_not_shadow_another() -> None:
+    """All of them are in one table."""
+    with pytest.raises(AmbiguousRoutes):
+        routes_of([namespace("/berth/{name}"), namespace("/v1", prefix="/berth")])
+
+
+def test_routes_that_differ_in_any_segment_are_none_of_these() -> None:
+    """In the last segment, between two parameters, or in the number of segments."""
+    paths = ["/a/{b}/c/{d}/e", "/a/{b}/c/{d}/f", "/a/{b}/x/{d}/e", "/a/{b}", "/"]
+    assert [route.path for route in routes_of([namespace(*paths)])] == paths

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values in messages, in a bounded length."""
+"""Values in messages, with a limited length."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.api.unit.test_json_form import VALUES
 
 @given(VALUES)
 def test_what_is_short_is_shown_whole(value: Any) -> None:
-    """As Python shows it; and what is made to show itself so is equal to it."""
+    """As its `repr`; an object with a `repr` of its own too."""
     assert shortened(value) == repr(value)
     assert bounded(value) == value
     assert repr(bounded(value)) == repr(value)
 
 
 class Watched(list[object]):
-    """Counts how many of its items were looked at."""
+    """Counts how many of its items are read."""
 
     seen = 0
 
@@ -32,7 +32,7 @@ class Watched(list[object]):
 
 
 def test_of_what_is_long_only_the_begin_is_looked_at() -> None:
-    """The cost is that of what is shown."""
+    """The cost depends on what is shown."""
     value = Watched([[]] * 100_000)
     assert shortened(value, 10) == "[[], [], [..."
     assert value.seen < 10
@@ -49,12 +49,12 @@ def test_of_what_is_long_only_the_begin_is_looked_at() -> None:
     ],
 )
 def test_what_is_cut_says_so(value: object, shown: str) -> None:
-    """By three dots at its end."""
+    """With three dots at its end."""
     assert shortened(value, 5) == shown
 
 
 def test_what_is_deep_is_cut_too() -> None:
-    """However little there is of it."""
+    """However short it is."""
     deep: list[object] = []
     for _ in range(900):
         deep = [deep]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts for tests of the linux driver, as few lines as tell them apart."""
+"""Hosts for tests of the linux driver, each described in a few lines."""
 
 from tests.hosts.machines.arm import ARM_SERVER
 from tests.hosts.machines.gpu_host import GPU_HOST

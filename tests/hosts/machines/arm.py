@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An ARM server, some of whose CPUs can do less than the others."""
+"""An ARM server in which some CPUs have fewer features than others."""
 
 from tests.hosts.machines.machine import GIB, Machine, Node
 

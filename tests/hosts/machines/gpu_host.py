@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server with a GPU on each of its nodes, each of which can be cut into mediated devices."""
+"""A server with a GPU on each NUMA node, which can be divided into mediated devices."""
 
 from tests.hosts.machines.machine import GIB, PCI, Machine, Node
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A virtual machine that was given memory while it ran, which its nodes' figures do not tell."""
+"""A virtual machine that got memory while it ran, which the figures of its nodes do not include."""
 
 from tests.hosts.machines.machine import Machine, Node
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a recorded host has, and its files: a small /sys and /proc, as its kernel would write them.
+"""A recorded host and its files: a small /sys and /proc, as its kernel would write them.
 
-A machine is plain data; `Machine.write` makes the tree below a directory, which is then the root
-that the driver is told to read.
+A machine is plain data. `Machine.write` creates its files below a directory, which the driver reads
+in place of the root directory.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Machine:
     encryption: Mapping[str, int] = field(default_factory=dict)
 
     def write(self, root: Path) -> Path:
-        """Write the host's files below a directory; that directory."""
+        """Write the host's files below a directory; return that directory."""
         self._write_cpus(root)
         self._write_memory(root)
         if self.disk_turns is not None:

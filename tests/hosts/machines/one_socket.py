@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small server: one socket, one NUMA node, a disk that turns."""
+"""A small server: one socket, one NUMA node, a rotating disk."""
 
 from tests.hosts.machines.machine import GIB, Machine, Node
 

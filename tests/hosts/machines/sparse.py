@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server with gaps between its nodes: one has only CPUs, one only memory, one resting CPUs."""
+"""A server with unusual nodes: one has only CPUs, one only memory, one only offline CPUs."""
 
 from tests.hosts.machines.machine import GIB, Machine, Node
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers with two sockets, each of them one NUMA node or two."""
+"""Servers with two sockets, each with one NUMA node or two."""
 
 from tests.hosts.machines.machine import AMD, GIB, Machine, Node
 

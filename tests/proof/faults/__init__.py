@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every database call of every request fails once, in every way that a driver knows."""
+"""Every database call of every request fails once, in every way that a driver can fail."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The world of the requests, made once for all that break them."""
+"""The world of the requests, created once for all tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from berth import config
-from berth.api.app import create_app
+from berth.edge.app import create_app
 from berth.index import Index
 from berth.store.engine.opening import DatabaseOptions, open_database
 from tests.client import Client
@@ -19,7 +19,7 @@ from tests.proof.faults.stage import Play
 
 @pytest.fixture(scope="session")
 def play(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Play:
-    """The world of `requests.build` as a file to be copied, and the settings of its service."""
+    """The world of `requests.build` as a file to copy, and the settings of its service."""
     folder = tmp_path_factory.mktemp("play")
     path = Path(shutil.copy(prepared, folder / "world.db"))
     placement_conf = folder / "placement.conf"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that an SQLite database holds, as a value, read behind berth's back."""
+"""The contents of an SQLite database as a value, read without berth."""
 
 from __future__ import annotations
 
@@ -19,16 +19,33 @@ Contents = dict[str, list[Row]]
 
 
 def contents(path: Path, *, counters: bool = False) -> Contents:
-    """Every row of every table, sorted, without times; with the journal and its clock or not."""
+    """Every row of every table, sorted, without times; with or without the journal and its
+    clock."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN")
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         names = {name for (name,) in tables} - (set() if counters else _COUNTERS)
-        return {name: sorted(_rows(connection, name), key=repr) for name in sorted(names)}
+        found = {name: sorted(_rows(connection, name), key=repr) for name in sorted(names)}
+    if not counters:
+        found["berth_project_usages"] = _of_all_writers(found["berth_project_usages"])
+    return found
+
+
+def _of_all_writers(rows: list[Row]) -> list[Row]:
+    """The counters of projects, added up: which writer has counted differs between two runs."""
+    sums: dict[Row, Counter[str]] = {}
+    for row in rows:
+        key = tuple(field for field in row if field[0].endswith("_id") and field[0] != "writer_id")
+        first = dict(row)["first_class"]
+        used = {name: value for name, value in row if name.startswith("used_")}
+        sums.setdefault((*key, ("first_class", first)), Counter()).update(used)
+    return sorted(
+        ((*key, *used.items()) for key, used in sums.items() if any(used.values())), key=repr
+    )
 
 
 def difference(found: Contents, due: Contents) -> str:
-    """Which rows are too many (+) and which are missing (-), for people to read."""
+    """The rows that were added (+) and removed (-), as text."""
     lines: list[str] = []
     for table in sorted(found.keys() | due.keys()):
         rows, wanted = Counter(found.get(table, [])), Counter(due.get(table, []))
@@ -38,7 +55,7 @@ def difference(found: Contents, due: Contents) -> str:
 
 
 def wrong_sums(found: Contents) -> list[str]:
-    """Where a sum of usage is not that of the allocations, or stands without an inventory."""
+    """The usages that differ from the sum of their allocations, or have no inventory."""
     held: Counter[tuple[int, int]] = Counter()
     for row in map(dict, found["allocations"]):
         held[row["resource_provider_id"], row["resource_class_id"]] += row["used"]

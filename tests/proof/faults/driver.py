@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A driver that fails on purpose: `sqlite3` with a saboteur between it and its users.
+"""A driver that fails on purpose: `sqlite3` with a saboteur in front.
 
-A *call* is what a user of the driver may see fail: opening a connection, executing a statement
-(`COMMIT` and `SAVEPOINT` too, however they are sent), and fetching rows. A saboteur counts calls
-from the moment that it is armed, and lets one of them fail in a given way.
+A *call* is anything at which a user of the driver may see an error: opening a connection, executing
+a statement (also `COMMIT` and `SAVEPOINT`, however they are sent), and fetching rows. A saboteur
+counts calls from when it is armed, and makes one of them fail in a given way.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any, Final, Self, TypeVar
 from sqlalchemy import event
 
 from berth.store.engine.database import Database
-from tests.candidates.seeds import SEED, worlds_to_draw
+from tests.effort import SEED, is_full
 
 T = TypeVar("T")
 
 
 class Happens(Enum):
-    """What becomes of the call itself."""
+    """What happens to the call itself."""
 
     NOT = "the call is not carried out"
     FULLY = "the call is carried out, and its answer lost"
@@ -41,14 +41,14 @@ class Reach(Enum):
 
 
 class Strikes(Enum):
-    """Which calls are tried."""
+    """Which calls may fail."""
 
     ALL = "every call"
     STATEMENTS = "every statement, and opening a connection"
     CONTROL = "statements that begin, end or divide a transaction"
 
     def admits(self, what: str) -> bool:
-        """Whether a call is one of them."""
+        """Whether a call may fail."""
         words = what.split(maxsplit=1)
         return self is Strikes.ALL or (
             words[0] in _CONTROL if self is Strikes.CONTROL else what != FETCH
@@ -72,7 +72,7 @@ class Fault:
 
 
 def engine_error(kind: type[sqlite3.Error], message: str, code: int) -> Callable[[], sqlite3.Error]:
-    """Makes errors as the driver does when the engine returns a code."""
+    """Creates errors as the driver does when the engine returns a code."""
 
     def make() -> sqlite3.Error:
         error = kind(message)
@@ -121,29 +121,29 @@ FAULTS: Final = [
 ]
 
 
-#: Of so many calls one is made to fail in a usual run; BERTH_EFFORT=4 goes through all of them.
+#: Of so many calls one is made to fail in a usual run; at full effort all of them are.
 _EVERY: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Which calls of a request are made to fail, one after the other: the `first`, and every
-    `step`-th from there."""
+    """Which calls of a request fail, one after the other: the `first`, and every `step`-th after
+    it."""
 
     first: int
     step: int
 
     @classmethod
     def of(cls, fault: Fault, request: str, calls: Iterable[str]) -> Turns:
-        """Others in each run, for faults that strike statements, of which there may be dozens.
+        """Different ones in each run, for faults of statements, of which there may be dozens.
 
         Args:
-            calls: what the request makes when nothing fails.
+            calls: the number of calls of the request without faults.
         """
         count = sum(1 for call in calls if fault.strikes.admits(call))
         step = 1
         if fault.strikes is not Strikes.CONTROL:
-            step = max(1, min(count, _EVERY // worlds_to_draw(1)))
+            step = 1 if is_full() else max(1, min(count, _EVERY))
         return cls(1 + Random(f"{SEED} {fault} {request}").randrange(step), step)
 
     def have(self, nth: int) -> bool:
@@ -155,7 +155,7 @@ EVERY_CALL: Final = Turns(first=1, step=1)
 
 
 class Saboteur:
-    """Counts calls, and lets the n-th since it was armed fail. For all threads."""
+    """Counts calls, and makes the n-th one fail. For all threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -168,23 +168,23 @@ class Saboteur:
         self.struck: str | None = None
 
     def arm(self, nth: int, fault: Fault | None) -> None:
-        """Count from now on, and let the `nth` call (from 1) fail; with no fault, only count."""
+        """Count from now on, and make the `nth` call (from 1) fail; without a fault, only count."""
         with self._lock:
             self._fault, self._nth = fault, nth
             self.calls, self.struck = [], None
 
     def disarm(self) -> None:
-        """The world is well again; connections that are broken stay broken."""
+        """Stop failing; broken connections stay broken."""
         with self._lock:
             self._fault, self._outage = None, False
 
     def call(self, on: SabotagedConnection, what: str, go: Callable[[], T]) -> T:
-        """Carry out one call, or let it fail."""
+        """Run a call, or make it fail."""
         fault = self._falls_on(what)
         return go() if fault is None else self._fail(on, fault, go)
 
     def _falls_on(self, what: str) -> Fault | None:
-        """The fault that befalls this call, if it is the one."""
+        """The fault of this call, if it is the chosen one."""
         with self._lock:
             fault = self._fault
             if fault is not None and self._outage:
@@ -211,12 +211,12 @@ class Saboteur:
 
 
 def in_short(what: str) -> str:
-    """As much of a call as tells it from others."""
+    """The part of a call that identifies it."""
     return " ".join(what.split())[:_WORDS_MAX]
 
 
 class SabotagedCursor(sqlite3.Cursor):
-    """A cursor whose calls may fail. `Connection.execute` of the driver comes through here too."""
+    """A cursor with calls that may fail. The driver's `Connection.execute` uses it too."""
 
     connection: SabotagedConnection
     #: Whether a row of the present statement has been asked for: the first may fail, not the rest.
@@ -254,7 +254,7 @@ class SabotagedCursor(sqlite3.Cursor):
 
 
 class SabotagedConnection(sqlite3.Connection):
-    """A connection whose calls may fail; made by `sabotage`, which says by whom."""
+    """A connection with calls that may fail; created by `sabotage`."""
 
     saboteur: Saboteur
 
@@ -274,16 +274,16 @@ class SabotagedConnection(sqlite3.Connection):
             super().rollback()
 
     def really(self, statement: str) -> None:
-        """Execute something behind the saboteur's back."""
+        """Execute a statement without the saboteur."""
         super().cursor(sqlite3.Cursor).execute(statement).close()
 
     def really_close(self) -> None:
-        """Close it: what is open on it is rolled back, and whoever goes on using it fails."""
+        """Close it: open transactions are rolled back, and later calls fail."""
         super().close()
 
 
 def sabotage(db: Database) -> Saboteur:
-    """Put a saboteur between a database that nobody has used yet and its driver."""
+    """Put a saboteur between a database that is still unused and its driver."""
     saboteur = Saboteur()
 
     class Connection(SabotagedConnection):

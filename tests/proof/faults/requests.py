@@ -74,7 +74,7 @@ HELD: Final = {
 
 
 def build(client: Client) -> None:
-    """Make the world on a server that has nothing."""
+    """Create the world on an empty server."""
     for path in (
         "/resource_classes/CUSTOM_GPU",
         "/resource_classes/CUSTOM_IDLE",
@@ -107,7 +107,7 @@ def _provider(
 
 
 def _describe(client: Client, uuid: str, traits: list[str], aggregates: list[str]) -> None:
-    """Traits and aggregates of a provider at generation 1; it is at 3 afterwards."""
+    """Set traits and aggregates of a provider at generation 1; it is at 3 afterwards."""
     path = f"/resource_providers/{uuid}"
     body = {"traits": traits, "resource_provider_generation": 1}
     _done(client.put(f"{path}/traits", json=body))

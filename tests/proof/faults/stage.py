@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two workers on one database: one with a saboteur at its driver, one that only looks on."""
+"""Two workers on one database: one with a saboteur at its driver, and one that only reads."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import Any
 
 from sqlalchemy.util import LRUCache
 
-from berth.api.app import create_app
 from berth.config import Settings
+from berth.edge.app import create_app
 from berth.index import Index
-from berth.index.check import faults_of
+from berth.index.check import check_snapshot
 from berth.model.errors import BerthError
 from berth.store import index_feed
 from berth.store.engine.database import Database
@@ -33,7 +33,7 @@ WARM_UP = Request("write for the first time", "PUT", "/traits/CUSTOM_WARM")
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """The world as a file, and what it takes to serve it."""
+    """The world as a file, and the settings of its service."""
 
     world: Path
     settings: Settings
@@ -41,7 +41,7 @@ class Play:
 
 @dataclass(frozen=True)
 class Worker:
-    """One worker, as a process would have it; its index is loaded."""
+    """A worker as in a process of its own, with a loaded index."""
 
     database: Database
     index: Index
@@ -55,7 +55,7 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A copy of the world, and the workers that serve it. Both have loaded their index."""
+    """A copy of the world, and the two workers, which have loaded their indexes."""
 
     path: Path
     saboteur: Saboteur
@@ -63,22 +63,22 @@ class Stage:
     other: Worker
 
     def contents(self) -> Contents:
-        """All that is in the database, but what counts its commits."""
+        """Everything in the database, except the counts of its commits."""
         return contents(self.path)
 
     def seal(self) -> Contents:
-        """All that is in the database: the same as long as nothing has been committed."""
+        """Everything in the database: the same until the next commit."""
         return contents(self.path, counters=True)
 
     def faults(self) -> list[str]:
-        """What does not agree: sums of usage, and the live index of either worker.
+        """Wrong usages, and differences of either worker's index.
 
-        Both have only seen what went through the journal, or through their own hands.
+        Each worker knows only the journal and its own writes.
         """
         try:
             seen, due = self.sabotaged.index.snapshot(), self.other.index.snapshot()
             with self.other.database.read() as tx:
-                ours = faults_of(seen, due, index_feed.used_amounts(tx))
+                ours = check_snapshot(seen, due, index_feed.used_amounts(tx))
             return [
                 *wrong_sums(self.contents()),
                 *(f"this worker's index: {fault}" for fault in ours),
@@ -90,7 +90,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What counts of an answer: two runs of a request differ in the rest."""
+    """The part of a response that is the same in two runs of a request."""
 
     status: int
     body: object
@@ -98,7 +98,7 @@ class Answer:
 
     @property
     def unavailable(self) -> bool:
-        """Whether it says that the database cannot be had. Before 1.23 an error has no code."""
+        """Whether it says that the database is unavailable. Before 1.23 an error has no code."""
         return self.status == 503 and self.body in ("placement.undefined_code", None)
 
     def __str__(self) -> str:
@@ -106,7 +106,7 @@ class Answer:
 
 
 def send(request: Request, worker: Worker) -> Answer:
-    """Send a request to a worker; of an error only status and code count."""
+    """Send a request to a worker; of an error only status and code are kept."""
     response = request.send(worker.client)
     body = response.json
     if response.status >= 400:
@@ -115,7 +115,7 @@ def send(request: Request, worker: Worker) -> Answer:
 
 
 def broken(stage: Stage, request: Request, nth: int, fault: Fault) -> tuple[Answer, str | None]:
-    """The answer to a request whose n-th call fails, and that call; None if it made fewer."""
+    """The response to a request whose n-th call fails, and that call; None if there are fewer."""
     stage.saboteur.arm(nth, fault)
     answer = send(request, stage.sabotaged)
     stage.saboteur.disarm()
@@ -124,10 +124,10 @@ def broken(stage: Stage, request: Request, nth: int, fault: Fault) -> tuple[Answ
 
 @contextmanager
 def staged(play: Play, *, cold: bool = False) -> Iterator[Stage]:
-    """A stage of its own, gone afterwards.
+    """A stage that is deleted afterwards.
 
     Args:
-        cold: the sabotaged worker has not written yet, and has no row of the clock.
+        cold: the sabotaged worker has not written yet, and has no row in the clock.
     """
     with TemporaryDirectory() as folder:
         path = Path(shutil.copy(play.world, Path(folder) / "berth.db"))

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A service that does not keep the rules is found out: each of them is broken on purpose."""
+"""The tests detect a service that breaks the rules: each rule is broken on purpose."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from berth.store import claims
 from berth.store.engine.database import Database
+from berth.store.engine.transaction import Change, Tx
 from tests.proof.faults import test_shared, test_writes
 from tests.proof.faults.driver import FAULTS
 from tests.proof.faults.requests import WRITES
@@ -21,12 +23,12 @@ DISK_ERROR, ANSWER_LOST = (
 
 
 def answers(value: bool) -> Any:
-    """A method that always says so."""
+    """A method that always returns this."""
     return lambda *_: value
 
 
 def test_a_lost_answer_that_nobody_looks_up(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The service takes for undone what was committed."""
+    """The service treats a committed write as not done."""
     truth = test_writes.undisturbed(play, CLAIM)
     monkeypatch.setattr(Database, "_has_committed", answers(False))
     assert "503, and it happened" in "".join(
@@ -37,7 +39,7 @@ def test_a_lost_answer_that_nobody_looks_up(play: Play, monkeypatch: pytest.Monk
 def test_a_failed_commit_that_is_taken_for_done(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The service acknowledges what was never committed."""
+    """The service acknowledges a write that was never committed."""
     truth = test_writes.undisturbed(play, CLAIM)
     monkeypatch.setattr(Database, "_has_committed", answers(True))
     assert "and it did not happen" in "".join(
@@ -46,22 +48,28 @@ def test_a_failed_commit_that_is_taken_for_done(
 
 
 def test_a_write_in_two_halves(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The service commits the usage first, and the allocations after it."""
-    insert = claims._insert_allocations
+    """The service commits the usage first and the allocations afterwards."""
+    change_all = Tx.change_all
 
-    def in_a_second_transaction(tx: Any, wanted: Any) -> None:
-        tx.connection.exec_driver_sql("COMMIT")
-        tx.connection.exec_driver_sql("BEGIN IMMEDIATE")
-        insert(tx, wanted)
+    def in_two_transactions(tx: Tx, changes: Iterable[Change]) -> None:
+        before, after = list(changes), list[Change]()
+        for place, change in enumerate(before):
+            if change.statement is claims._INSERT:
+                before, after = before[:place], before[place:]
+        change_all(tx, before)
+        if after:
+            tx.connection.exec_driver_sql("COMMIT")
+            tx.connection.exec_driver_sql("BEGIN IMMEDIATE")
+            change_all(tx, after)
 
     truth = test_writes.undisturbed(play, CLAIM)
-    monkeypatch.setattr(claims, "_insert_allocations", in_a_second_transaction)
+    monkeypatch.setattr(Tx, "change_all", in_two_transactions)
     assert "left something between" in "".join(
         test_writes.wrong_outcomes(play, CLAIM, DISK_ERROR, truth)
     )
 
 
 def test_a_shared_commit_that_nobody_looks_up(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The service does again, one by one, what has been done."""
+    """The service repeats writes that were already committed."""
     monkeypatch.setattr(Database, "_has_committed", answers(False))
     assert "COMMIT" in "".join(test_shared.wrong_outcomes(play, ANSWER_LOST))

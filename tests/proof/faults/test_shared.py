@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes that share a transaction: whatever call fails, each happened wholly or not at all, and
-each answer is true.
+"""Writes that share a transaction: whichever call fails, each of them took place completely or not
+at all, and each response is true.
 
 Source: commit-rules.md, rules 6 and 7, and "What batching is worth".
 """
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.candidates.seeds import repeat_with
 from tests.e2e.serving import PATIENCE
+from tests.effort import repeat_with
 from tests.proof.faults.driver import (
     EVERY_CALL,
     FAULTS,
@@ -42,14 +42,14 @@ CALLS_MAX = 300
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One of the writes, and where to look whether it has happened."""
+    """One of the writes, and a read that shows whether it took place."""
 
     write: Request
     look: Request
 
 
 def at(consumer: str) -> Request:
-    """A look at what a consumer holds."""
+    """A read of a consumer's allocations."""
     return Request("look", "GET", f"/allocations/{consumer}")
 
 
@@ -91,7 +91,7 @@ TRIED = [
 
 
 def test_they_do_share_one(play: Play) -> None:
-    """Otherwise all this would show nothing."""
+    """Otherwise the other tests would show nothing."""
     with staged(play) as stage:
         stage.saboteur.arm(0, None)
         answers = send_together(stage.sabotaged, [part.write for part in PARTS])
@@ -102,7 +102,7 @@ def test_they_do_share_one(play: Play) -> None:
 
 @pytest.mark.parametrize("fault", TRIED, ids=str)
 def test_each_of_them_happens_wholly_or_not_at_all(play: Play, fault: Fault) -> None:
-    """The n-th call fails, for every n that has its turn."""
+    """The n-th call fails, for each n of this run."""
     turns = Turns.of(fault, "several", calls_together(play))
     wrong = list(wrong_outcomes(play, fault, turns=turns))
     if wrong:
@@ -110,7 +110,7 @@ def test_each_of_them_happens_wholly_or_not_at_all(play: Play, fault: Fault) -> 
 
 
 def wrong_outcomes(play: Play, fault: Fault, *, turns: Turns = EVERY_CALL) -> Iterator[str]:
-    """What is wrong, call by call."""
+    """The faults, call by call."""
     due, before, after = undisturbed(play)
     for nth in range(turns.first, CALLS_MAX, turns.step):
         with staged(play) as stage:
@@ -138,7 +138,7 @@ def wrong_outcomes(play: Play, fault: Fault, *, turns: Turns = EVERY_CALL) -> It
 def _judge(
     fault: Fault, answer: Answer, due: Answer, found: object, before: object, after: object
 ) -> str | None:
-    """What is wrong with this answer and with what is there, or None."""
+    """The fault of this response and this state, or None."""
     if found not in (before, after):
         return f"{answer}, and left something between: {found}"
     if not answer.unavailable:
@@ -150,14 +150,14 @@ def _judge(
 
 
 def undisturbed(play: Play) -> tuple[list[Answer], list[object], list[object]]:
-    """The answers when nothing fails, and what is seen of each before and after."""
+    """The responses without faults, and what the reads show before and after."""
     with staged(play) as stage:
         before = sights(stage)
         return send_together(stage.sabotaged, [part.write for part in PARTS]), before, sights(stage)
 
 
 def calls_together(play: Play) -> list[str]:
-    """The calls that they make when nothing fails."""
+    """The number of calls without faults."""
     with staged(play) as stage:
         stage.saboteur.arm(0, None)
         send_together(stage.sabotaged, [part.write for part in PARTS])
@@ -165,7 +165,7 @@ def calls_together(play: Play) -> list[str]:
 
 
 def sights(stage: Stage) -> list[object]:
-    """What another worker sees of each part; generations of providers are no part's own."""
+    """What another worker sees of each part, without the generations of providers."""
     return [_without_generations(send(part.look, stage.other).body) for part in PARTS]
 
 
@@ -187,9 +187,9 @@ def send_together(worker: Worker, requests: Sequence[Request]) -> list[Answer]:
         for request in requests:
             asked.append(pool.submit(send, request, worker))
             deadline = time.monotonic() + PATIENCE
-            while len(queue._waiting) < sum(not one.done() for one in asked):
+            while len(queue._waiting) < sum(not future.done() for future in asked):
                 assert time.monotonic() < deadline, f"{request} neither waits nor ends"
                 time.sleep(0)
         if queue._waiting:
             queue._waiting[0].wake()
-        return [one.result() for one in asked]
+        return [future.result() for future in asked]

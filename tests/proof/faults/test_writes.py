@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever call of a write fails, the write happened wholly or not at all, and the answer is true.
+"""Whichever call of a write fails, the write took place completely or not at all, and the response
+is true.
 
 Source: commit-rules.md, rules 6 and 7.
 """
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.candidates.seeds import repeat_with
+from tests.effort import repeat_with, some_of
 from tests.proof.faults.contents import Contents, difference
 from tests.proof.faults.driver import (
     EVERY_CALL,
@@ -35,8 +36,8 @@ LATER = Request("define another trait", "PUT", "/traits/CUSTOM_LATER")
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What is there before a request and after it, its answer when nothing fails, and the calls
-    that it makes."""
+    """The state before and after a request, its response without faults, and its number of
+    calls."""
 
     before: Contents
     after: Contents
@@ -44,22 +45,24 @@ class Truth:
     calls: tuple[str, ...]
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
 @pytest.mark.parametrize("request_", WRITES, ids=str)
-def test_a_write_happens_wholly_or_not_at_all(play: Play, request_: Request, fault: Fault) -> None:
-    """The n-th call fails, for every n that has its turn, in a worker that has written before."""
-    truth = undisturbed(play, request_)
-    turns = Turns.of(fault, request_.name, truth.calls)
-    _fail_with(wrong_outcomes(play, request_, fault, truth, turns=turns))
+def test_a_write_happens_wholly_or_not_at_all(play: Play, request_: Request) -> None:
+    """The n-th call fails, for each n of this run, in a worker that has written before."""
+    _fail_with(_wrong_with_some_faults(play, request_, cold=False))
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
-def test_the_first_write_of_a_worker_too(play: Play, fault: Fault) -> None:
-    """Before it, the worker must get a row of the clock, in a commit of its own."""
+def test_the_first_write_of_a_worker_too(play: Play) -> None:
+    """It first gets a row in the clock, in a commit of its own."""
     (request,) = (request for request in WRITES if request.name == "move a consumer")
-    truth = undisturbed(play, request, cold=True)
-    turns = Turns.of(fault, request.name, truth.calls)
-    _fail_with(wrong_outcomes(play, request, fault, truth, turns=turns, cold=True))
+    _fail_with(_wrong_with_some_faults(play, request, cold=True))
+
+
+def _wrong_with_some_faults(play: Play, request: Request, *, cold: bool) -> Iterator[str]:
+    truth = undisturbed(play, request, cold=cold)
+    for fault in some_of(FAULTS, request.name):
+        turns = Turns.of(fault, request.name, truth.calls)
+        for wrong in wrong_outcomes(play, request, fault, truth, turns=turns, cold=cold):
+            yield f"{fault}: {wrong}"
 
 
 def _fail_with(wrong: Iterator[str]) -> None:
@@ -67,18 +70,8 @@ def _fail_with(wrong: Iterator[str]) -> None:
         pytest.fail("\n".join([*told, repeat_with()]), pytrace=False)
 
 
-#: PERF what was found out for one fault is as true for the next.
-_KNOWN: dict[tuple[str, bool], Truth] = {}
-
-
 def undisturbed(play: Play, request: Request, *, cold: bool = False) -> Truth:
-    """What becomes of a request when nothing fails. All play in one world."""
-    if (request.name, cold) not in _KNOWN:
-        _KNOWN[request.name, cold] = _tried(play, request, cold=cold)
-    return _KNOWN[request.name, cold]
-
-
-def _tried(play: Play, request: Request, *, cold: bool) -> Truth:
+    """The result of a request without faults."""
     with staged(play, cold=cold) as stage:
         before = stage.contents()
         stage.saboteur.arm(0, None)
@@ -98,8 +91,8 @@ def wrong_outcomes(
     turns: Turns = EVERY_CALL,
     cold: bool = False,
 ) -> Iterator[str]:
-    """What is wrong, call by call. A worker goes on to the next call until something is committed;
-    that it then still does what it should is what the last request shows."""
+    """The faults, call by call. A worker continues with the next call until something is committed;
+    the last request shows that it still works."""
     struck: set[str] = set()
     nth, is_over = turns.first, False
     while not is_over:
@@ -133,8 +126,8 @@ def _wrong_in_what_is_left(
     *,
     cold: bool,
 ) -> Iterator[str]:
-    """As before, for the calls that were passed over: a worker that has just met a fault opens a
-    connection again, so its n-th call is not that of a worker that is well."""
+    """As before, for the calls that were skipped: a worker that has met a fault opens a new
+    connection, so its n-th call differs from that of an undisturbed worker."""
     calls = [in_short(call) for call in truth.calls if fault.strikes.admits(call)]
     for place, call in enumerate(calls, start=1):
         if call not in struck and turns.have(place):
@@ -148,7 +141,7 @@ def _wrong_in_what_is_left(
 
 
 def _judge(stage: Stage, truth: Truth, answer: Answer, fault: Fault) -> str | None:
-    """What is wrong with this answer and this state, or None."""
+    """The fault of this response and this state, or None."""
     found = stage.contents()
     if found not in (truth.before, truth.after):
         return f"{answer}, and left something between:\n{difference(found, truth.before)}"
@@ -164,21 +157,21 @@ def _judge(stage: Stage, truth: Truth, answer: Answer, fault: Fault) -> str | No
 
 
 def _stays_unknown(fault: Fault) -> bool:
-    """Whether nobody can find out what became of a commit."""
+    """Whether the outcome of a commit cannot be determined."""
     return fault.reach is Reach.DATABASE and fault.happens is Happens.FULLY
 
 
 def _was_writing(stage: Stage) -> bool:
-    """Whether the fault struck after a transaction that writes had begun, or in beginning it.
+    """Whether the fault came after a writing transaction had begun, or while it began.
 
-    Who only reads does not meet another's lock.
+    A read does not wait for locks.
     """
     saboteur = stage.saboteur
     return saboteur.struck != OPEN and "BEGIN IMMEDIATE" in saboteur.calls
 
 
 def _sequel(stage: Stage) -> str | None:
-    """What is wrong with the worker afterwards, or None: it must be as good as new."""
+    """The fault of the worker afterwards, or None: it must work like a new one."""
     later = send(LATER, stage.sabotaged)
     if later.status != 201:
         return f"the next write was answered {later}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that speak of what is there and mostly succeed: what is drawn blindly seldom does."""
+"""Requests that name existing objects and mostly succeed; random names would seldom do."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tests.worlds import consumer_uuid, provider_uuid
 
 
 class Aiming(Writing):
-    """Each rule draws from the model's present state."""
+    """Each rule draws from the model's current state."""
 
     @precondition(lambda self: self.stocked())
     @rule(minor=minors(8), consumer=consumers, data=st.data())
     def claim_what_is_there(self, minor: int, consumer: str, data: st.DataObject) -> None:
-        held = {}
+        allocations = {}
         for place in data.draw(st.sets(st.sampled_from(self.stocked()), min_size=1, max_size=2)):
             stock = self.model.providers[provider_uuid(place)].inventories
             name = data.draw(st.sampled_from(sorted(stock)))
-            held[place] = {name: max(stock[name].min_unit, stock[name].step_size)}
-        self.claim(minor, consumer, "right", held, "red", "ann", "INSTANCE")
+            allocations[place] = {name: max(stock[name].min_unit, stock[name].step_size)}
+        self.claim(minor, consumer, "right", allocations, "red", "ann", "INSTANCE")
 
     @precondition(lambda self: self.model.consumers)
     @rule(minor=minors(0), data=st.data())
@@ -60,5 +60,5 @@ class Aiming(Writing):
         return [name for name in PROVIDERS if provider_uuid(name) in self.model.providers]
 
     def stocked(self) -> list[str]:
-        """Those of them that have an inventory."""
+        """Those of them with inventory."""
         return [n for n in self.there() if self.model.providers[provider_uuid(n)].inventories]

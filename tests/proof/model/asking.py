@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a history asks: each request goes to the service and to the plain model."""
+"""Sends each request of a history to the service, and applies it to the plain model."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.worlds import consumer_uuid, provider_uuid
 
 
 class Asking(RuleBasedStateMachine):
-    """A service and its model, and what holds after every step.
+    """A service and its model, and the invariants after every step.
 
-    A failure is told twice: by Hypothesis as calls of rules, and as a script of requests.
+    Failures are shown twice: as Hypothesis' calls of rules, and as a script of requests.
     """
 
     #: Where each history begins: gives an empty service.
@@ -44,8 +44,8 @@ class Asking(RuleBasedStateMachine):
 
     @invariant()
     def the_fleet_and_its_index_hold(self) -> None:
-        """After every write: each provider's generation and place, and whatever the index holds
-        against everything derived anew from the database."""
+        """After every write: each provider's generation and place, and the index compared with the
+        database."""
         if not self.has_written:
             return
         self.has_written = False
@@ -69,10 +69,10 @@ class Asking(RuleBasedStateMachine):
         *,
         since: int = 0,
     ) -> None:
-        """Send a request, ask the model, and compare status, error code and body.
+        """Send a request, apply it to the model, and compare status, error code and body.
 
         Args:
-            due: does it to the model, and returns the body of the answer.
+            due: applies it to the model, and returns the body of the response.
             since: the minor version in which the route began.
         """
         response = self.request(minor, method, path, body)
@@ -87,7 +87,7 @@ class Asking(RuleBasedStateMachine):
         *,
         since: int = 0,
     ) -> None:
-        """Ask the model what the answer should have been; see `send`."""
+        """Compare a response with the model's; see `send`."""
         try:
             if minor < since:
                 raise Refusal(404)
@@ -101,7 +101,7 @@ class Asking(RuleBasedStateMachine):
         assert self.agrees, f"answered {found}, the model says {wanted}"
 
     def request(self, minor: int, method: str, path: str, body: Any) -> Response:
-        """Send a request, and write it into the script."""
+        """Send a request, and add it to the script."""
         response = self.server.client.request(method, path, json=body, version=f"1.{minor}")
         note(wire.script_line(minor, method, path, body, response.status))
         self.has_written |= method != "GET" and response.status < 300
@@ -124,12 +124,12 @@ class Asking(RuleBasedStateMachine):
         )
 
     def generation(self, place: str, seen: str) -> int:
-        """The provider's generation as somebody saw it: `right`, `stale` or `ahead`."""
+        """The generation that a client saw: `right`, `stale` or `ahead`."""
         provider = self.model.providers.get(provider_uuid(place))
         return (provider.generation if provider else 0) + OFF_BY[seen]
 
     def held(self, consumer: str) -> Mapping[str, Mapping[str, int]]:
-        """What a consumer holds."""
+        """A consumer's allocations."""
         present = self.model.consumers.get(consumer_uuid(consumer))
         return present.held if present else {}
 
@@ -142,7 +142,8 @@ class Asking(RuleBasedStateMachine):
         user: str,
         kind: str,
     ) -> Claim:
-        """A claim as the model takes it. Seen wrongly, who is there is not, and the reverse."""
+        """A claim for the model. A wrong `seen` makes an existing consumer new, and a new one
+        existing."""
         present = self.model.consumers.get(consumer_uuid(consumer))
         generation = present.generation if present else None
         if seen != "right":
@@ -153,7 +154,7 @@ class Asking(RuleBasedStateMachine):
     def claims_of(
         self, wanted: dict[str, dict[str, dict[str, int]]], seen: str, project: str, kind: str
     ) -> dict[str, Claim]:
-        """Claims of several consumers; if wrongly, only the first is seen so."""
+        """Claims of several consumers; if wrong, then only the first one."""
         words = [seen] + ["right"] * len(wanted)
         return {
             consumer_uuid(consumer): self.claim_of(consumer, word, held, project, "ann", kind)

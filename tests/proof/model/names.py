@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What histories are drawn from: few names, so that what a request speaks of is often there.
+"""The names in histories: few, so that requests often name existing objects.
 
 Names of providers, consumers and aggregates stand for uuids (`tests.worlds`). Generations are drawn
-as words: `right`, `stale` (one behind, or "there is none yet") and `ahead`.
+as words: `right`, `stale` (one less, or "it is new") and `ahead`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ parents = st.just(KEEP) | st.none() | providers
 
 
 def minors(since: int) -> st.SearchStrategy[int]:
-    """Microversions that have something, and now and then one that has not."""
+    """Microversions that have a feature, and sometimes one that has not."""
     all_minors = (*MINORS, *OLD_MINORS)
     known = [minor for minor in all_minors if minor >= since]
     unknown = [minor for minor in all_minors if minor < since]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of placement as plainly as they can be written: dicts, loops and no cleverness.
+"""The rules of Placement, written as simply as possible with dicts and loops.
 
-Written from spec/rest-api.md alone, whose sections the numbers in the docstrings are. A write
-either changes this object and returns what the answer says, or raises `Refusal` and changes
-nothing. What is refused for its form (schemas, syntax) is no matter of this model: it takes
-requests that are well-formed at their microversion, which is given as its minor number.
+Written from spec/rest-api.md alone; the numbers in the docstrings are its sections. A write either
+changes this object and returns what the response contains, or raises `Refusal` and changes nothing.
+The model does not check schemas and syntax: its requests are well-formed at their microversion,
+which is given as its minor number.
 
-Reading is in `plain_reads`.
+Reads are in `plain_reads`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Refusal(Exception):
 
 
 class Keep:
-    """The type of `KEEP`: a field that a request leaves out, so that it stays as it is."""
+    """The type of `KEEP`: a field that a request leaves out keeps its value."""
 
     def __repr__(self) -> str:
         return "KEEP"
@@ -63,11 +63,11 @@ class Record:
 
     @property
     def capacity(self) -> float:
-        """What may be used in all."""
+        """The usable amount."""
         return (self.total - self.reserved) * self.allocation_ratio
 
     def has_unit(self, amount: int) -> bool:
-        """Whether one allocation may be of this amount."""
+        """Whether one allocation may have this amount."""
         return self.min_unit <= amount <= self.max_unit and amount % self.step_size == 0
 
 
@@ -90,7 +90,7 @@ Held = Mapping[str, Mapping[str, int]]
 
 @dataclass(slots=True)
 class Consumer:
-    """One consumer. It has allocations, or it is not there at all."""
+    """One consumer, with allocations; without any it does not exist."""
 
     generation: int
     project: str
@@ -101,9 +101,9 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a request wants one consumer to hold from now on.
+    """The new allocations of a consumer.
 
-    `seen` counts from 1.28 on, `type` from 1.38 on; project and user count from 1.8 on.
+    `seen` applies from 1.28 on, `type` from 1.38 on; project and user from 1.8 on.
     """
 
     held: Held
@@ -117,7 +117,7 @@ Claims = Mapping[str, Claim]
 
 
 class PlainModel:
-    """All state of one deployment."""
+    """The state of a deployment."""
 
     def __init__(self) -> None:
         self.providers: dict[str, Provider] = {}
@@ -182,7 +182,7 @@ class PlainModel:
         provider.generation += 1
 
     def update_inventory(self, minor: int, uuid: str, name: str, seen: int, record: Record) -> None:
-        """5.6. A class that does not exist is a 404, one of which nothing is there a 400."""
+        """5.6. An unknown class is a 404, one without inventory a 400."""
         provider = self._provider_at(uuid, seen)
         self._check_capacity(minor, record)
         if name not in self.classes:
@@ -215,13 +215,13 @@ class PlainModel:
     def replace_aggregates(
         self, minor: int, uuid: str, seen: int, aggregates: Iterable[str]
     ) -> None:
-        """6. Below 1.19 generations are neither looked at nor moved."""
+        """6. Below 1.19 generations are neither checked nor incremented."""
         provider = self.provider(uuid) if minor < 19 else self._provider_at(uuid, seen)
         provider.aggregates = set(aggregates)
         provider.generation += minor >= 19
 
     def replace_traits(self, uuid: str, seen: int, traits: Iterable[str]) -> None:
-        """7.5. The generation moves only if the set changes."""
+        """7.5. The generation changes only if the set does."""
         provider = self._provider_at(uuid, seen)
         wanted = set(traits)
         if not wanted <= self.traits:
@@ -236,7 +236,7 @@ class PlainModel:
         provider.traits = set()
 
     def define_trait(self, name: str) -> bool:
-        """7.3. Whether it is new."""
+        """7.3. Returns whether it is new."""
         is_new = name not in self.traits
         self.traits.add(name)
         return is_new
@@ -260,13 +260,13 @@ class PlainModel:
         self.classes.add(name)
 
     def define_class(self, name: str) -> bool:
-        """8, PUT from 1.7 on. Whether it is new."""
+        """8, PUT from 1.7 on. Returns whether it is new."""
         is_new = name not in self.classes
         self.classes.add(name)
         return is_new
 
     def rename_class(self, name: str, new: str) -> None:
-        """8, PUT below 1.7. What is there of it stays, under the new name."""
+        """8, PUT below 1.7. Its inventories get the new name."""
         if name not in self.classes:
             raise Refusal(404)
         if not name.startswith("CUSTOM_"):
@@ -304,7 +304,7 @@ class PlainModel:
         self._hold(minor, claims)
 
     def release(self, uuid: str) -> None:
-        """10.5. No provider moves."""
+        """10.5. No provider's generation changes."""
         if uuid not in self.consumers:
             raise Refusal(404)
         del self.consumers[uuid]
@@ -362,7 +362,7 @@ class PlainModel:
         return list(self.lineage(uuid))[-1]
 
     def used(self, uuid: str, name: str, claims: Claims | None = None) -> int:
-        """What is used of one class on a provider; as it would be after some claims, if given."""
+        """The usage of a class on a provider; after some claims, if given."""
         held = {consumer: present.held for consumer, present in self.consumers.items()}
         held |= {consumer: claim.held for consumer, claim in (claims or {}).items()}
         return sum(some.get(uuid, {}).get(name, 0) for some in held.values())
@@ -385,7 +385,7 @@ class PlainModel:
             raise Refusal(400)
 
     def _check_capacity(self, minor: int, record: Record) -> None:
-        """5: it is more than nothing, from 1.26 on not less than nothing."""
+        """5: it is above 0, from 1.26 on at least 0."""
         capacity = int(record.capacity)
         if capacity < 0 or (capacity == 0 and minor < 26):
             raise Refusal(400)
@@ -426,7 +426,8 @@ class PlainModel:
     # --- What is changed -------------------------------------------------------------------------
 
     def _involved(self, claims: Claims) -> set[str]:
-        """The providers that claims move (1.15): those named, and those left by who is emptied."""
+        """The providers that claims increment (1.15): the named ones, and those of emptied
+        consumers."""
         named = {uuid for claim in claims.values() for uuid in claim.held}
         left = {
             uuid

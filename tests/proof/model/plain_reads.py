@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the plain model says when it is read: the bodies of answers, at every microversion.
+"""Reads of the plain model: the bodies of responses at every microversion.
 
-The order of a list is not part of the contract; lists are compared sorted.
+The contract leaves the order of lists open, so they are compared sorted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ProviderQuery:
-    """Filters of GET /resource_providers (4.1); `required` and `member_of` are ANDed choices."""
+    """Filters of GET /resource_providers (4.1); each of `required` and `member_of` is a set of
+    alternatives."""
 
     name: str | None = None
     in_tree: str | None = None
@@ -85,7 +86,7 @@ def traits_body(provider: Provider) -> Body:
 
 
 def usages_body(model: PlainModel, provider: Provider) -> Body:
-    """9.1: zeroes too."""
+    """9.1, including zeros."""
     return _seen(provider) | {
         "usages": {name: model.used(provider.uuid, name) for name in provider.inventories}
     }
@@ -159,13 +160,13 @@ def class_body_of(model: PlainModel, name: str) -> Body:
 
 
 def trait_body(model: PlainModel, name: str) -> None:
-    """7.2: it is there, and there is nothing to be said of it."""
+    """7.2: it exists, and the body is empty."""
     if name not in model.traits:
         raise Refusal(404)
 
 
 def custom_traits_body(model: PlainModel, associated: bool | None) -> Body:
-    """7.1, of the custom ones."""
+    """7.1, the custom ones."""
     used = {name for provider in model.providers.values() for name in provider.traits}
     return {
         "traits": [
@@ -177,7 +178,7 @@ def custom_traits_body(model: PlainModel, associated: bool | None) -> Body:
 
 
 def as_world(model: PlainModel, names: dict[str, str], aggregates: dict[str, str]) -> World:
-    """The fleet as the twin of the candidates search takes it, with names for uuids."""
+    """The fleet in the form of the twin of the candidates search, with names for uuids."""
     ordered = sorted(model.providers, key=lambda uuid: len(list(model.lineage(uuid))))
     return World(
         tuple(
@@ -189,7 +190,7 @@ def as_world(model: PlainModel, names: dict[str, str], aggregates: dict[str, str
                     for name, record in provider.inventories.items()
                 },
                 traits=frozenset(provider.traits),
-                aggregates=frozenset(aggregates[one] for one in provider.aggregates),
+                aggregates=frozenset(aggregates[aggregate] for aggregate in provider.aggregates),
             )
             for uuid, provider in ((uuid, model.providers[uuid]) for uuid in ordered)
         ),

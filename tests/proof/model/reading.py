@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every route that reads, as a rule."""
+"""Every route that reads, as a rule of the state machine."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from tests.worlds import aggregate_uuid, consumer_uuid, provider_uuid
 
 
 class Reading(Asking):
-    """Each rule is one request, or all that are to be made of one thing."""
+    """Each rule is one request, or all reads of one object."""
 
     # --- Reading ---------------------------------------------------------------------------------
 
     @rule(minor=minors(0), place=providers)
     def read_provider(self, minor: int, place: str) -> None:
-        """All that is to be read of one provider."""
+        """All reads of one provider."""
         model, uuid = self.model, provider_uuid(place)
 
         def read(what: str, body: Callable[[], Any], since: int = 0) -> None:
@@ -129,7 +129,7 @@ class Reading(Asking):
 
     @rule(minor=minors(6), associated=st.none() | st.booleans())
     def list_traits(self, minor: int, associated: bool | None) -> None:
-        """The custom ones, for there are hundreds of others."""
+        """The custom ones only, since there are hundreds of others."""
         more = "" if associated is None else f"&associated={str(associated).lower()}"
         self.send(
             minor,
@@ -197,7 +197,7 @@ class Reading(Asking):
         assert read_answer(response.json, fleet, question.minor) == due
 
     def teardown(self) -> None:
-        """At the end everything is read, unless the end is a failure."""
+        """At the end of a successful history, everything is read."""
         if not self.agrees:
             return
         for place in PROVIDERS:
@@ -215,5 +215,5 @@ def _uuids(groups: frozenset[str]) -> frozenset[str]:
 
 
 def _plain(required: list[frozenset[str]], minor: int) -> tuple[frozenset[str], ...]:
-    """As much of it as can be said below 1.39: no choices, and nothing at all below 1.18."""
+    """The query without alternatives, as below 1.39, or empty, as below 1.18."""
     return tuple(frozenset({min(some)}) for some in required) if minor >= 18 else ()

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One service for all histories, emptied before each of them."""
+"""One service for all histories; it is emptied before each of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from berth.api.app import create_app
 from berth.config import Settings
+from berth.edge.app import create_app
 from berth.index import Index
 from berth.store.engine.database import Database
 from tests.client import Client
@@ -15,16 +15,16 @@ from tests.fresh import wipe
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The application over a database that holds nothing but the standard names."""
+    """The application on a database with the standard names only."""
 
     client: Client
     index: Index
 
 
 def emptied(database: Database, settings: Settings) -> Server:
-    """The service anew: the database emptied behind its back, the index and all caches fresh.
+    """Empty the database without the service, and give it a new index and new caches.
 
-    PERF a tenth of what a copy of a prepared file costs: its statements need not be compiled again.
+    PERF a tenth of the cost of copying a prepared file: its statements stay compiled.
     """
     wipe(database)
     index = Index(database)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The service and the plain model agree on every answer of every history.
+"""The service and the plain model agree on every response of every history.
 
-`BERTH_SEED` repeats a run, `BERTH_EFFORT=10` goes through ten times as many histories. A failure is
-shrunk, and told as a script of requests that can be sent to any server.
+`BERTH_SEED` repeats a run, `BERTH_EFFORT=10` runs ten times as many histories. A failure is shrunk,
+and shown as a script of requests that can be sent to any server.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from berth.config import Settings
 from berth.store.engine.database import Database
-from tests.candidates.seeds import SEED, worlds_to_draw
 from tests.candidates.strategies import AGGREGATES
 from tests.client import NOTHING
+from tests.effort import SEED, scaled
 from tests.fresh import Fresh, opened_at
 from tests.proof.model.aiming import Aiming
 from tests.proof.model.plain_model import PlainModel, Record
@@ -36,7 +36,7 @@ STEPS = 40
 
 
 #: Histories of a usual run.
-HISTORIES = 50
+HISTORIES = 25
 
 
 class Machine(Aiming, Reading):
@@ -46,7 +46,7 @@ class Machine(Aiming, Reading):
 def machine(
     database: Database, settings: Settings, model: type[PlainModel] = PlainModel
 ) -> type[Machine]:
-    """The state machine over a service of its own."""
+    """The state machine with a service of its own."""
 
     class Histories(Machine):
         fresh_server = staticmethod(lambda: emptied(database, settings))
@@ -57,7 +57,7 @@ def machine(
 
 
 def run(histories: type[Machine], most: int, steps: int = STEPS, **options: Any) -> None:
-    """Go through some histories, until one of them fails."""
+    """Run some histories, until one of them fails."""
     run_state_machine_as_test(
         hypothesis.seed(SEED)(histories),
         settings=hypothesis.settings(
@@ -71,25 +71,25 @@ def run(histories: type[Machine], most: int, steps: int = STEPS, **options: Any)
 
 
 def test_the_service_does_as_the_plain_model_says(database: Database, settings: Settings) -> None:
-    """Status, error code and body, request by request, at the microversions that differ."""
-    run(machine(database, settings), worlds_to_draw(HISTORIES), print_blob=True)
+    """Status, error code and body of every request, at the microversions that differ."""
+    run(machine(database, settings), scaled(HISTORIES), print_blob=True)
 
 
 @pytest.mark.engines("postgresql", "mariadb", "galera")
 def test_the_service_does_so_on_every_engine(
     engine: str, fresh: Fresh, settings: Settings, tmp_path: Path
 ) -> None:
-    """The same, for a while."""
+    """The same, for some time."""
     db = opened_at(fresh(tmp_path))
-    run(machine(db, settings), worlds_to_draw(HISTORIES // 25 if engine == "galera" else 10))
+    run(machine(db, settings), scaled(2 if engine == "galera" else 8))
     db.dispose()
 
 
 @given(st.none())
 @hypothesis.settings(max_examples=1, deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_route_has_a_rule(database: Database, settings: Settings, _: None) -> None:
-    """One history in which each route does what it is for; all but the version document, which
-    shows nothing of the state."""
+    """A history in which each route succeeds; all but the version document, which shows no
+    state."""
     histories = machine(database, settings)
     story = histories()
     story.begin_with_two_hosts()
@@ -123,8 +123,8 @@ def test_every_route_has_a_rule(database: Database, settings: Settings, _: None)
 
 
 def test_a_failure_is_told_as_a_script(database: Database, settings: Settings) -> None:
-    """A model that forgets what providers have: the requests so far, each ready to be sent. (That
-    they get fewer is Hypothesis's work, and takes it a minute.)"""
+    """The model forgets inventories: the failure shows the requests so far, ready to be sent.
+    (Hypothesis would shrink them, which takes a minute.)"""
 
     class Forgetful(PlainModel):
         def delete_inventories(self, minor: int, uuid: str) -> None:

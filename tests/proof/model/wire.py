@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The model's requests on the wire, and the script that tells a failure."""
+"""The model's requests in HTTP, and the script of a failure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ api() {
 
 
 def script_line(minor: int, method: str, path: str, body: Any, status: int) -> str:
-    """One request as a line of the script, with the answer's status."""
+    """A request as a line of the script, with the response's status."""
     words = [f"api 1.{minor} {method} {shlex.quote(path)}"]
     if not isinstance(body, Unset):
         words.append(shlex.quote(json.dumps(body)))
@@ -71,7 +71,7 @@ def claims_body(minor: int, claims: Claims) -> dict[str, Any]:
 
 
 def comparable(value: Any) -> Any:
-    """The value with its lists sorted: their order is not part of the contract."""
+    """The value with its lists sorted: the contract leaves their order open."""
     if isinstance(value, dict):
         return {key: comparable(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -80,7 +80,7 @@ def comparable(value: Any) -> Any:
 
 
 def path_of(place: str, what: str = "") -> str:
-    """The path of a provider, or of something of it."""
+    """The path of a provider, or of a part of it."""
     path = f"/resource_providers/{provider_uuid(place)}"
     return f"{path}/{what}" if what else path
 

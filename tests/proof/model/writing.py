@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every route that writes, as a rule."""
+"""Every route that writes, as a rule of the state machine."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Writing(Asking):
 
     @initialize()
     def begin_with_two_hosts(self) -> None:
-        """Two hosts with something on offer, so that histories need not begin with nothing."""
+        """Two hosts with inventory, so that histories need not begin with an empty fleet."""
         stock = {"VCPU": Record(8), "DISK_GB": Record(8)}
         for place, name in (("p1", "one"), ("p2", "two")):
             self.create_provider(39, place, name, KEEP)
@@ -277,7 +277,7 @@ class Writing(Asking):
 
     @rule(minor=minors(28), consumer=consumers, seen=seen_words)
     def empty_consumer(self, minor: int, consumer: str, seen: str) -> None:
-        """Below 1.28 an empty set of allocations is no well-formed request."""
+        """Below 1.28 an empty set of allocations is invalid."""
         if minor >= 28:
             self.claim(minor, consumer, seen, {}, "red", "ann", "INSTANCE")
 
@@ -330,7 +330,7 @@ class Writing(Asking):
         seen: str,
         seen_consumers: str,
     ) -> None:
-        """Inventories and allocations that may have nothing to do with each other."""
+        """Inventories and allocations that may be unrelated."""
         news = {
             provider_uuid(place): (self.generation(place, seen), some)
             for place, some in stock.items()
@@ -356,7 +356,7 @@ class Writing(Asking):
     @precondition(lambda self: self.model.consumers)
     @rule(minor=minors(30), source=providers, home=providers, name=classes)
     def reshape_a_class_away(self, minor: int, source: str, home: str, name: str) -> None:
-        """One class, and all that is held of it, moves from one provider to another."""
+        """One class moves from one provider to another, with all its allocations."""
         old, new = provider_uuid(source), provider_uuid(home)
         there = self.model.providers
         if old == new or not {old, new} <= there.keys() or name not in there[old].inventories:
@@ -379,7 +379,7 @@ class Writing(Asking):
 
 
 def _above(minor: int, body: dict[str, Any], parent: str | Keep | None) -> str | Keep | None:
-    """Put the parent into a body, from 1.14 on; as the model takes it."""
+    """Add the parent to a body, from 1.14 on; return it for the model."""
     if minor < 14 or isinstance(parent, Keep):
         return KEEP
     body["parent_provider_uuid"] = None if parent is None else provider_uuid(parent)
@@ -391,7 +391,7 @@ def _without(stock: Mapping[str, Record], gone: str) -> dict[str, Record]:
 
 
 def _moved(held: Held, source: str, home: str, name: str) -> dict[str, dict[str, int]]:
-    """What is held when all that is of one class has gone from one provider to another."""
+    """Allocations after a class has moved from one provider to another."""
     after = {uuid: dict(some) for uuid, some in held.items()}
     amount = after[source].pop(name)
     there = after.setdefault(home, {})

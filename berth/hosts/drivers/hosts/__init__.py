@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What drivers of hosts share: from what a host has to its tree of providers.
+"""Shared by the drivers of machines: turns what a host has into its tree of providers.
 
-A driver reads its host into `facts.Facts`; `wanted.py` says which providers that makes, and
-`shaping.py` makes a tree of providers into those, moving along what consumers hold (`moving.py`).
-What an operator may say of a host is in `options.py`, and `configuration.py` reads it.
+A driver reads its host into `facts.Facts`. `wanted.py` decides which providers that makes, and
+`shaping.py` edits a tree to have them, moving allocations along (`moving.py`). The operator's
+options are in `options.py`.
 """

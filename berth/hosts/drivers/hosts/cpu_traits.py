@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the flags of processors, as the kernel calls them, to traits.
+"""Converts processor flags, as the kernel names them, to traits.
 
 Source: spec/compute-side.md 5.2.
 """
@@ -16,14 +16,14 @@ HYPERTHREADING: Final = "HW_CPU_HYPERTHREADING"
 _ARCHITECTURE: Final = "HW_ARCH_"
 _X86: Final = "HW_CPU_X86_"
 
-#: Flags that are called as the trait is.
+#: Flags with the same name as the trait.
 _SAME_WORDS: Final = (
     "avx avx2 f16c mmx mpx sse sse2 sse4a ssse3 tbm xop fma4 abm 3dnow avx512f avx512cd avx512pf "
     "avx512er avx512vl avx512bw avx512dq bmi2 avx512vbmi avx512ifma stibp sgx pdpe1gb"
 )
 _SAME: Final = frozenset(_SAME_WORDS.split())
 
-#: By flag, the traits that are called otherwise.
+#: The traits of flags with another name, by flag.
 _OTHER: Final[Mapping[str, tuple[str, ...]]] = {
     "aes": ("AESNI",),
     "pclmulqdq": ("CLMUL",),
@@ -51,19 +51,19 @@ _OTHER: Final[Mapping[str, tuple[str, ...]]] = {
     "virt_ssbd": ("AMD_VIRT_SSBD",),
 }
 
-#: By vendor: the flags that it takes together, and the trait.
+#: By vendor: a flag combination, and its trait.
 _OF_VENDOR: Final = {
     "GenuineIntel": ((("ssbd",), "INTEL_SSBD"), (("ibrs", "ibpb"), "INTEL_SPEC_CTRL")),
     "AuthenticAMD": ((("ssbd",), "AMD_SSBD"), (("ibpb",), "AMD_IBPB")),
 }
 
-#: The traits that follow from flags alone.
+#: Traits that follow from flags alone.
 FLAG_TRAITS: Final = (
     frozenset({_X86 + flag.upper() for flag in _SAME})
     | {_X86 + trait for traits in _OTHER.values() for trait in traits}
 ) & standard_traits()
 
-#: Those that follow from flags and vendor.
+#: Traits that follow from flags and vendor.
 VENDOR_TRAITS: Final = frozenset(
     _X86 + trait for rules in _OF_VENDOR.values() for _, trait in rules
 )
@@ -75,7 +75,7 @@ ARCHITECTURES: Final = frozenset(
 
 
 def traits_of_flags(flags: frozenset[str], vendor: str = "") -> Iterator[str]:
-    """What a processor with some flags can do; what depends on its vendor, where that is known."""
+    """The traits of a processor with some flags; those that depend on the vendor if known."""
     yield from (_X86 + flag.upper() for flag in flags & _SAME)
     yield from (_X86 + trait for flag in flags & _OTHER.keys() for trait in _OTHER[flag])
     for needed, trait in _OF_VENDOR.get(vendor, ()):
@@ -84,6 +84,6 @@ def traits_of_flags(flags: frozenset[str], vendor: str = "") -> Iterator[str]:
 
 
 def traits_of_machine(machine: str, *, has_threads: bool) -> frozenset[str]:
-    """The traits of an architecture, as `uname -m` calls it, and of threads."""
+    """The traits of an architecture, as `uname -m` names it, and of hyperthreading."""
     traits = {f"{_ARCHITECTURE}{machine.upper()}"} & ARCHITECTURES
     return frozenset(traits | ({HYPERTHREADING} if has_threads else set()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of a host's CPUs are given out how, and on which NUMA nodes they are."""
+"""Which of a host's CPUs are offered as which class, and on which NUMA nodes they are."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from berth.hosts.errors import BadConfiguration
 
 @dataclass(frozen=True, slots=True)
 class CPUSets:
-    """Which CPUs are given out, and how."""
+    """The CPUs on offer."""
 
-    #: As VCPU, to as many holders as the allocation ratio admits.
+    #: As VCPU, which may be overcommitted.
     shared: frozenset[int]
-    #: As PCPU, one to a holder.
+    #: As PCPU, each for one consumer.
     dedicated: frozenset[int]
 
 
 def cpu_sets(present: frozenset[int], online: frozenset[int], options: HostOptions) -> CPUSets:
-    """The CPUs that are given out, as configured; all that are online where nothing is.
+    """The CPUs on offer, as configured; by default all that are online.
 
-    A dedicated CPU counts although it rests: it wakes for its holder, and the inventory does not
-    flap with the power management.
+    A dedicated CPU counts even if it is offline: it is brought online for its consumer, and the
+    inventory does not change with power management.
 
     Raises:
         BadConfiguration: the host does not have one of them.
     """
-    shared, dedicated = options.cpu_shared, options.cpu_dedicated
+    shared: frozenset[int] | None = options.cpu_shared
+    dedicated: frozenset[int] = options.cpu_dedicated
     faults = [
-        f"{option} names CPU {', '.join(map(str, sorted(strange)))}, and the host has the CPUs "
+        f"{option} names CPU {', '.join(map(str, sorted(strange)))}, but the host has CPUs "
         f"{write_id_list(present)}"
         for option, cpus in (("cpu_shared", shared or frozenset()), ("cpu_dedicated", dedicated))
         if (strange := cpus - present)
@@ -45,16 +46,16 @@ def cpu_sets(present: frozenset[int], online: frozenset[int], options: HostOptio
 
 
 def nodes_of(
-    present: frozenset[int], known: Mapping[int, int], nodes: Sequence[int]
+    present: frozenset[int], node_of_known: Mapping[int, int], nodes: Sequence[int]
 ) -> dict[int, int]:
-    """Every CPU's node: of one that was never seen to run, that of the next below it.
+    """The NUMA node of every CPU; for a CPU that was never online, that of the next lower CPU.
 
     Args:
-        known: of those that run, or that ran before.
+        node_of_known: the nodes of CPUs that are online, or were.
     """
     node_of: dict[int, int] = {}
-    here = min((known[cpu] for cpu in present & known.keys()), default=nodes[0])
+    node = min((node_of_known[cpu] for cpu in present & node_of_known.keys()), default=nodes[0])
     for cpu in sorted(present):
-        here = known.get(cpu, here)
-        node_of[cpu] = here
+        node = node_of_known.get(cpu, node)
+        node_of[cpu] = node
     return node_of

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many guests' memory the processors can encrypt: a provider for each kind.
+"""How many guests with encrypted memory the processors support: a provider for each kind.
 
-The kinds have slots of their own, and each guest takes one.
+Each kind has its own slots, and a guest takes one.
 Source: spec/compute-side.md 4.6.
 """
 
@@ -13,7 +13,7 @@ from typing import Final
 from berth.hosts.drivers.hosts.devices import Device
 from berth.hosts.drivers.hosts.names import standard_traits
 
-#: By kind, as the kernel calls it, what its provider is called and its trait.
+#: The provider name and the trait of each kind, by the kernel's name.
 _KINDS: Final = {
     "sev": ("amd_sev", "HW_CPU_X86_AMD_SEV"),
     "sev_es": ("amd_sev_es", "HW_CPU_X86_AMD_SEV_ES"),
@@ -22,7 +22,7 @@ _KINDS: Final = {
 
 
 def encryption_devices(slots: Mapping[str, int]) -> Iterator[Device]:
-    """The providers of the kinds that have slots, by kind."""
+    """The providers of the kinds that have slots."""
     for kind, (name, trait) in _KINDS.items():
         if count := slots.get(kind, 0):
             yield Device(

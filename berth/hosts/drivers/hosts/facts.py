@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a host has, of what is given out: the same values whoever has read them."""
+"""What a host has: the same values for every driver."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Part:
     vcpus: int
     pcpus: int
     memory_kib: int
-    #: By page size in KiB, what is in huge pages; the other figure includes it.
+    #: Memory in huge pages by page size in KiB; included in the other figure.
     huge_kib: Mapping[int, int]
 
 
@@ -27,14 +27,14 @@ class Facts:
     """What a host has."""
 
     whole: Part
-    #: The NUMA nodes by their numbers, in ascending order, also those that have nothing.
+    #: The NUMA nodes by number, in ascending order, including empty ones.
     nodes: Mapping[int, Part]
-    #: 0: none is given out.
+    #: 0: no disk is offered.
     disk_gib: int
     #: The traits of the host itself.
     traits: frozenset[str]
-    #: All traits that could be told: of these, the host has no others.
-    told: frozenset[str]
+    #: All traits that could be detected: the host has no others of them.
+    detectable: frozenset[str]
     devices: tuple[Device, ...]
 
 
@@ -50,7 +50,7 @@ def parts_of(
 
     Args:
         node_of: the node of each CPU.
-        node_kib, huge_kib: by node, its memory, and what of that is in huge pages.
+        node_kib, huge_kib: by node, its memory, and the part of it in huge pages.
     """
     shared = Counter(node_of[cpu] for cpu in cpus.shared if cpu in node_of)
     dedicated = Counter(node_of[cpu] for cpu in cpus.dedicated if cpu in node_of)

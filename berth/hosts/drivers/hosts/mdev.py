@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mediated devices: what the devices that can be cut into them have, and could still make.
+"""Mediated devices: what their parents have, and could still create.
 
-One type is given out for each parent device. Those of the type that exist and those that could
-still be made are counted together, so that making one changes nothing.
+Each parent device offers one type. Existing devices of the type and those that could still be
+created are counted together, so that creating one changes nothing.
 Source: spec/compute-side.md 4.4 and 5.1.
 """
 
@@ -19,40 +19,43 @@ from berth.hosts.errors import BadConfiguration
 
 @dataclass(frozen=True, slots=True)
 class MdevParent:
-    """A device of which mediated devices can be made."""
+    """A device that can have mediated devices."""
 
-    #: As libvirt calls it: `pci_0000_84_00_0`.
+    #: libvirt's name: `pci_0000_84_00_0`.
     name: str
-    #: None where it is not a PCI device.
+    #: None if it is not a PCI device.
     address: str | None
-    #: The NUMA node that it is next to, where the host tells.
+    #: The nearest NUMA node, if the host knows it.
     node: int | None
-    #: How many of each type there are.
+    #: The number of existing devices, by type.
     made: Mapping[str, int]
-    #: How many more of each type could be made, were no other type made meanwhile.
+    #: The number that could still be created, by type, if no other type is created meanwhile.
     available: Mapping[str, int]
-    #: That of the physical function, if this is a virtual one.
+    #: The address of the physical function, if this is a virtual one.
     physical: str | None = None
-    #: Whether the device does not say how many fit at once: a limit has to be configured.
+    #: Whether the device does not say how many fit at once, so that a limit must be configured.
     needs_limit: bool = False
 
     @property
     def whole(self) -> str:
-        """What makes all of them together: a GPU's virtual functions share its memory."""
+        """The device whose memory is shared: a GPU's virtual functions share the GPU's memory."""
         return self.physical or self.name
 
 
 def mdev_devices(parents: Iterable[MdevParent], rules: Sequence[MdevRule]) -> Iterator[Device]:
-    """The parents that have, or could make, mediated devices of the type they are to have.
+    """The parents that have, or could create, mediated devices of their configured type.
 
-    Where a rule has a limit, that is what a device has at most, all of its virtual functions
-    together; what exists counts in any case, and first.
+    A rule's limit applies to a device with all its virtual functions; existing mediated devices
+    always
+    count, and first.
 
     Raises:
         BadConfiguration: a rule has no limit for a parent that needs one.
     """
     given: Counter[str] = Counter()
-    for parent in sorted(parents, key=lambda one: (not any(one.made.values()), one.name)):
+    for parent in sorted(
+        parents, key=lambda candidate: (not any(candidate.made.values()), candidate.name)
+    ):
         if (rule := _rule_for(parent, rules)) is None:
             continue
         made = parent.made.get(rule.type, 0)
@@ -62,8 +65,8 @@ def mdev_devices(parents: Iterable[MdevParent], rules: Sequence[MdevRule]) -> It
         if total and needs_limit and rule.instances_max is None:
             raise BadConfiguration(
                 [
-                    f"mdev, {rule.type}: {parent.whole} does not say how many of it fit at once; "
-                    f"instances_max must say it"
+                    f"mdev, {rule.type}: {parent.whole} does not say how many fit at once; set "
+                    f"instances_max"
                 ]
             )
         if rule.instances_max is not None:
@@ -81,8 +84,9 @@ def mdev_devices(parents: Iterable[MdevParent], rules: Sequence[MdevRule]) -> It
 
 
 def cut_up(parents: Iterable[MdevParent], rules: Sequence[MdevRule]) -> frozenset[str]:
-    """The addresses of what is not to be given out whole: there are mediated devices of it, or are
-    to be."""
+    """The addresses of devices that are not offered whole, because they have or may have mediated
+    devices.
+    """
     return frozenset(
         address
         for parent in parents
@@ -93,6 +97,6 @@ def cut_up(parents: Iterable[MdevParent], rules: Sequence[MdevRule]) -> frozense
 
 
 def _rule_for(parent: MdevParent, rules: Sequence[MdevRule]) -> MdevRule | None:
-    """The rule that names a parent, else the one that names none."""
+    """The rule that names a parent, or else the one that names none."""
     named = [rule for rule in rules if parent.name.lower() in rule.parents]
     return next(iter([*named, *(rule for rule in rules if not rule.parents)]), None)

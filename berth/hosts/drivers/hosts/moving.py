@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moves what consumers hold when inventory moves between providers: pure, no I/O.
+"""Moves allocations when inventory moves between providers: pure, no I/O.
 
-A consumer that is known to be on some NUMA nodes gets its shares there. The others come after them,
-the largest first: each wholly to the first node that has room for all that it moves, and those for
-which no node has, spread over what is left. Every consumer's amounts add up to what they were,
-always; whether there is room in the end for all of them is not judged here.
+A consumer with a known NUMA placement gets its shares there. The others follow, the largest first:
+each completely on the first node with room for all that it moves; those for which no node has room
+are spread over the remaining capacity. Each consumer's totals always stay the same. Whether
+everything fits in the end is not checked here.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ from berth.hosts.errors import ReshapeFailed
 from berth.hosts.plan import Allocations, amounts_of
 from berth.model.inventory import Inventory
 
-#: Tells on which NUMA nodes a consumer is; None where nobody knows.
+#: The NUMA nodes of a consumer; None if unknown.
 Placements = Callable[[str], Placement | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A provider that takes over inventory of one class."""
+    """A provider that receives inventory of one class."""
 
     uuid: str
     name: str
-    #: The NUMA node that it is, or is a part of; -1: the whole host.
+    #: Its NUMA node; -1: the whole host.
     node: int
     stock: Inventory
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Inventory of one class that some providers give up, and others take over."""
+    """Inventory of one class that moves from some providers to others."""
 
     resource_class: str
-    #: The uuids of those who give it up.
+    #: The UUIDs of the providers that lose it.
     sources: tuple[str, ...]
     #: In ascending order of their NUMA nodes; at least one.
     targets: tuple[Target, ...]
 
 
-#: What one consumer moves: the amount of each move that concerns it.
+#: The amounts that one consumer moves, by move.
 Needs = Mapping[Move, int]
 
 
-def held_of(allocations: Allocations, provider: str, resource_class: str) -> dict[str, int]:
-    """What consumers hold of a provider's class, those that hold some, by their uuids, sorted."""
+def allocated_on(allocations: Allocations, provider: str, resource_class: str) -> dict[str, int]:
+    """The allocations of a provider's class, by consumer UUID, sorted."""
     amounts = {
         consumer: amounts_of(allocations[consumer]).get((provider, resource_class), 0)
         for consumer in sorted(allocations)
@@ -67,10 +67,10 @@ def transfer(
     source: str,
     parts: Mapping[str, int],
 ) -> None:
-    """Let a consumer hold of other providers what it held of one.
+    """Move a consumer's allocation from one provider to others.
 
     Args:
-        parts: how much it takes from which provider; together what it held of `source`.
+        parts: the amount for each provider; their sum is what it had on `source`.
     """
     amount = _take_out(allocations[consumer], source, resource_class)
     assert amount == sum(parts.values()), "a consumer neither gains nor loses"
@@ -81,35 +81,36 @@ def transfer(
 def move_allocations(
     allocations: Allocations, moves: Sequence[Move], placements: Placements
 ) -> None:
-    """Move what consumers hold of the sources to the targets; `allocations` is changed.
+    """Move the allocations on the sources to the targets; edits `allocations`.
 
     Args:
-        placements: is asked only about consumers for which there is a choice.
+        placements: called only for consumers with more than one possible target.
 
     Raises:
-        ReshapeFailed: consumers are said to be on NUMA nodes that nothing moves to, or would hold
-            more of one than it gives to one consumer; all of them are told.
+        ReshapeFailed: consumers are placed on NUMA nodes without a target, or would have more on
+            one
+            than it allows for one consumer; all of them are named.
     """
     nodes = {target.node for move in moves for target in move.targets}
     needs = {consumer: _taken_out(body, moves) for consumer, body in allocations.items()}
-    known: dict[str, Placement] = {}
+    placement_of: dict[str, Placement] = {}
     unknown: list[str] = []
     for consumer in sorted(consumer for consumer, of_one in needs.items() if of_one):
         if all(len(move.targets) == 1 for move in needs[consumer]):
-            known[consumer] = {}
+            placement_of[consumer] = {}
         elif placement := placements(consumer):
-            known[consumer] = placement
+            placement_of[consumer] = placement
         else:
             unknown.append(consumer)
     if faults := [
-        f"consumer {consumer} is said to be on NUMA node {node}, and the host's nodes are "
+        f"consumer {consumer} is placed on NUMA node {node}, but the host has "
         f"{', '.join(map(str, sorted(nodes)))}"
-        for consumer, placement in known.items()
+        for consumer, placement in placement_of.items()
         for node in sorted(placement.keys() - nodes)
     ]:
         raise ReshapeFailed("; ".join(faults))
     mover = _Mover(allocations)
-    for consumer, placement in known.items():
+    for consumer, placement in placement_of.items():
         mover.give_where(consumer, needs[consumer], placement)
     unknown.sort(key=lambda consumer: (-max(needs[consumer].values()), consumer))
     spread = [consumer for consumer in unknown if not mover.give_whole(consumer, needs[consumer])]
@@ -121,7 +122,7 @@ def move_allocations(
 
 
 def _taken_out(body: dict[str, Any], moves: Sequence[Move]) -> Needs:
-    """Take from a consumer what moves, and with it the parts that are empty then."""
+    """Remove from a consumer what moves, and parts that become empty."""
     needs: dict[Move, int] = {}
     for move in moves:
         for source in move.sources:
@@ -131,50 +132,50 @@ def _taken_out(body: dict[str, Any], moves: Sequence[Move]) -> Needs:
 
 
 def _take_out(body: dict[str, Any], provider: str, resource_class: str) -> int:
-    """Take from a consumer what it holds of a provider's class; how much that was."""
-    held = body["allocations"]
-    resources: dict[str, int] = held.get(provider, {}).get("resources", {})
+    """Remove a consumer's allocation of a provider's class; return the amount."""
+    allocations = body["allocations"]
+    resources: dict[str, int] = allocations.get(provider, {}).get("resources", {})
     amount = resources.pop(resource_class, 0)
     if amount and not resources:
-        del held[provider]
+        del allocations[provider]
     return amount
 
 
 def put_in(body: dict[str, Any], provider: str, resource_class: str, amount: int) -> None:
-    """Let a consumer hold so much more of a provider's class."""
+    """Increase a consumer's allocation of a provider's class."""
     resources = body["allocations"].setdefault(provider, {}).setdefault("resources", {})
     resources[resource_class] = resources.get(resource_class, 0) + amount
 
 
 class _Mover:
-    """Gives consumers what was taken out, and keeps account of what is taken where."""
+    """Distributes what was removed, and keeps track of the usage of each target."""
 
     def __init__(self, allocations: Allocations) -> None:
         self._allocations = allocations
         self._taken: Counter[tuple[str, str]] = Counter()
         for body in allocations.values():
             self._taken.update(amounts_of(body))
-        #: Who was given something, of which target and class.
+        #: The consumers that were given something, by target and class.
         self._given: set[tuple[str, Target, str]] = set()
 
     def give_where(self, consumer: str, needs: Needs, placement: Placement) -> None:
-        """Give by a placement, whether there is room or not."""
+        """Distribute by a placement, whether there is room or not."""
         for move, amount in needs.items():
-            targets = [one for one in move.targets if one.node in placement]
+            targets = [candidate for candidate in move.targets if candidate.node in placement]
             if len(move.targets) == 1:
                 self._give(consumer, move.targets[0], move.resource_class, amount)
             elif not targets:
                 self.spread(consumer, move, amount)
             else:
-                weights = [placement[one.node] for one in targets]
-                step = max(one.stock.step_size for one in targets)
+                weights = [placement[candidate.node] for candidate in targets]
+                step = max(candidate.stock.step_size for candidate in targets)
                 parts = share_to_first(amount, weights, step=step)
                 for target, part in zip(targets, parts, strict=True):
                     self._give(consumer, target, move.resource_class, part)
 
     def give_whole(self, consumer: str, needs: Needs) -> bool:
-        """Give all on the first node that has room for it; whether there is one."""
-        for node in sorted({one.node for move in needs for one in move.targets}):
+        """Put everything on the first node with room for it; return whether there is one."""
+        for node in sorted({candidate.node for move in needs for candidate in move.targets}):
             chosen = [
                 (target, move.resource_class, amount)
                 for move, amount in needs.items()
@@ -188,7 +189,7 @@ class _Mover:
         return False
 
     def spread(self, consumer: str, move: Move, amount: int) -> None:
-        """Give to each target what it has left; what none of them has, to the first."""
+        """Fill the remaining capacity of each target; put the rest on the first."""
         for target in move.targets:
             stock = target.stock
             free = stock.capacity - self._taken[target.uuid, move.resource_class]
@@ -199,14 +200,15 @@ class _Mover:
         self._give(consumer, move.targets[0], move.resource_class, amount)
 
     def faults(self) -> Iterator[str]:
-        """What is an amount that a target does not give to one consumer."""
+        """Amounts that a target does not allow for one consumer."""
         for consumer, target, resource_class in sorted(self._given, key=_order):
-            held = self._allocations[consumer]["allocations"][target.uuid]["resources"]
-            if not target.stock.allows_unit(amount := held[resource_class]):
+            amounts = self._allocations[consumer]["allocations"][target.uuid]["resources"]
+            if not target.stock.allows_unit(amount := amounts[resource_class]):
                 yield (
                     f"consumer {consumer} would hold {amount} {resource_class} on "
-                    f"{target.name}, which gives {target.stock.min_unit} to "
-                    f"{target.stock.max_unit} to one, in steps of {target.stock.step_size}"
+                    f"{target.name}, which allows {target.stock.min_unit} to "
+                    f"{target.stock.max_unit} for one consumer, in steps of "
+                    f"{target.stock.step_size}"
                 )
 
     def _fits(self, target: Target, resource_class: str, amount: int) -> bool:

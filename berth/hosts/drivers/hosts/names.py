@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How traits and resource classes are called that an operator or a device names freely."""
+"""The names of traits and resource classes that operators or devices choose."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def standard_traits() -> frozenset[str]:
 
 
 def trait_name(text: str) -> str:
-    """The trait that is meant: a standard one in whatever case, else a custom one."""
+    """A standard trait in whatever case, or else a custom one."""
     upper = text.upper()
     return upper if upper in standard_traits() else custom_name(upper)
 
 
 def custom_name(*parts: str) -> str:
-    """The custom trait or resource class whose name is made of some parts, CUSTOM_ once."""
+    """The custom trait or resource class made of some parts, with a single CUSTOM_ prefix."""
     normal = re.sub(r"[^A-Z0-9]+", "_", "_".join(parts).upper()).strip("_")
     return CUSTOM_PREFIX + normal.removeprefix(CUSTOM_PREFIX)

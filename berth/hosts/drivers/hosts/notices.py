@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator should know of a host: each thing is said when it comes up, not in each pass."""
+"""Notices for the operator, logged when they arise and not in every pass."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ LOG = logging.getLogger(__name__)
 
 
 class Notices:
-    """What was told of a host."""
+    """The notices about a host."""
 
     def __init__(self) -> None:
-        #: What the last pass found, a sentence each.
+        #: The notices of the last pass, a sentence each.
         self.last: tuple[str, ...] = ()
 
     def tell(self, notices: Iterable[str]) -> None:
-        """Warn of what was not so after the pass before."""
-        found = tuple(notices)
-        for notice in found:
+        """Log the notices that the previous pass did not have."""
+        current = tuple(notices)
+        for notice in current:
             if notice not in self.last:
                 LOG.warning("%s", notice)
-        self.last = found
+        self.last = current

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PCI devices and virtual functions that an operator gives out.
+"""PCI devices and virtual functions that an operator offers.
 
-A device is a provider of its own; the virtual functions of one physical function are counted
-together, on a provider that is named by the physical one.
+A device is a provider of its own. The virtual functions of one physical function are counted
+together, on a provider that is named after the physical one.
 Source: spec/compute-side.md 4.5 and 5.1.
 """
 
@@ -20,21 +20,21 @@ from berth.hosts.errors import BadConfiguration
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function on the bus."""
+    """A PCI function."""
 
     address: str
     #: Vendor and product, each four hexadecimal digits.
     device: tuple[str, str]
-    #: That of the physical function, if this is a virtual one.
+    #: The address of the physical function, if this is a virtual one.
     physical: str | None
     is_network: bool
-    #: The NUMA node that it is next to, where the host tells.
+    #: The nearest NUMA node, if the host knows it.
     node: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A function that a rule admits."""
+    """A function that a rule selects."""
 
     function: Function
     resource_class: str
@@ -42,29 +42,30 @@ class _Given:
 
     @property
     def provider(self) -> str:
-        """The address that its provider is named by."""
+        """The address after which its provider is named."""
         return self.function.physical or self.function.address
 
 
 def pci_devices(functions: Iterable[Function], rules: Sequence[PCIRule]) -> Iterator[Device]:
-    """The devices that the rules admit, each by the first rule that does.
+    """The devices that the rules select, each by the first rule that does.
 
     Raises:
-        BadConfiguration: a physical function is admitted beside virtual ones of it, or virtual
-            functions of one as different things.
+        BadConfiguration: a physical function is selected beside its own virtual ones, or the
+            virtual
+            functions of one device are offered as different things.
     """
     given = sorted(_given(functions, rules), key=_by_provider)
     faults: list[str] = []
-    for physical, group in groupby(given, key=lambda one: one.provider):
+    for physical, group in groupby(given, key=lambda offered: offered.provider):
         together = list(group)
         faults += _faults(physical, together)
-        one = together[0]
+        offered = together[0]
         yield Device(
             name=physical.upper(),
             address=physical,
-            node=one.function.node,
-            counts={one.resource_class: len(together)},
-            traits=one.traits,
+            node=offered.function.node,
+            counts={offered.resource_class: len(together)},
+            traits=offered.traits,
         )
     if faults:
         raise BadConfiguration(faults)
@@ -73,26 +74,31 @@ def pci_devices(functions: Iterable[Function], rules: Sequence[PCIRule]) -> Iter
 def functions_given(
     functions: Iterable[Function], rules: Sequence[PCIRule]
 ) -> dict[str, tuple[str, str]]:
-    """By the address of each function that is given out, its provider's address and its class."""
+    """By the address of each function on offer, its provider's address and its class."""
     return {
-        one.function.address: (one.provider, one.resource_class) for one in _given(functions, rules)
+        offered.function.address: (offered.provider, offered.resource_class)
+        for offered in _given(functions, rules)
     }
 
 
 def _given(functions: Iterable[Function], rules: Sequence[PCIRule]) -> Iterator[_Given]:
-    for one in functions:
-        admitting = (rule for rule in rules if rule.admits(one.address, one.device, one.physical))
+    for function in functions:
+        admitting = (
+            rule
+            for rule in rules
+            if rule.admits(function.address, function.device, function.physical)
+        )
         if (rule := next(admitting, None)) is not None:
-            resource_class = rule.resource_class or custom_name("PCI", *one.device)
-            yield _Given(one, resource_class, _traits(one, rule))
+            resource_class = rule.resource_class or custom_name("PCI", *function.device)
+            yield _Given(function, resource_class, _traits(function, rule))
 
 
-def _by_provider(one: _Given) -> tuple[str, str]:
-    return one.provider, one.function.address
+def _by_provider(offered: _Given) -> tuple[str, str]:
+    return offered.provider, offered.function.address
 
 
 def _traits(function: Function, rule: PCIRule) -> frozenset[str]:
-    traits = set(rule.traits)
+    traits: set[str] = set(rule.traits)
     if rule.physical_network:
         traits.add(custom_name("PHYSNET", rule.physical_network))
     if function.physical is not None and function.is_network:
@@ -101,14 +107,16 @@ def _traits(function: Function, rule: PCIRule) -> frozenset[str]:
 
 
 def _faults(physical: str, together: Sequence[_Given]) -> Iterable[str]:
-    virtual = [one.function.address for one in together if one.function.physical is not None]
+    virtual = [
+        offered.function.address for offered in together if offered.function.physical is not None
+    ]
     if 0 < len(virtual) < len(together):
         yield (
-            f"pci: {physical} and its virtual function {virtual[0]} are both given out; give out "
-            f"one or the other"
+            f"pci: {physical} and its virtual function {virtual[0]} are both offered; offer one "
+            f"or the other"
         )
-    elif len({(one.resource_class, one.traits) for one in together}) > 1:
+    elif len({(offered.resource_class, offered.traits) for offered in together}) > 1:
         yield (
-            f"pci: the virtual functions of {physical} are given out as different things; one "
-            f"resource class and one set of traits must do for all of them"
+            f"pci: the virtual functions of {physical} are offered as different things; give "
+            f"them all the same resource class and traits"
         )

@@ -8,10 +8,11 @@ from itertools import accumulate
 
 
 def share_out(amount: int, weights: Sequence[int]) -> list[int]:
-    """Split an amount in proportion to weights, not all of them 0.
+    """Split an amount in proportion to weights, which are not all 0.
 
-    No part is more than one away from its exact share, and none is more than its weight where the
-    amount is not more than the sum of the weights.
+    Each part differs from its exact share by less than one, and is at most its weight if the amount
+    is
+    at most the sum of the weights.
     """
     whole = sum(weights)
     marks = [amount * reached // whole for reached in accumulate(weights)]
@@ -21,7 +22,7 @@ def share_out(amount: int, weights: Sequence[int]) -> list[int]:
 def share_to_first(amount: int, weights: Sequence[int], *, step: int = 1) -> list[int]:
     """Split an amount in proportion to weights, each part a whole number of steps.
 
-    What is left over goes to the first part.
+    The remainder goes to the first part.
     Source: spec/compute-side.md 8, B.
     """
     whole = sum(weights)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a host to the providers that it is to have: pure.
+"""Decides which providers a host should have: pure.
 
     cn1                       DISK_GB, the traits of the CPUs; when flat also VCPU, PCPU, MEMORY_MB
       cn1_NUMA0               VCPU, PCPU, MEMORY_MB                     HW_NUMA_ROOT
@@ -7,8 +7,8 @@
         cn1_pci_0000_84_00_0  VGPU
       cn1_0000:81:00.0        a device whose NUMA node is not known
 
-When flat, pages and devices stand below the root: `cn1_PAGES_2048`. What a host has none of is left
-out. Records say `total` and `max_unit`, and what is configured; all else is the operator's.
+When flat, pages and devices are below the root: `cn1_PAGES_2048`. Empty providers are left out.
+Records set `total`, `max_unit` and configured fields; all others are the operator's.
 Source: spec/compute-side.md 4.
 """
 
@@ -27,36 +27,36 @@ from berth.hosts.drivers.owned import OWNER_TRAIT
 NUMA_TRAIT: Final = "HW_NUMA_ROOT"
 PAGE_SIZE_TRAIT: Final = "CUSTOM_MEMORY_PAGE_SIZE_"
 
-#: What moves between the root and the NUMA nodes with the model.
+#: The classes that move between the root and the NUMA nodes with the model.
 MOVING: Final = ("VCPU", "PCPU", "MEMORY_MB")
 
-#: The root's inventory that is the driver's: other classes are left alone there.
+#: The driver's own classes on the root; others are left alone.
 ROOT_CLASSES: Final = (*MOVING, "DISK_GB")
 
-#: Resource classes and their records.
+#: Records by resource class.
 Records = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What part of the host a provider of CPUs or memory stands for."""
+    """The part of the host that a provider of CPUs or memory stands for."""
 
     #: The NUMA node; None: the whole host.
     node: int | None = None
-    #: The page size in KiB; None: what is not in huge pages.
+    #: The page size in KiB; None: everything that is not in huge pages.
     pages: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A provider as it is to be."""
+    """A provider as it should be."""
 
     name: str
-    #: None: it is the root.
+    #: None for the root.
     parent: str | None
     records: Records
     traits: frozenset[str]
-    #: None: it is a device.
+    #: None for a device.
     place: Place | None
 
 
@@ -68,7 +68,7 @@ _DEVICE: Final = re.compile(
 
 
 def place_of(name: str, root: str) -> Place | None:
-    """The part of the host that a provider's name tells of; None: another thing."""
+    """The part of the host that a provider's name stands for; None if it is something else."""
     if name == root:
         return Place()
     match = _PLACE.fullmatch(_rest_of(name, root))
@@ -84,23 +84,29 @@ def is_device(name: str, root: str) -> bool:
 
 
 def local_name(name: str) -> str:
-    """What a provider of a host is called after its root's name; empty: it is no such provider.
+    """A provider's name without its root's name; empty if it is not a provider of the driver.
 
-    Whatever the root was called: the longest ending that has a meaning.
+    Independent of the root's name: the longest ending that has a meaning.
     """
     parts = name.split("_")
     endings = ("_".join(parts[index:]) for index in range(1, len(parts)))
-    return next((one for one in endings if _PLACE.fullmatch(one) or _DEVICE.fullmatch(one)), "")
+    return next(
+        (ending for ending in endings if _PLACE.fullmatch(ending) or _DEVICE.fullmatch(ending)), ""
+    )
 
 
 def wanted_providers(facts: Facts, options: HostOptions, root: str) -> dict[str, Wanted]:
-    """The providers that a host is to have, by name, parents first."""
+    """The providers that a host should have, by name, parents first."""
     listed = [_root(facts, options, root)]
     if options.model is Model.NUMA:
         listed += _nodes(facts, options, root)
     else:
         listed += _pages(facts.whole, options, root, None)
-    nodes = {one.place.node: one.name for one in listed if one.place and one.place.pages is None}
+    nodes = {
+        provider.place.node: provider.name
+        for provider in listed
+        if provider.place and provider.place.pages is None
+    }
     for device in facts.devices:
         listed.append(
             Wanted(
@@ -114,7 +120,7 @@ def wanted_providers(facts: Facts, options: HostOptions, root: str) -> dict[str,
                 place=None,
             )
         )
-    return {one.name: one for one in listed}
+    return {provider.name: provider for provider in listed}
 
 
 def _rest_of(name: str, root: str) -> str:
@@ -134,7 +140,7 @@ def _root(facts: Facts, options: HostOptions, root: str) -> Wanted:
 
 
 def _nodes(facts: Facts, options: HostOptions, root: str) -> Iterator[Wanted]:
-    """The NUMA nodes that have CPUs that are given out, or memory."""
+    """The NUMA nodes that have CPUs on offer, or memory."""
     totals = {node: _totals_of(part, options) for node, part in facts.nodes.items()}
     reserved = {name: _reserved(options, name, totals) for name in MOVING}
     for node, of_node in totals.items():
@@ -172,14 +178,14 @@ def _totals_of(part: Part, options: HostOptions) -> dict[str, int]:
 
 
 def _huge_kib(part: Part, options: HostOptions) -> Mapping[int, int]:
-    """By page size, the memory that stands on providers of its own."""
+    """Memory on providers of its own, by page size."""
     return part.huge_kib if options.huge_pages is HugePages.PROVIDERS else {}
 
 
 def _reserved(
     options: HostOptions, name: str, totals: Mapping[int, Mapping[str, int]]
 ) -> dict[int, int]:
-    """What is reserved on each node, of what is reserved on the host."""
+    """The part of the host's reserved amount for each node."""
     weights = [of_node[name] for of_node in totals.values()]
     if not any(weights):
         return dict.fromkeys(totals, 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host behind libvirt: asked over a connection that is opened again when it has broken."""
+"""A host behind libvirt, over a connection that is reopened when it breaks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Told = TypeVar("Told")
 
 _GIB: Final = 1024**3
 
-#: What libvirt says of what has gone, or of what it cannot tell of any host of this kind.
+#: libvirt's error codes for objects that disappeared, or that hosts of this kind do not have.
 _ABSENT: Final = frozenset(
     {
         libvirt.VIR_ERR_NO_DOMAIN,
@@ -48,57 +48,57 @@ _ABSENT: Final = frozenset(
         libvirt.VIR_ERR_OPERATION_UNSUPPORTED,
     }
 )
-#: What it says besides on a host without an emulator, or with a CPU that it does not know.
+#: Further codes, on a host without an emulator, or with an unknown CPU.
 _NOT_FOR_GUESTS: Final = frozenset(
     {libvirt.VIR_ERR_CONFIG_UNSUPPORTED, libvirt.VIR_ERR_INVALID_ARG}
 )
 
 
 def make_driver(options: Mapping[str, object]) -> LibvirtDriver:
-    """The driver with an operator's options; asked for by its name `libvirt`.
+    """Create the driver, which is registered as `libvirt`.
 
     Raises:
-        BadConfiguration: the options cannot be meant.
+        BadConfiguration: with every fault of the options.
     """
     read = read_options(options)
     return LibvirtDriver(LibvirtHost(read.uri), read)
 
 
 class LibvirtHost:
-    """A host, asked through libvirt."""
+    """A host, examined through libvirt."""
 
     def __init__(self, uri: str) -> None:
         self._uri = uri
-        #: The library has no types.
+        #: The library has no type hints.
         self._connection: Any = None
 
     def machine(self) -> Machine:
-        """What the host has."""
+        """Read what the host has."""
         return self._ask(_machine)
 
     def devices(self) -> NodeDevices:
-        """The devices on the PCI bus, and those that have to do with mediated ones."""
+        """Read the devices on the PCI bus, and those related to mediated devices."""
         return self._ask(_devices)
 
     def guests(self) -> list[Guest]:
-        """All domains; one that goes while they are listed is left out."""
+        """Read all domains; one that disappears meanwhile is left out."""
         return self._ask(_guests)
 
     def disk_gib(self, directory: Path) -> int:
-        """How large the file system of a directory is, in whole GiB."""
+        """The size of a directory's file system, in whole GiB."""
         try:
-            found = os.statvfs(directory)
+            stats = os.statvfs(directory)
         except OSError as error:
             raise HostUnreadable(
-                f"The libvirt driver, disk: {directory} cannot be looked at: {error.strerror}"
+                f"driver libvirt, options.disk: cannot read {directory}: {error.strerror}"
             ) from error
-        return found.f_frsize * found.f_blocks // _GIB
+        return stats.f_frsize * stats.f_blocks // _GIB
 
     def close(self) -> None:
-        """Close the connection; the next question opens another."""
+        """Close the connection; the next call opens another."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            # One that has broken may refuse even that.
+            # A broken connection may refuse even that.
             with suppress(libvirt.libvirtError):
                 connection.close()
 
@@ -106,12 +106,13 @@ class LibvirtHost:
         try:
             if self._connection is None or not self._connection.isAlive():
                 self.close()
-                # What goes wrong is raised, and said by whoever it concerns: not on stderr too.
+                # Errors are raised, and reported by whoever they concern; libvirt must not print
+                # them to stderr too.
                 libvirt.registerErrorHandler(lambda context, error: None, None)
                 self._connection = libvirt.open(self._uri)
             return question(self._connection)
         except (libvirt.libvirtError, ValueError) as error:
-            # ValueError: a document that is no such document.
+            # ValueError: a document is malformed.
             self.close()
             raise HostUnreadable(f"libvirt at {self._uri}: {error}") from error
 
@@ -121,7 +122,7 @@ def _machine(connection: Any) -> Machine:
     _, online, _ = connection.getCPUMap()
     of_guests = _of_guests(connection.getDomainCapabilities)
     present = frozenset(range(len(online)))
-    untold = present.difference(*(cell.cpus for cell in capabilities.cells))
+    without_cell = present.difference(*(cell.cpus for cell in capabilities.cells))
     return Machine(
         capabilities,
         connection.getInfo()[1],
@@ -129,19 +130,19 @@ def _machine(connection: Any) -> Machine:
         frozenset(cpu for cpu, is_online in enumerate(online) if is_online),
         _cpu_features(connection, capabilities, of_guests),
         {} if of_guests is None else read_encryption_slots(of_guests),
-        linked_nodes(HostFiles(Path("/")), untold),
+        linked_nodes(HostFiles(Path("/")), without_cell),
     )
 
 
 def _cpu_features(
     connection: Any, capabilities: Capabilities, of_guests: str | None
 ) -> frozenset[str]:
-    """What the CPU model that guests get by default can do, or else the host's."""
+    """The features of the CPU model that guests get by default, or else the host's."""
     model = None if of_guests is None else read_host_model(of_guests)
     cpu = model or capabilities.cpu
     if cpu is None:
         return frozenset()
-    # Features that are part of the model are named only when asked for.
+    # Features that are part of the model are listed only on request.
     whole = _of_guests(
         lambda: connection.baselineCPU([cpu], libvirt.VIR_CONNECT_BASELINE_CPU_EXPAND_FEATURES)
     )
@@ -155,21 +156,21 @@ def _devices(connection: Any) -> NodeDevices:
         | libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_MDEV
         | libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV
     ):
-        for one in _read(_listed, _where_there(device.XMLDesc)) or ():
-            match one:
+        for document in _read(_listed, _where_there(device.XMLDesc)) or ():
+            match document:
                 case MdevParent():
-                    parents.append(one)
+                    parents.append(document)
                 case Mdev() if _is_made(device):
-                    mdevs.append(one)
+                    mdevs.append(document)
                 case Function():
-                    functions.append(one)
+                    functions.append(document)
     return NodeDevices(parents, mdevs, functions)
 
 
 def _is_made(device: Any) -> bool:
-    """Whether a mediated device is there, and not only defined: then it takes nothing up.
+    """Whether a mediated device exists, and is not merely defined, which takes up nothing.
 
-    A libvirt that does not tell (before 7.8) is taken at its list.
+    Before libvirt 7.8, every listed device exists.
     """
     return _where_there(device.isActive) in (None, 1)
 
@@ -188,34 +189,36 @@ def _guests(connection: Any) -> list[Guest]:
 
 
 def _read(reader: Callable[[str], Told], text: str | None) -> Told | None:
-    """What one document says; an odd one is left out, so that it does not hide all others."""
+    """Read one document; skip a malformed one, so that it does not hide the others."""
     try:
         return None if text is None else reader(text)
     except (HostUnreadable, ValueError) as error:
-        LOG.warning("One of libvirt's documents is left out: %s: %.200s", error, text)
+        LOG.warning("Skipping one of libvirt's documents: %s: %.200s", error, text)
         return None
 
 
 def _where_there(question: Callable[[], Told]) -> Told | None:
-    """An answer, or None where libvirt has none: of what has gone, or what it cannot tell here.
+    """Call libvirt; return None if the object disappeared, or does not exist on this kind of host.
 
-    Whatever else goes wrong says nothing of the host: a connection that breaks, or an answer that
-    is late, must not look like a device that is not there.
+    Any other error says nothing about the host: a broken connection or a late reply must not look
+    like
+    a missing device.
     """
     try:
         return question()
     except libvirt.libvirtError as error:
         if error.get_error_code() not in _ABSENT:
             raise
-        LOG.debug("libvirt does not tell: %s", error)
+        LOG.debug("libvirt does not know: %s", error)
         return None
 
 
 def _of_guests(question: Callable[[], Told]) -> Told | None:
-    """An answer on what guests get, or None where libvirt can give none on this host.
+    """Call libvirt about what guests get; return None if it cannot say on this host.
 
-    Of a CPU that it does not know it says so with an internal error; but whatever its knowledge of
-    CPUs complains of is worked out without asking anybody, and says the same the next time.
+    libvirt reports an unknown CPU as an internal error. Errors of its CPU driver do not depend on
+    the
+    hypervisor, and are the same the next time.
     """
     try:
         return _where_there(question)
@@ -223,5 +226,5 @@ def _of_guests(question: Callable[[], Told]) -> Told | None:
         is_of_cpus = error.get_error_domain() == libvirt.VIR_FROM_CPU
         if not is_of_cpus and error.get_error_code() not in _NOT_FOR_GUESTS:
             raise
-        LOG.debug("libvirt does not tell: %s", error)
+        LOG.debug("libvirt does not know: %s", error)
         return None

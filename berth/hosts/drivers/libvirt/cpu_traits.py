@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From libvirt's names of CPU features to traits.
+"""Converts libvirt's names of CPU features to traits.
 
 Source: spec/compute-side.md 5.2.
 """
@@ -19,7 +19,7 @@ from berth.hosts.drivers.hosts.cpu_traits import (
 )
 from berth.hosts.drivers.hosts.names import standard_traits
 
-#: Features that the kernel calls otherwise, beyond - and . for _.
+#: Features to which the kernel gives another name, beyond - and . for _.
 _FLAGS: Final[Mapping[str, str]] = {
     "pclmuldq": "pclmulqdq",
     "sse3": "pni",
@@ -28,12 +28,12 @@ _FLAGS: Final[Mapping[str, str]] = {
     "avx512bitalg": "avx512_bitalg",
 }
 
-#: The traits that are taken from a host where they do not hold: those that can be told.
-TOLD: Final = FLAG_TRAITS | ARCHITECTURES | {HYPERTHREADING}
+#: The traits that the driver removes from a host that does not have them: those that it can detect.
+DETECTABLE: Final = FLAG_TRAITS | ARCHITECTURES | {HYPERTHREADING}
 
 
 def cpu_traits(features: Iterable[str], *, arch: str, has_hyperthreads: bool) -> frozenset[str]:
     """The traits of a host."""
     flags = frozenset(_FLAGS.get(name, re.sub("[-.]", "_", name)) for name in features)
-    found = frozenset(traits_of_flags(flags)) & standard_traits()
-    return found | traits_of_machine(arch, has_threads=has_hyperthreads)
+    traits = frozenset(traits_of_flags(flags)) & standard_traits()
+    return traits | traits_of_machine(arch, has_threads=has_hyperthreads)

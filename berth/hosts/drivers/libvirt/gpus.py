@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which consumer's vGPUs are on which GPU, as far as the host can tell: pure, no I/O.
+"""Finds out on which GPU each consumer's vGPUs are, as far as the host knows: pure, no I/O.
 
-Inventory of vGPUs that stood on the host's root moves to one child for each GPU, and what consumers
-hold of it moves to where their devices are. A consumer whose devices cannot be told does not hold
-up the others: what it holds stays on the root, and as much is kept free on the GPUs, since it may
-turn up on any of them. An operator may say where it is.
+vGPU inventory on the host's root moves to one child for each GPU, and allocations move to the GPUs
+of their devices. A consumer whose devices are unknown does not hold up the others: its allocation
+stays on the root, and the same amount is kept free on the GPUs, since it may turn up on any of
+them.
+An operator may say where it is.
 Source: spec/compute-side.md 4.4.
 """
 
@@ -19,23 +20,23 @@ from berth.hosts.drivers.hosts.devices import Device
 from berth.hosts.drivers.libvirt.xml_documents import Guest, Mdev
 from berth.hosts.errors import ReshapeFailed
 
-_ASSUME: Final = "or say on which GPU it is: assume: {{{consumer}: {device}}}"
+_ASSUME: Final = "or set its GPU: assume: {{{consumer}: {device}}}"
 
 
 @dataclass(frozen=True, slots=True)
 class GPU:
-    """A physical GPU, or another device that is cut into mediated devices of one type."""
+    """A physical GPU, or another device that is divided into mediated devices of one type."""
 
-    #: As libvirt calls it.
+    #: libvirt's name.
     device: str
     resource_class: str
-    #: Devices there are, and could still be made.
+    #: Devices that exist, and that could still be created.
     total: int
 
 
 @dataclass(frozen=True, slots=True)
-class Untold:
-    """A consumer of which the host cannot tell on which GPU it is."""
+class Unattributed:
+    """A consumer whose GPU the host does not know."""
 
     consumer: str
     resource_class: str
@@ -45,51 +46,52 @@ class Untold:
 
     def __str__(self) -> str:
         return (
-            f"consumer {self.consumer} holds {self.amount} {self.resource_class}, and it cannot be "
-            f"told of which GPU: {self.why}; {self.what_to_do}"
+            f"consumer {self.consumer} holds {self.amount} {self.resource_class}, but its GPU "
+            f"is unknown: {self.why}; {self.what_to_do}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """Where the consumers of one resource class are."""
+    """The devices of the consumers of one resource class."""
 
-    #: By consumer, how much is on which device.
+    #: The amount by consumer and device.
     parts: Mapping[str, Mapping[str, int]]
-    untold: tuple[Untold, ...]
-    #: By device, how much of it must stay free for those that cannot be told.
+    unattributed: tuple[Unattributed, ...]
+    #: The amount to keep free for unattributed consumers, by device.
     kept_free: Mapping[str, int]
 
 
 def gpus_of(devices: Iterable[Device]) -> list[GPU]:
-    """The GPUs among the devices that are cut into mediated ones."""
+    """The GPUs among the devices that are divided into mediated ones."""
     return [
         GPU(device.name, name, count) for device in devices for name, count in device.counts.items()
     ]
 
 
 def devices_by_guest(guests: Iterable[Guest], mdevs: Iterable[Mdev]) -> dict[str, Counter[str]]:
-    """By guest, how many of its mediated devices are on which GPU.
+    """The number of each guest's mediated devices, by GPU.
 
-    A device that exists is one guest's: of a running one, if a stopped one names it too.
+    A device belongs to one guest: to the running one, if a stopped one names it too.
     """
     parents = {mdev.uuid: mdev.parent for mdev in mdevs}
-    found: dict[str, Counter[str]] = {}
+    by_guest: dict[str, Counter[str]] = {}
     for guest in sorted(guests, key=lambda guest: (not guest.is_running, guest.uuid)):
-        found[guest.uuid] = Counter(
+        by_guest[guest.uuid] = Counter(
             parents.pop(mdev) for mdev in dict.fromkeys(guest.mdevs) if mdev in parents
         )
-    return found
+    return by_guest
 
 
-class Teller:
-    """Tells of consumers where their vGPUs are.
+class DeviceLocator:
+    """Finds out on which GPU consumers' vGPUs are.
 
     Args:
-        guests, mdevs: what libvirt knows.
-        migrations: by the uuid of a migration that holds something, its instance's.
-        assume: by consumer, the device on which an operator says it is. Counts only where the host
-            cannot tell, or tells otherwise than what is held.
+        guests, mdevs: libvirt's data.
+        migrations: the instance of each migration that has allocations, by UUID.
+        assume: the device on which an operator says that a consumer is. Used only if the host does
+            not
+            know, or contradicts the allocation.
     """
 
     def __init__(
@@ -107,34 +109,35 @@ class Teller:
 
     def place(
         self,
-        held: Mapping[str, int],
+        allocated: Mapping[str, int],
         gpus: Sequence[GPU],
         *,
-        held_of_gpus: Mapping[str, Counter[str]],
+        allocated_on_gpus: Mapping[str, Counter[str]],
         elsewhere: Set[str],
     ) -> Placing:
-        """Tell where the consumers of a resource class are.
+        """Find the devices of the consumers of a resource class.
 
         Args:
-            held: by consumer, what it holds of the root.
-            gpus: those of the class; at least one.
-            held_of_gpus: by consumer, what it holds of which GPU already.
-            elsewhere: consumers that hold some of the class on other hosts, too.
+            allocated: the consumers' allocations on the root.
+            gpus: the GPUs of the class; at least one.
+            allocated_on_gpus: the consumers' allocations on GPUs.
+            elsewhere: consumers with allocations of the class on other hosts.
 
         Raises:
-            ReshapeFailed: guests have more devices than is held; an assumption names no GPU; or
-                there would be no room left for those that cannot be told.
+            ReshapeFailed: guests have more devices than are allocated to them; an assumption names
+                no GPU;
+                or there is no room left for unattributed consumers.
         """
         resource_class = gpus[0].resource_class
         parts: dict[str, Mapping[str, int]] = {}
-        untold: list[Untold] = []
+        unattributed: list[Unattributed] = []
         faults: list[str] = []
-        claims = Counter(self._guest_of(consumer) for consumer in held)
-        for consumer, amount in held.items():
+        claims = Counter(self._guest_of(consumer) for consumer in allocated)
+        for consumer, amount in allocated.items():
             guest = self._guest_of(consumer)
             devices = self._devices_of(guest, gpus)
-            for holder in {consumer, guest} & held_of_gpus.keys():
-                devices -= held_of_gpus[holder]
+            for holder in {consumer, guest} & allocated_on_gpus.keys():
+                devices -= allocated_on_gpus[holder]
             is_sure = claims[guest] == 1
             if is_sure and devices.total() == amount:
                 parts[consumer] = devices
@@ -148,13 +151,15 @@ class Teller:
             else:
                 why, remedy = self._why(guest, devices, consumer in elsewhere, not is_sure)
                 last = _ASSUME.format(consumer=consumer, device=gpus[0].device)
-                untold.append(Untold(consumer, resource_class, amount, why, f"{remedy}, {last}"))
+                unattributed.append(
+                    Unattributed(consumer, resource_class, amount, why, f"{remedy}, {last}")
+                )
         if faults:
-            raise ReshapeFailed("; ".join([*faults, *map(str, untold)]))
+            raise ReshapeFailed("; ".join([*faults, *map(str, unattributed)]))
         taken: Counter[str] = Counter()
-        for of_one in [*held_of_gpus.values(), *parts.values()]:
+        for of_one in [*allocated_on_gpus.values(), *parts.values()]:
             taken.update(of_one)
-        return Placing(parts, tuple(untold), _keep_free(untold, gpus, taken))
+        return Placing(parts, tuple(unattributed), _keep_free(unattributed, gpus, taken))
 
     def _guest_of(self, consumer: str) -> str:
         return self._migrations.get(consumer, consumer)
@@ -167,35 +172,36 @@ class Teller:
     def _why(
         self, guest: str, devices: Counter[str], is_elsewhere: bool, is_claimed_twice: bool
     ) -> tuple[str, str]:
-        """Why nothing can be told of a consumer, and what may help."""
+        """Why a consumer's GPU is unknown, and what may help."""
         if is_claimed_twice:
             return (
-                "an instance and its migration both hold some on this host",
+                "an instance and its migration both have some on this host",
                 "end the migration",
             )
         if devices:
-            return f"its guest has only {_listed(devices)}", "correct what it holds"
+            return f"its guest has only {_listed(devices)}", "correct its allocation"
         if guest in self._guests and not self._guests[guest].is_running:
             return "its guest is stopped and has no mediated device", "start the guest"
         if guest in self._guests:
-            return "its guest runs without a mediated device", "start it anew with its device"
+            return "its guest runs without a mediated device", "restart it with its device"
         if is_elsewhere:
             return (
-                "it has no guest here, and holds some of another host too: it was evacuated, or "
-                "is on its way",
-                "end that, so that it holds of one host",
+                "it has no guest here, and has some on another host too: it was evacuated, or is "
+                "being migrated",
+                "finish that, so that it is on one host",
             )
         return (
-            "it has no guest here: it is a migration, or gone",
-            "map the migration to its instance under `migrations`, delete what a gone one holds",
+            "it has no guest here: it is a migration, or was deleted",
+            "map the migration to its instance under `migrations`, delete the allocation of a "
+            "deleted guest",
         )
 
 
 def _keep_free(
-    untold: Sequence[Untold], gpus: Sequence[GPU], used: Mapping[str, int]
+    unattributed: Sequence[Unattributed], gpus: Sequence[GPU], used: Mapping[str, int]
 ) -> dict[str, int]:
-    """As much as the untold hold, from the first GPUs that have it."""
-    missing = sum(one.amount for one in untold)
+    """Choose room for the unattributed consumers, on the first GPUs that have it."""
+    missing = sum(consumer.amount for consumer in unattributed)
     kept: dict[str, int] = {}
     for gpu in gpus:
         if part := min(missing, max(0, gpu.total - used.get(gpu.device, 0))):
@@ -204,7 +210,7 @@ def _keep_free(
     if missing:
         raise ReshapeFailed(
             f"the GPUs have {sum(kept.values())} {gpus[0].resource_class} left, too few for those "
-            f"that cannot be told: {'; '.join(map(str, untold))}"
+            f"that cannot be located: {'; '.join(map(str, unattributed))}"
         )
     return kept
 
@@ -212,7 +218,7 @@ def _keep_free(
 def _mismatch(consumer: str, amount: int, devices: Counter[str], gpus: Sequence[GPU]) -> str:
     return (
         f"consumer {consumer} holds {amount} {gpus[0].resource_class}, and its guest has "
-        f"{devices.total()}: {_listed(devices)}; correct what it holds, "
+        f"{devices.total()}: {_listed(devices)}; correct its allocation, "
         f"{_ASSUME.format(consumer=consumer, device=min(devices))}"
     )
 
@@ -223,6 +229,6 @@ def _listed(devices: Counter[str]) -> str:
 
 def _no_such_gpu(consumer: str, device: str, gpus: Sequence[GPU]) -> str:
     return (
-        f"consumer {consumer} is assumed to be on {device}, and the GPUs with "
+        f"consumer {consumer} is assumed to be on {device}, but the GPUs with "
         f"{gpus[0].resource_class} are {', '.join(gpu.device for gpu in gpus)}"
     )

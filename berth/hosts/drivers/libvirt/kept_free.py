@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept free of GPUs, within the `reserved` of their records: pure, no I/O.
+"""Room that the driver keeps free on GPUs, within the `reserved` of their records: pure, no I/O.
 
-The driver keeps some free for consumers of which could not be told on which GPU they are, as much
-as a move left for them on the root. All else that is reserved is an operator's, who may drain a
-GPU: the driver's part comes on top of that, up to the total, and only that part is taken away
-again. What an operator writes in its place is wholly theirs.
+The driver reserves room for unattributed consumers, as much as a move left for them on the root.
+Everything else in `reserved` is an operator's, who may be draining a GPU: the driver's part is
+added
+to it, up to the total, and only that part is removed again. Whatever an operator writes there later
+is the operator's.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ class MovedTo:
     """The provider of a GPU, after a move."""
 
     data: ProviderData
-    #: What consumers hold of it.
-    held: int
-    #: What is to be kept free of it for those that cannot be told.
+    #: The total of its allocations.
+    allocated: int
+    #: The amount to keep free on it for unattributed consumers.
     kept_free: int
-    #: Whether consumers hold more of it than before.
+    #: Whether consumers have more on it than before.
     has_gained: bool
 
 
 def left_before(tree: ProviderTree, root: ProviderData) -> dict[str, int]:
-    """By class, what an earlier move left on the root: all of it reserved, the others below it.
+    """What an earlier move left on the root, by class: all of it is reserved.
 
-    An operator may have reserved all that stands on the root, too; before the first move.
+    Before the first move, an operator may have reserved everything on the root too.
     """
     below = {
         name
@@ -48,18 +49,20 @@ def left_before(tree: ProviderTree, root: ProviderData) -> dict[str, int]:
 
 
 class KeptFree:
-    """What a driver keeps free of its GPUs; they are named by their providers' uuids."""
+    """The room that a driver keeps free on its GPUs, by the UUIDs of their providers."""
 
     def __init__(self) -> None:
-        #: What is to be kept free since the last move.
+        #: The amount to keep free since the last move.
         self._wanted: dict[str, int] = {}
-        #: By what may be reserved (the last write may have failed), how much of it was put there.
+        #: The driver's part of each possible value of `reserved`, since the last write may have
+        #: failed.
         self._put: dict[str, dict[int, int]] = {}
 
     def recall(self, gpus: Sequence[ProviderData], resource_class: str, left: int) -> None:
-        """Find out what the driver before this one put there: as much as it left on the root.
+        """Find out what the driver reserved before it was restarted: as much as it left on the
+        root.
 
-        Where everything is reserved, and that is more, an operator has drained the GPU.
+        If everything is reserved, and that is more, an operator has drained the GPU.
         """
         for gpu in gpus:
             record = gpu.inventory.get(resource_class, {"total": 0})
@@ -71,17 +74,18 @@ class KeptFree:
             left -= min(self._wanted.get(gpu.uuid, 0), left)
 
     def move(self, gpus: Sequence[MovedTo], resource_class: str, reserved: int) -> dict[str, int]:
-        """How much more (or, below 0, less) an operator keeps back of each GPU after a move.
+        """The change in what an operator has reserved of each GPU after a move.
 
-        What was reserved on the root is shared by what is free of them. Where consumers have turned
-        up on a GPU that is drained, they hold what was reserved: else they could not be moved.
+        What was reserved on the root is distributed over their free capacity. Consumers that turn
+        up on a
+        drained GPU take what was reserved there, or they could not be moved.
         """
         room, changes = [], {}
         for gpu in gpus:
             self._wanted[gpu.data.uuid] = gpu.kept_free
             others = self._reserved_by_others(gpu.data, resource_class)
             total = gpu.data.inventory[resource_class]["total"]
-            free = total - gpu.held - gpu.kept_free - others
+            free = total - gpu.allocated - gpu.kept_free - others
             room.append(max(0, free))
             changes[gpu.data.uuid] = max(min(0, free), -others) if gpu.has_gained else 0
         if shared := min(reserved, sum(room)):
@@ -98,14 +102,14 @@ class KeptFree:
         most: int,
         carried: int,
     ) -> int:
-        """Reserve what is to be kept free of a GPU.
+        """Reserve the room to keep free on a GPU.
 
         Args:
-            most: that is to be kept free of this GPU and those after it.
-            carried: how much more or less an operator keeps back of it.
+            most: the amount to keep free on this GPU and the following ones.
+            carried: the change in what an operator has reserved of it.
 
         Returns:
-            How much of `most` is kept free of this one.
+            The part of `most` that this GPU keeps free.
         """
         record = gpu.inventory[resource_class]
         reserved = record.get("reserved", 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the driver asks of a host; a connection to libvirt answers it, and so do recordings."""
+"""What the driver reads from a host; implemented by a libvirt connection, and by recordings."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ from berth.hosts.drivers.libvirt.xml_documents import Capabilities, Guest, Mdev
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a host has, guests and devices aside."""
+    """What a host has, except for guests and devices."""
 
     capabilities: Capabilities
     memory_mib: int
-    #: All that are there, whether they run or not.
+    #: All CPUs, online or not.
     present_cpus: frozenset[int]
     online_cpus: frozenset[int]
-    #: What a guest's CPU can do, as libvirt calls it.
+    #: The features of a guest's CPU, by libvirt's names.
     cpu_features: frozenset[str]
-    #: By kind (`sev`, `sev_es`), how many guests' memory can be encrypted.
+    #: The number of guests with encrypted memory, by kind (`sev`, `sev_es`).
     encryption_slots: Mapping[str, int] = field(default_factory=dict)
-    #: On which NUMA node CPUs are of which the capabilities do not tell, since they rest.
+    #: The NUMA nodes of CPUs that are missing from the capabilities because they are offline.
     resting_on: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeDevices:
-    """The devices of a host, of those that may be given out."""
+    """The devices of a host that may be offered."""
 
-    #: How many mediated devices they have is not said here.
+    #: Without the number of their mediated devices.
     parents: Sequence[MdevParent] = ()
     mdevs: Sequence[Mdev] = ()
     functions: Sequence[Function] = ()
 
 
 class Host(Protocol):
-    """What the driver asks of a host."""
+    """What the driver reads from a host."""
 
     def machine(self) -> Machine:
         """What it has.
 
         Raises:
-            HostUnreadable: it does not tell; so with the others.
+            HostUnreadable: it cannot be read; likewise for the other methods.
         """
 
     def devices(self) -> NodeDevices:
-        """The devices on the PCI bus, and those that have to do with mediated ones."""
+        """The devices on the PCI bus, and those related to mediated devices."""
 
     def guests(self) -> list[Guest]:
-        """All domains, the stopped ones too."""
+        """All domains, including stopped ones."""
 
     def disk_gib(self, directory: Path) -> int:
-        """How large the file system of a directory is, in whole GiB."""
+        """The size of a directory's file system, in whole GiB."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What libvirt tells in XML, as values: capabilities, CPUs, node devices and domains.
+"""libvirt's XML documents as values: capabilities, CPUs, node devices and domains.
 
-Pure: nothing here needs libvirt, so that recorded documents do as well.
+Pure: nothing here needs libvirt, so that recorded documents can be used too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from berth.hosts.drivers.hosts.mdev import MdevParent
 from berth.hosts.drivers.hosts.pci import Function
 from berth.hosts.errors import HostUnreadable
 
-#: KiB in the units that libvirt uses.
+#: KiB per unit, for libvirt's units.
 _UNITS: Final[Mapping[str, float]] = {
     "b": 1 / 1024,
     "bytes": 1 / 1024,
@@ -26,10 +26,10 @@ _UNITS: Final[Mapping[str, float]] = {
     "TiB": 1024**3,
 }
 
-#: What a PCI address is made of.
+#: The parts of a PCI address.
 _PLACES: Final = ("domain", "bus", "slot", "function")
 
-#: The first digits of the PCI class of what carries a network.
+#: The first digits of the PCI class of network devices.
 _NETWORK: Final = "0x02"
 
 _NOT_OFFERED: Final = ("disable", "forbid")
@@ -42,29 +42,29 @@ class Cell:
     id: int
     cpus: frozenset[int]
     memory_kib: int
-    #: By page size in KiB, what is in huge pages; the other figure includes it.
+    #: Memory in huge pages by page size in KiB; included in the other figure.
     huge_kib: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What libvirt says of the host itself."""
+    """libvirt's description of the host itself."""
 
     arch: str
-    #: In ascending order of their ids, which may have gaps.
+    #: In ascending order of their IDs, which may have gaps.
     cells: tuple[Cell, ...]
     has_hyperthreads: bool
-    #: The host's CPU, as XML; None where libvirt does not know it.
+    #: The host's CPU, as XML; None if libvirt does not know it.
     cpu: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Mdev:
-    """A mediated device that there is."""
+    """An existing mediated device."""
 
     uuid: str
     type: str
-    #: The name of the device that it is made of.
+    #: The name of its parent device.
     parent: str
 
 
@@ -74,21 +74,21 @@ class Guest:
 
     uuid: str
     is_running: bool
-    #: The uuids of its mediated devices; of a stopped guest, those that it would want.
+    #: The UUIDs of its mediated devices; for a stopped guest, those that it would use.
     mdevs: tuple[str, ...] = ()
-    #: The addresses of the PCI functions that are passed through to it.
+    #: The addresses of its passed-through PCI functions.
     functions: tuple[str, ...] = ()
-    #: How many of its vCPUs are pinned into each set of host CPUs.
+    #: The number of its vCPUs that are pinned to each set of host CPUs.
     pins: tuple[frozenset[int], ...] = ()
-    #: The NUMA nodes that its memory is bound to.
+    #: The NUMA nodes to which its memory is bound.
     memory_cells: frozenset[int] = frozenset()
 
 
 def read_capabilities(text: str) -> Capabilities:
-    """The host's capabilities (`virsh capabilities`)."""
+    """Read the host's capabilities (`virsh capabilities`)."""
     host = _parse(text).find("host")
     if host is None:
-        raise HostUnreadable("libvirt's capabilities do not tell of the host")
+        raise HostUnreadable("libvirt's capabilities do not describe the host")
     cpus = host.findall("topology/cells/cell/cpus/cpu")
     cpu = host.find("cpu")
     return Capabilities(
@@ -99,7 +99,9 @@ def read_capabilities(text: str) -> Capabilities:
                 key=lambda cell: cell.id,
             )
         ),
-        has_hyperthreads=any(len(read_id_list(one.get("siblings", ""))) > 1 for one in cpus),
+        has_hyperthreads=any(
+            len(read_id_list(listed_cpu.get("siblings", ""))) > 1 for listed_cpu in cpus
+        ),
         cpu=None
         if cpu is None or cpu.find("model") is None
         else ElementTree.tostring(cpu, encoding="unicode"),
@@ -107,16 +109,16 @@ def read_capabilities(text: str) -> Capabilities:
 
 
 def read_host_model(text: str) -> str | None:
-    """The CPU that guests get in mode host-model, from domain capabilities, as XML."""
+    """Read the CPU that guests get in mode host-model from domain capabilities, as XML."""
     for mode in _parse(text).findall("cpu/mode"):
         if mode.get("name") == "host-model" and mode.get("supported") == "yes":
-            inner = "".join(ElementTree.tostring(one, encoding="unicode") for one in mode)
+            inner = "".join(ElementTree.tostring(element, encoding="unicode") for element in mode)
             return f"<cpu mode='custom' match='exact'>{inner}</cpu>"
     return None
 
 
 def read_encryption_slots(text: str) -> dict[str, int]:
-    """By kind, how many guests' memory can be encrypted, from domain capabilities."""
+    """Read the number of guests with encrypted memory from domain capabilities, by kind."""
     sev = _parse(text).find("features/sev[@supported='yes']")
     if sev is None:
         return {}
@@ -134,9 +136,9 @@ def read_cpu_features(text: str) -> frozenset[str]:
 
 
 def read_node_device(text: str) -> Iterator[MdevParent | Mdev | Function]:
-    """What a node device (`virsh nodedev-dumpxml`) is, of that which may be given out.
+    """Read a node device (`virsh nodedev-dumpxml`), if it may be offered.
 
-    How many mediated devices a parent has, it does not say.
+    It does not say how many mediated devices a parent has.
     """
     device = _parse(text)
     name = device.findtext("name", "")
@@ -168,7 +170,7 @@ def read_node_device(text: str) -> Iterator[MdevParent | Mdev | Function]:
 
 
 def read_guest(text: str, *, is_running: bool) -> Guest:
-    """A domain (`virsh dumpxml`)."""
+    """Read a domain (`virsh dumpxml`)."""
     domain = _parse(text)
     memory = domain.find("numatune/memory")
     return Guest(
@@ -192,11 +194,11 @@ def _parse(text: str) -> ElementTree.Element:
     try:
         return ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
-        raise HostUnreadable(f"libvirt's XML cannot be read: {error}") from error
+        raise HostUnreadable(f"cannot parse libvirt's XML: {error}") from error
 
 
 def _all(element: ElementTree.Element, path: str, attribute: str) -> Iterator[str]:
-    return (one.get(attribute, "") for one in element.findall(path))
+    return (child.get(attribute, "") for child in element.findall(path))
 
 
 def _cell(element: ElementTree.Element) -> Cell:
@@ -213,13 +215,16 @@ def _cell(element: ElementTree.Element) -> Cell:
 
 
 def _huge_kib(cell: ElementTree.Element) -> dict[int, int]:
-    """By page size, what is in pages of more than the least size."""
-    pages = {int(one.get("size", "0")): int(one.text or "0") for one in cell.findall("pages")}
+    """Memory in pages that are larger than the smallest ones, by page size."""
+    pages = {
+        int(page_size.get("size", "0")): int(page_size.text or "0")
+        for page_size in cell.findall("pages")
+    }
     return {size: size * count for size, count in sorted(pages.items())[1:] if count}
 
 
 def _function(pci: ElementTree.Element) -> Function | None:
-    """A function on the bus; None where the device does not say where it is, or what."""
+    """A PCI function; None if the device does not say where it is, or what."""
     vendor, product = pci.find("vendor"), pci.find("product")
     places = {name: pci.findtext(name, "") for name in _PLACES}
     if vendor is None or product is None or not all(places.values()):
@@ -237,14 +242,14 @@ def _function(pci: ElementTree.Element) -> Function | None:
 
 
 def _address(places: Mapping[str, str]) -> str:
-    """A PCI address as the kernel writes it, of numbers that are decimal or have 0x before them."""
+    """A PCI address in the kernel's notation, from numbers that are decimal or begin with 0x."""
     domain, bus, slot, function = (int(places.get(name, "0"), 0) for name in _PLACES)
     return f"{domain:04x}:{bus:02x}:{slot:02x}.{function:x}"
 
 
 def _uuid_in(name: str) -> str:
-    """The uuid in `mdev_4b20d080_1b54_4048_85b3_a6a62d165c01[_0000_84_00_0]`.
+    """The UUID in `mdev_4b20d080_1b54_4048_85b3_a6a62d165c01[_0000_84_00_0]`.
 
-    Before libvirt 7.3 it stood nowhere else.
+    Before libvirt 7.3 it was nowhere else.
     """
     return "-".join(name.removeprefix("mdev_").split("_")[:5])

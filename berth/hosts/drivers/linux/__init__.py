@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The linux driver: this host as it is.
+"""The linux driver: reports the machine that it runs on.
 
-`host.py` reads it from what its kernel tells; what becomes of that is in `drivers.hosts`.
+`host.py` reads the kernel's files; `drivers.hosts` turns that into providers.
 """
 
 from berth.hosts.drivers.linux.driver import LinuxDriver, make_driver

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every CPU of the host can do, as /proc/cpuinfo says.
+"""The features that every CPU of the host has, according to /proc/cpuinfo.
 
-Flags of the host, that is: what a guest sees of them is its hypervisor's matter.
+These are the host's features: what a guest sees is up to its hypervisor.
 Source: spec/compute-side.md 5.2.
 """
 
@@ -20,8 +20,7 @@ _CPUINFO: Final = "proc/cpuinfo"
 _ARM: Final = "HW_CPU_AARCH64_"
 _POWER: Final = "HW_CPU_PPC64LE_"
 
-#: The traits that follow from the words: those of them that a host does not have are taken away.
-#: Of the others (memory encryption, what no word tells) nothing is known here.
+#: The traits that the driver removes from a host that does not have them: those that it can detect.
 CPU_TRAITS: Final = (
     FLAG_TRAITS
     | VENDOR_TRAITS
@@ -30,29 +29,29 @@ CPU_TRAITS: Final = (
 
 
 def read_cpu_traits(files: HostFiles) -> frozenset[str]:
-    """The traits of what all CPUs of the host can do.
+    """The traits of the features that all CPUs of the host have.
 
     Raises:
-        HostUnreadable: the host does not tell: one look that failed must not take them away.
+        HostUnreadable: the file cannot be read: a single failure must not remove the traits.
     """
     if not files.text(_CPUINFO):
-        raise HostUnreadable(f"{files.path(_CPUINFO)} does not say what the CPUs can do")
-    found = [frozenset(_traits_of(block)) for block in _processors(files)]
-    return frozenset.intersection(*found) & standard_traits() if found else frozenset()
+        raise HostUnreadable(f"{files.path(_CPUINFO)} does not describe the CPUs")
+    traits = [frozenset(_traits_of(block)) for block in _processors(files)]
+    return frozenset.intersection(*traits) & standard_traits() if traits else frozenset()
 
 
 def _processors(files: HostFiles) -> Iterator[dict[str, str]]:
-    """What /proc/cpuinfo says of each processor, by name; other paragraphs are left out."""
+    """The paragraphs of /proc/cpuinfo about processors, as mappings."""
     for paragraph in (files.text(_CPUINFO) or "").split("\n\n"):
         lines = (line.partition(":") for line in paragraph.splitlines())
-        said = {name.strip(): value.strip() for name, _, value in lines}
-        if "processor" in said:
-            yield said
+        fields = {name.strip(): value.strip() for name, _, value in lines}
+        if "processor" in fields:
+            yield fields
 
 
-def _traits_of(said: Mapping[str, str]) -> Iterator[str]:
-    flags = frozenset(said.get("flags", "").split())
-    yield from traits_of_flags(flags, said.get("vendor_id", ""))
-    yield from (_ARM + word.upper() for word in said.get("Features", "").split())
-    if (model := said.get("cpu", "").split(" ")[0].rstrip(",")).startswith("POWER"):
+def _traits_of(fields: Mapping[str, str]) -> Iterator[str]:
+    flags = frozenset(fields.get("flags", "").split())
+    yield from traits_of_flags(flags, fields.get("vendor_id", ""))
+    yield from (_ARM + word.upper() for word in fields.get("Features", "").split())
+    if (model := fields.get("cpu", "").split(" ")[0].rstrip(",")).startswith("POWER"):
         yield _POWER + model

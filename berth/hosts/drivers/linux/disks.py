@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much disk a host gives out, and whether it turns."""
+"""How much disk a host offers, and of which kind."""
 
 from __future__ import annotations
 
@@ -17,56 +17,56 @@ _GIB = 2**30
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """The file system that is given out."""
+    """The file system on offer."""
 
     gib: int
-    #: The trait of what it stands on, where the kernel tells.
+    #: The trait of its device, if the kernel knows it.
     trait: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class FileSystem:
-    """What the kernel says of a directory's file system."""
+    """The kernel's data on a directory's file system."""
 
     size: int
-    #: Major and minor number of the device that it stands on.
+    #: The major and minor number of its device.
     device: tuple[int, int]
 
 
-#: Asks for a directory's file system; OSError where there is none. Recorded hosts answer otherwise.
+#: Reads a directory's file system; OSError if there is none. Tests replace it.
 Measure = Callable[[Path], FileSystem]
 
 
 def measure(directory: Path) -> FileSystem:
     """Ask the running kernel."""
-    told = os.statvfs(directory)
+    stats = os.statvfs(directory)
     device = directory.stat().st_dev
-    return FileSystem(told.f_frsize * told.f_blocks, (os.major(device), os.minor(device)))
+    return FileSystem(stats.f_frsize * stats.f_blocks, (os.major(device), os.minor(device)))
 
 
 def read_disk(files: HostFiles, directory: Path, measure: Measure) -> Disk:
-    """The file system of a directory of the host.
+    """Read the file system of one of the host's directories.
 
     Raises:
         BadConfiguration: there is no such directory.
     """
     try:
-        told = measure(files.path(str(directory).lstrip("/")))
+        size_bytes = measure(files.path(str(directory).lstrip("/")))
     except OSError as error:
         raise BadConfiguration(
-            [f"disk names {directory}, which cannot be read: {error.strerror}"]
+            [f"options.disk: cannot read {directory}: {error.strerror}"]
         ) from error
-    return Disk(told.size // _GIB, _trait(files, told.device))
+    return Disk(size_bytes.size // _GIB, _trait(files, size_bytes.device))
 
 
 _BY_ROTATION: Final = {"0": "STORAGE_DISK_SSD", "1": "STORAGE_DISK_HDD"}
 
-#: The traits of what a disk stands on.
+#: The traits of disk types.
 DISK_TRAITS: Final = frozenset(_BY_ROTATION.values())
 
 
 def _trait(files: HostFiles, device: tuple[int, int]) -> str | None:
-    """A partition does not say whether it turns, the disk above it does."""
+    """The trait of a device; for a partition, that of its disk."""
     path = files.path(f"sys/dev/block/{device[0]}:{device[1]}").resolve()
     for place in (path, path.parent):
         try:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver of a Linux host: what its kernel tells of it becomes its tree of providers."""
+"""The driver of a Linux host, which reads the kernel's files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from berth.hosts.drivers import Used
 from berth.hosts.drivers.hosts.moving import Placements
@@ -19,14 +20,15 @@ from berth.hosts.provider_tree import ProviderTree
 
 
 class LinuxDriver:
-    """Knows the host that this process runs on, or whose files it can read.
+    """Reports the host that this process runs on, or whose files it can read.
 
     Args:
-        placements: tells on which NUMA nodes a consumer is; none: as the options say.
-        used: tells what is used of a provider, so that a device that is gone leaves the service as
-            soon as nobody holds it; none: it stays until a pass is told the allocations.
-        nvml: the library that tells of NVIDIA GPUs, if there is one.
-        measure: asks for the file system of a directory.
+        placements: looks up the NUMA nodes of a consumer; None: in the options.
+        used: reads the usage of a provider, so that a device that is gone is removed from the
+            service
+            as soon as it is free; None: it stays until a pass provides the allocations.
+        nvml: NVIDIA's library, if it is installed.
+        measure: reads the file system of a directory.
     """
 
     #: See `drivers.KnowsOneHost`.
@@ -47,7 +49,7 @@ class LinuxDriver:
         self._placements = placements or options.placements.get
         self._nvml = nvml
         self._measure = measure
-        #: On which NUMA node each CPU was in the last pass.
+        #: The NUMA node of each CPU in the last pass.
         self._node_of: Mapping[int, int] = {}
 
     def update_provider_tree(
@@ -57,9 +59,9 @@ class LinuxDriver:
 
         Raises:
             ReshapeNeeded: inventory has to move, and `allocations` is None; nothing was edited.
-            ReshapeFailed, BadProviderTree: it cannot be done.
-            BadConfiguration: the options name what the host does not have.
-            HostUnreadable: the host does not tell what it has.
+            ReshapeFailed, BadProviderTree: the move is impossible.
+            BadConfiguration: the options name something that the host does not have.
+            HostUnreadable: the host's files cannot be read.
         """
         root = provider_tree.data(nodename)
         options = self._options
@@ -82,14 +84,14 @@ class LinuxDriver:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What the last pass found that an operator should know, a sentence each."""
+        """The notices of the last pass for the operator, a sentence each."""
         return self._notices.last
 
 
 def make_driver(options: Mapping[str, object]) -> LinuxDriver:
-    """The driver with options as they stand in the configuration.
+    """Create the driver, which is registered as `linux`.
 
     Raises:
-        BadConfiguration: some of them cannot be meant.
+        BadConfiguration: with every fault of the options.
     """
     return LinuxDriver(read_options(options), nvml=find_nvml())

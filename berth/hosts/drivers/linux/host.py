@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that is read of a Linux host in one pass."""
+"""Everything that one pass reads from a Linux host."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from berth.hosts.drivers.linux.options import Options
 from berth.hosts.drivers.linux.pci import read_functions
 from berth.hosts.drivers.linux.topology import Topology, read_topology
 
-#: The traits of the host itself that can be told.
-TOLD: Final = CPU_TRAITS | ARCHITECTURES | DISK_TRAITS | {HYPERTHREADING}
+#: The traits of the host itself that the driver can detect.
+DETECTABLE: Final = CPU_TRAITS | ARCHITECTURES | DISK_TRAITS | {HYPERTHREADING}
 
 
 def read_host(
@@ -39,15 +39,15 @@ def read_host(
     nvml: NVML | None,
     remembered: Mapping[int, int],
 ) -> tuple[Facts, Topology]:
-    """A host as it is now, and where its CPUs are, to be remembered.
+    """Read a host, and the NUMA nodes of its CPUs, for the next call.
 
     Args:
-        nvml: the library that tells of NVIDIA GPUs, if it is there.
-        remembered: on which NUMA node each CPU was at the last pass.
+        nvml: NVIDIA's library, if it is installed.
+        remembered: the NUMA node of each CPU in the last pass.
 
     Raises:
-        BadConfiguration: the options name what the host does not have.
-        HostUnreadable: the host does not tell what it has.
+        BadConfiguration: the options name something that the host does not have.
+        HostUnreadable: the host's files cannot be read.
     """
     files = HostFiles(options.root)
     topology = read_topology(files, remembered=remembered)
@@ -67,7 +67,7 @@ def read_host(
         traits=read_cpu_traits(files)
         | traits_of_machine(topology.machine, has_threads=topology.has_threads)
         | ({disk.trait} if disk and disk.trait else set()),
-        told=TOLD,
+        detectable=DETECTABLE,
         devices=tuple(_devices(files, options, nvml)),
     )
     return facts, topology
@@ -87,7 +87,7 @@ def _devices(files: HostFiles, options: Options, nvml: NVML | None) -> Iterator[
 
 
 def _encryption_slots(files: HostFiles) -> dict[str, int]:
-    """By kind, how many guests' memory can be encrypted."""
+    """The number of guests with encrypted memory, by kind."""
     lines = (files.text("sys/fs/cgroup/misc.capacity") or "").splitlines()
-    found = (re.fullmatch(r"(\w+) (\d+)", line) for line in lines)
-    return {match[1]: int(match[2]) for match in found if match}
+    matches = (re.fullmatch(r"(\w+) (\d+)", line) for line in lines)
+    return {match[1]: int(match[2]) for match in matches if match}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mediated devices and the devices that they are made of, as sysfs tells of them.
+"""Mediated devices and their parents, according to sysfs.
 
-Where NVIDIA's driver has no mediated devices, each virtual function of a GPU becomes one vGPU; the
-types are called as the mediated ones are, `nvidia-558`.
+If NVIDIA's driver has no mediated devices, each virtual function of a GPU becomes one vGPU; its
+types have the same names as the mediated ones, `nvidia-558`.
 Source: spec/compute-side.md 5.1.
 """
 
@@ -21,12 +21,12 @@ from berth.hosts.drivers.linux.pci import node_of
 
 _PARENTS: Final = "sys/class/mdev_bus"
 
-#: How often it is looked again while mediated devices come and go.
+#: The number of attempts while mediated devices come and go.
 _LOOKS_MAX: Final = 5
 
 
 def read_mdev_parents(files: HostFiles) -> Iterator[MdevParent]:
-    """The devices that mediated ones can be made of."""
+    """The devices that can have mediated ones."""
     for parent in files.names(_PARENTS):
         types = f"{_PARENTS}/{parent}/mdev_supported_types"
         is_pci = PCI_ADDRESS.fullmatch(parent) is not None
@@ -42,11 +42,12 @@ def read_mdev_parents(files: HostFiles) -> Iterator[MdevParent]:
 
 
 def _counts(files: HostFiles, types: str) -> tuple[dict[str, int], dict[str, int]]:
-    """How many there are of each type, and how many more could be made.
+    """The number of existing devices of each type, and of those that could still be created.
 
-    RACE tests/hosts/test_linux_reading.py: one that is made between the two looks is missing in
-    both numbers, and one that goes stands in both; so it is looked again until they are of one
-    moment.
+    RACE tests/hosts/test_linux_reading.py: a device that is created between the two reads is
+    missing
+    from both numbers, and one that is removed is in both; so the reads are repeated until they
+    agree.
     """
     kinds = files.names(types)
 
@@ -78,8 +79,8 @@ def read_vgpu_parents(files: HostFiles, functions: Iterable[Function]) -> Iterat
         if current:
             made.setdefault(function.physical, Counter())[f"nvidia-{current}"] += 1
         else:
-            told = files.text(f"{path}/creatable_vgpu_types") or ""
-            kinds = re.findall(r"^\s*(\d+)\s*:", told, re.MULTILINE)
+            listing = files.text(f"{path}/creatable_vgpu_types") or ""
+            kinds = re.findall(r"^\s*(\d+)\s*:", listing, re.MULTILINE)
             available.setdefault(function.physical, Counter()).update(
                 f"nvidia-{kind}" for kind in set(kinds)
             )

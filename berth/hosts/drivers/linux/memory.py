@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much memory a host has, on which NUMA nodes, and how much of it is in huge pages.
 
-A node's own figure is taken where the nodes' figures add up to the host's. Where memory was added
-while the host ran they may not; then the host's figure is shared out by the blocks of memory that
-each node has. So the nodes never promise more than there is.
+A node's own figure is used if the nodes' figures add up to the host's. They may not if memory was
+added while the host ran; then the host's figure is distributed by the number of memory blocks of
+each node. So the nodes never offer more than there is.
 Source: spec/compute-side.md 5.1.
 """
 
@@ -20,7 +20,7 @@ from berth.hosts.errors import HostUnreadable
 
 _NODE: Final = "sys/devices/system/node"
 
-#: The nodes' figures add up where they miss the host's by no more than one part in so many.
+#: The nodes' figures add up if they differ from the host's by at most one part in this many.
 _EXACTNESS: Final = 50
 
 
@@ -31,15 +31,15 @@ class Memory:
     total_kib: int
     #: By NUMA node.
     node_kib: Mapping[int, int]
-    #: By NUMA node and page size: what is in huge pages, which the other figures include.
+    #: Memory in huge pages by NUMA node and page size; included in the other figures.
     huge_kib: Mapping[int, Mapping[int, int]]
 
 
 def read_memory(files: HostFiles, nodes: Sequence[int]) -> Memory:
-    """The memory of a host with these NUMA nodes.
+    """Read the memory of a host with these NUMA nodes.
 
     Raises:
-        HostUnreadable: the host does not tell.
+        HostUnreadable: it cannot be read.
     """
     total = _meminfo(files, "proc/meminfo")
     if total is None:
@@ -52,11 +52,11 @@ def read_memory(files: HostFiles, nodes: Sequence[int]) -> Memory:
 
 
 def _shares(files: HostFiles, total: int, nodes: Sequence[int]) -> list[int]:
-    told = [_meminfo(files, f"{_NODE}/node{node}/meminfo") or 0 for node in nodes]
-    if abs(sum(told) - total) * _EXACTNESS <= total:
-        return told if sum(told) <= total else share_out(total, told)
+    totals = [_meminfo(files, f"{_NODE}/node{node}/meminfo") or 0 for node in nodes]
+    if abs(sum(totals) - total) * _EXACTNESS <= total:
+        return totals if sum(totals) <= total else share_out(total, totals)
     blocks = [sum(1 for _ in files.numbered(f"{_NODE}/node{node}", "memory")) for node in nodes]
-    return share_out(total, blocks if any(blocks) else told if any(told) else [1] * len(nodes))
+    return share_out(total, blocks if any(blocks) else totals if any(totals) else [1] * len(nodes))
 
 
 def _meminfo(files: HostFiles, path: str) -> int | None:
@@ -65,19 +65,19 @@ def _meminfo(files: HostFiles, path: str) -> int | None:
 
 
 def _pages_path(files: HostFiles, node: int) -> str:
-    """A kernel without NUMA tells of its pages elsewhere."""
+    """The directory of the huge pages, which is elsewhere on a kernel without NUMA."""
     path = f"{_NODE}/node{node}/hugepages"
     return path if files.path(_NODE).is_dir() else "sys/kernel/mm/hugepages"
 
 
 def _huge_pages(files: HostFiles, path: str) -> dict[int, int]:
-    """By page size, what is in huge pages that stay: surplus ones come and go with their users."""
-    found: dict[int, int] = {}
+    """Memory in permanent huge pages, by page size: surplus pages come and go with their users."""
+    kib_by_size: dict[int, int] = {}
     for name in files.names(path):
         if match := re.fullmatch(r"hugepages-(\d+)kB", name):
             size = int(match[1])
             pages = files.number(f"{path}/{name}/nr_hugepages") or 0
             surplus = files.number(f"{path}/{name}/surplus_hugepages") or 0
             if pages > surplus:
-                found[size] = (pages - surplus) * size
-    return found
+                kib_by_size[size] = (pages - surplus) * size
+    return kib_by_size

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NVIDIA GPUs, whole or cut into MIG slices, through NVIDIA's management library. Only reads.
+"""NVIDIA GPUs, whole or divided into MIG slices, through NVIDIA's management library. Read-only.
 
-A GPU that is not cut is one PGPU. Of one that is cut, the slices that were made are counted by
-their profiles, each a resource class: CUSTOM_MIG_1G_10GB. What could still be cut is not counted,
-since the profiles compete for it.
+A GPU that is not divided is one PGPU. For a divided one, the existing slices are counted by their
+profiles, each of which is a resource class: CUSTOM_MIG_1G_10GB. Possible further slices are not
+counted, since the profiles compete for them.
 Source: spec/compute-side.md 5.4.
 """
 
@@ -27,52 +27,52 @@ _MIG_PROFILE: Final = re.compile(r"\bMIG (\S+)$")
 
 
 class NVML(Protocol):
-    """Of the module `pynvml`, what is used. Handles are its own."""
+    """The part of the module `pynvml` that is used."""
 
     NVMLError: type[Exception]
 
     def nvmlInit(self) -> None:
-        """Open the library; NVMLError where there is no driver."""
+        """Open the library; NVMLError if there is no driver."""
 
     def nvmlShutdown(self) -> None:
         """Close it."""
 
     def nvmlDeviceGetCount(self) -> int:
-        """How many GPUs there are."""
+        """The number of GPUs."""
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> Any:
         """A GPU."""
 
     def nvmlDeviceGetPciInfo(self, handle: Any) -> Any:
-        """Where it is plugged in: `busId`."""
+        """Its PCI address: `busId`."""
 
     def nvmlDeviceGetName(self, handle: Any) -> str:
-        """What it is called; of a slice, with its profile."""
+        """Its name; of a slice, with its profile."""
 
     def nvmlDeviceGetCudaComputeCapability(self, handle: Any) -> Any:
         """Major and minor number."""
 
     def nvmlDeviceGetMigMode(self, handle: Any) -> Any:
-        """Whether it is cut, now and after a reset; NVMLError where it cannot be."""
+        """Whether it is divided, now and after a reset; NVMLError if it cannot be."""
 
     def nvmlDeviceGetMaxMigDeviceCount(self, handle: Any) -> int:
-        """How many slices it may have."""
+        """The maximum number of slices."""
 
     def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: Any, index: int) -> Any:
-        """A slice; NVMLError where there is none of this number."""
+        """A slice; NVMLError if there is none of this number."""
 
 
 def find_nvml() -> NVML | None:
-    """The library, where it is installed."""
+    """The library, if it is installed."""
     try:
-        found: NVML = importlib.import_module("pynvml")
+        library: NVML = importlib.import_module("pynvml")
     except ImportError:
         return None
-    return found
+    return library
 
 
 def read_nvml(files: HostFiles, nvml: NVML) -> list[Device]:
-    """The GPUs, without those that do not answer; none where no driver does."""
+    """The GPUs, except for those that do not answer; none without NVIDIA's driver."""
     try:
         nvml.nvmlInit()
     except nvml.NVMLError as error:
@@ -92,7 +92,7 @@ def _devices(files: HostFiles, nvml: NVML) -> Iterator[Device]:
         try:
             device = _device(files, nvml, nvml.nvmlDeviceGetHandleByIndex(index))
         except nvml.NVMLError as error:
-            # One that has fallen off the bus says nothing of the others.
+            # A GPU that has fallen off the bus says nothing about the others.
             LOG.warning("The NVIDIA GPU %d cannot be read at the moment: %s", index, error)
             continue
         if device.counts:
@@ -117,7 +117,7 @@ def _device(files: HostFiles, nvml: NVML, handle: Any) -> Device:
 
 
 def _address(bus_id: str | bytes) -> str:
-    """As sysfs writes it: the library gives the domain eight digits."""
+    """The address in sysfs notation: the library writes the domain with eight digits."""
     text = bus_id.decode() if isinstance(bus_id, bytes) else bus_id
     domain, _, rest = text.lower().partition(":")
     return f"{int(domain, 16):04x}:{rest}"
@@ -132,13 +132,13 @@ def _is_cut(nvml: NVML, handle: Any) -> bool:
 
 
 def _slices(nvml: NVML, handle: Any) -> Counter[str]:
-    """By resource class, the slices that were made."""
-    found: Counter[str] = Counter()
+    """The existing slices, by resource class."""
+    slices: Counter[str] = Counter()
     for index in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
         try:
             part = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
         except nvml.NVMLError:
             continue
         if match := _MIG_PROFILE.search(nvml.nvmlDeviceGetName(part)):
-            found[custom_name("MIG", match[1])] += 1
-    return found
+            slices[custom_name("MIG", match[1])] += 1
+    return slices

@@ -1,36 +1,63 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator may say of a Linux host."""
+"""The options of the driver `linux`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Self
 
-from berth.hosts.drivers.hosts import configuration as said
-from berth.hosts.drivers.hosts.options import HostOptions, Placement
+from berth.hosts.drivers.hosts import options as of_any_host
+from berth.hosts.drivers.hosts.options import HostOptions, Placement, consumer_uuid
+from berth.hosts.fields import AbsolutePath
 
 
-@dataclass(frozen=True, slots=True)
-class Options(HostOptions):
-    """All that may be said of a Linux host."""
+class Placements(dict[str, Placement]):
+    """The NUMA nodes of consumers: a list, or the consumer's CPUs on each."""
 
-    root: Path = Path("/")
-    disk: Path | None = Path("/")
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """Read them.
+
+        Raises:
+            ValueError: they are written otherwise.
+        """
+        if not isinstance(value, Mapping):
+            raise ValueError("expected a mapping of consumers")
+        return cls({consumer_uuid(key): _placement(key, nodes) for key, nodes in value.items()})
+
+
+class Options(HostOptions, frozen=True):
+    """All options of the driver."""
+
+    root: AbsolutePath = AbsolutePath("/")
+    disk: AbsolutePath | None = AbsolutePath("/")
     nvml: bool = True
-    #: Which consumer is on which NUMA nodes.
-    placements: Mapping[str, Placement] = field(default_factory=dict)
+    placements: Placements = Placements()
 
 
 def read_options(options: Mapping[str, object]) -> Options:
-    """The options as an operator wrote them.
+    """Read the options.
 
     Raises:
-        BadConfiguration: some of them cannot be meant; all of those are told.
+        BadConfiguration: with every fault.
     """
-    own: dict[str, said.Read] = {
-        "root": said.path,
-        "nvml": said.switch,
-        "placements": said.placements,
+    return of_any_host.read_options("linux", options, Options)
+
+
+def _placement(consumer: object, value: object) -> Placement:
+    pairs: list[tuple[object, object]] = []
+    if isinstance(value, Mapping):
+        pairs = list(value.items())
+    elif isinstance(value, list | tuple):
+        pairs = [(node, 1) for node in value]
+    shares = {
+        node: share
+        for node, share in pairs
+        if type(node) is int and node >= 0 and type(share) is int and share >= 1
     }
-    return said.read_options("The linux driver", options, own, Options)
+    if not shares or len(shares) != len(pairs):
+        raise ValueError(
+            f"{consumer} needs a list of NUMA nodes, or a mapping of them to numbers of CPUs, "
+            f"not {value!r}"
+        )
+    return shares

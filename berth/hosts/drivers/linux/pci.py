@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions on the PCI bus, as sysfs tells of them.
+"""The functions on the PCI bus, according to sysfs.
 
 Source: spec/compute-side.md 5.1.
 """
@@ -15,15 +15,15 @@ from berth.hosts.drivers.linux.files import HostFiles
 
 _DEVICES: Final = "sys/bus/pci/devices"
 
-#: The first digits of the PCI class of what carries a network.
+#: The first digits of the PCI class of network devices.
 _NETWORK: Final = "0x02"
 
 
 def read_functions(files: HostFiles) -> Iterator[Function]:
-    """All functions; one that vanishes meanwhile is left out."""
+    """All functions; one that disappears meanwhile is left out."""
     for address in filter(PCI_ADDRESS.fullmatch, files.names(_DEVICES)):
         path = f"{_DEVICES}/{address}"
-        vendor, product = (files.number(f"{path}/{what}") for what in ("vendor", "device"))
+        vendor, product = (files.number(f"{path}/{name}") for name in ("vendor", "device"))
         if vendor is not None and product is not None:
             yield Function(
                 address,
@@ -35,6 +35,6 @@ def read_functions(files: HostFiles) -> Iterator[Function]:
 
 
 def node_of(files: HostFiles, address: str) -> int | None:
-    """The NUMA node that a PCI device is next to, where the host tells."""
+    """The NUMA node nearest to a PCI device, if the host knows it."""
     node = files.number(f"{_DEVICES}/{address}/numa_node")
     return None if node is None or node < 0 else node

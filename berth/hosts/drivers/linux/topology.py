@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which CPUs a host has, and on which NUMA nodes they are.
 
-NUMA nodes keep the kernel's numbers, which may have gaps. A kernel without NUMA is one node, 0.
+NUMA nodes have the kernel's numbers, which may have gaps. A kernel without NUMA is one node, 0.
 Source: spec/compute-side.md 5.1.
 """
 
@@ -23,53 +23,53 @@ _NODE = "sys/devices/system/node"
 class Topology:
     """The CPUs of a host."""
 
-    #: All that are there, whether they run or not.
+    #: All CPUs, online or not.
     present: frozenset[int]
     online: frozenset[int]
-    #: The NUMA nodes, in ascending order, also those without CPUs or without memory.
+    #: The NUMA nodes, in ascending order, including those without CPUs or without memory.
     nodes: tuple[int, ...]
-    #: On which node each CPU that is present is.
+    #: The node of each CPU.
     node_of: Mapping[int, int]
     #: Whether a core runs several threads.
     has_threads: bool
-    #: The architecture, as `uname -m` calls it.
+    #: The architecture, as `uname -m` names it.
     machine: str
 
 
 def read_topology(files: HostFiles, *, remembered: Mapping[int, int]) -> Topology:
-    """The CPUs of a host, as they are now.
+    """Read the current CPUs of a host.
 
     Args:
-        remembered: on which node CPUs were when they last ran: of one that rests, some kernels
-            tell the first node until it runs.
+        remembered: the nodes of CPUs when they were last online: for an offline CPU, some kernels
+            report the first node.
 
     Raises:
-        HostUnreadable: there is nothing to read.
+        HostUnreadable: the files cannot be read.
     """
     online = files.id_list(f"{_CPU}/online")
     if not online:
         raise HostUnreadable(f"{files.path(_CPU)}/online does not say which CPUs the host has")
     present = (files.id_list(f"{_CPU}/present") or online) | online
     nodes = tuple(sorted(files.id_list(f"{_NODE}/online") or ())) or (0,)
-    told = {
+    node_of_cpu = {
         cpu: node
         for node in nodes
         for cpu in files.id_list(f"{_NODE}/node{node}/cpulist") or frozenset()
     }
-    linked = linked_nodes(files, present - told.keys())
+    linked = linked_nodes(files, present - node_of_cpu.keys())
     return Topology(
         present=present,
         online=online,
         nodes=nodes,
-        node_of=nodes_of(present, {**linked, **remembered, **told}, nodes),
+        node_of=nodes_of(present, {**linked, **remembered, **node_of_cpu}, nodes),
         has_threads=_has_threads(files),
-        # Kernels before 6.1 do not tell it in procfs; then it is that of the running kernel.
+        # Kernels before 6.1 do not have it in procfs; use the running kernel's.
         machine=files.text("proc/sys/kernel/arch") or os.uname().machine,
     )
 
 
 def linked_nodes(files: HostFiles, cpus: Iterable[int]) -> dict[int, int]:
-    """On which NUMA node CPUs are, as far as the kernel tells of each whether it runs or not."""
+    """The NUMA nodes of some CPUs, as far as the kernel reports them for offline CPUs too."""
     return {cpu: node for cpu in cpus for node, _ in files.numbered(f"{_CPU}/cpu{cpu}", "node")}
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What berth adds: the sums of usage, and the writers' clock with its journal.
+"""berth's tables: the usages, and the writers' clock with its journal.
 
-The sums are filled in afterwards: see 0003.
+The usages are computed afterwards: see 0003.
 """
 
 import sqlalchemy as sa

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal tells whether only the usage of a provider changed, as with every claim.
+"""The journal records whether only a provider's usage changed, as with every claim.
 
-A reader then looks up one table instead of four. The release before writes rows without it, which
+A reader then queries one table instead of four. The previous release writes rows without it, which
 count as changes of everything.
 """
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All sums of usage have been counted; nothing is changed.
+"""All usages have been computed; changes nothing.
 
-They are counted in many transactions, after the tables have been made. Until the last one the
-database must not be served: it stays at the revision before, and an upgrade goes on where another
-was broken off.
+They are computed in many transactions after the tables were created. Until the last one the
+database must not be served: it stays at the previous revision, and an upgrade continues where an
+interrupted one stopped.
 """
 
 revision = "0003"
@@ -11,4 +11,4 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Only the revision says it."""
+    """Do nothing: only the revision matters."""

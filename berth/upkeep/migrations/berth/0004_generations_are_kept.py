@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each sum of usage keeps the generation at which berth last wrote it.
+"""Each usage has the generation at which berth last wrote it.
 
-Where a provider has moved on without berth, another program has written to the database. The
-columns are filled in afterwards: see 0005. The release before moves generations without it, which
-`berth_writer.kept_seq` shows; what it had written by now needs no such mark.
+If the provider is at another one, another program has written to the database. The columns are
+filled afterwards: see 0005. The previous release changes generations without it, which
+`berth_writer.kept_seq` shows; what it has written so far needs no such mark.
 """
 
 import sqlalchemy as sa

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every sum of usage has a generation; nothing is changed.
+"""Every usage has a generation; changes nothing.
 
-As in 0003, they are written in many transactions, and only the revision says that it is done.
+As in 0003, they are written in many transactions, and the revision records that this is complete.
 """
 
 revision = "0005"
@@ -9,4 +9,4 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Only the revision says it."""
+    """Do nothing: only the revision matters."""

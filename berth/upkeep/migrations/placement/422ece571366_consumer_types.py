@@ -28,12 +28,12 @@ def upgrade() -> None:
 
 def _add_reference() -> None:
     reference = sa.ForeignKey("consumer_types.id", name=_REFERENCE)
-    is_sqlite = op.get_bind().dialect.name == "sqlite"
+    is_inline = not op.get_bind().dialect.supports_alter
     if not has_column("consumers", "consumer_type_id"):
         # SQLite cannot add the reference afterwards, and MySQL ignores it within a column.
-        column = sa.Column("consumer_type_id", sa.Integer, *([reference] if is_sqlite else []))
-        op.add_column("consumers", column, inline_references=is_sqlite)
-    if not is_sqlite and not has_foreign_key("consumers", _REFERENCE):
+        column = sa.Column("consumer_type_id", sa.Integer, *([reference] if is_inline else []))
+        op.add_column("consumers", column, inline_references=is_inline)
+    if not is_inline and not has_foreign_key("consumers", _REFERENCE):
         op.create_foreign_key(
             _REFERENCE, "consumers", "consumer_types", ["consumer_type_id"], ["id"]
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Go on only when every provider has a root; nothing is changed."""
+"""Check that every provider has a root; changes nothing."""
 
 from alembic import op
 from sqlalchemy import column, func, select, table

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drop the indexes that a unique key makes superfluous."""
+"""Drop the indexes that a unique key makes redundant."""
 
 from berth.upkeep.migrations.steps import drop_index
 

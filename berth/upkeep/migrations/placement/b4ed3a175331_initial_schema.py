@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All tables but consumer_types, as placement had them when it became a service of its own."""
+"""All tables but consumer_types, as the first separate release of OpenStack Placement had them."""
 
 import sqlalchemy as sa
 

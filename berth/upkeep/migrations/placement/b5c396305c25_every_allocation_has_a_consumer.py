@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Go on only when every allocation has a consumers row; nothing is changed."""
+"""Check that every consumer with allocations has a record; changes nothing."""
 
 from alembic import op
 from sqlalchemy import column, distinct, exists, func, select, table

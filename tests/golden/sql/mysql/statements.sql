@@ -1,7 +1,7 @@
 -- store.aggregate_spellings._BY_SPELLING
 SELECT placement_aggregates.uuid, placement_aggregates.id
 FROM placement_aggregates
-WHERE placement_aggregates.uuid IN (__[POSTCOMPILE_spellings]) ORDER BY placement_aggregates.id
+WHERE placement_aggregates.uuid IN (__[POSTCOMPILE_spellings])
 
 -- store.aggregate_spellings._RESPELL
 UPDATE placement_aggregates SET updated_at=%s, uuid=%s WHERE placement_aggregates.id = %s AND placement_aggregates.uuid = %s
@@ -9,41 +9,143 @@ UPDATE placement_aggregates SET updated_at=%s, uuid=%s WHERE placement_aggregate
 -- store.aggregate_spellings._SPELL
 UPDATE placement_aggregates SET uuid=%s WHERE placement_aggregates.uuid = %s
 
--- store.aggregates._JOIN
-INSERT INTO resource_provider_aggregates (created_at, resource_provider_id, aggregate_id) VALUES (%s, %s, %s)
-
 -- store.aggregates._LEAVE
-DELETE FROM resource_provider_aggregates WHERE resource_provider_aggregates.resource_provider_id = %s AND resource_provider_aggregates.aggregate_id IN (__[POSTCOMPILE_aggregates])
+DELETE FROM resource_provider_aggregates WHERE resource_provider_aggregates.resource_provider_id = %s
 
--- store.aggregates._OF_PROVIDER
-SELECT resource_provider_aggregates.aggregate_id
-FROM resource_provider_aggregates
-WHERE resource_provider_aggregates.resource_provider_id = %s
+-- store.aggregates._LEAVE_OTHERS
+DELETE FROM resource_provider_aggregates WHERE resource_provider_aggregates.resource_provider_id = %s AND (resource_provider_aggregates.aggregate_id NOT IN (__[POSTCOMPILE_aggregates]))
 
--- store.aggregates._SPELLINGS_OF_PROVIDER
-SELECT placement_aggregates.uuid
-FROM placement_aggregates INNER JOIN resource_provider_aggregates ON resource_provider_aggregates.aggregate_id = placement_aggregates.id
-WHERE resource_provider_aggregates.resource_provider_id = %s ORDER BY placement_aggregates.id
+-- store.aggregates._PROVIDER_AND_AGGREGATES
+SELECT 1, convert(resource_providers.uuid using utf8mb4) AS common_text_1, resource_providers.id, resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.uuid = %s UNION ALL SELECT 0, convert(placement_aggregates.uuid using utf8mb4) AS common_text_2, placement_aggregates.id, NULL AS anon_1
+FROM placement_aggregates
+WHERE placement_aggregates.uuid IN (__[POSTCOMPILE_spellings])
 
 -- store.allocations._OF_CONSUMER
 SELECT resource_providers.uuid, resource_providers.generation, resource_classes.name, allocations.used, allocations.created_at, projects.external_id, users.external_id AS external_id_1, consumers.generation AS generation_1, consumer_types.name AS name_1
 FROM allocations INNER JOIN resource_providers ON resource_providers.id = allocations.resource_provider_id INNER JOIN resource_classes ON resource_classes.id = allocations.resource_class_id INNER JOIN consumers ON consumers.uuid = allocations.consumer_id INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
 WHERE allocations.consumer_id = %s ORDER BY allocations.id
 
+-- store.allocations._OF_CONSUMERS
+SELECT allocations.resource_provider_id, allocations.resource_class_id, allocations.used
+FROM allocations
+WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
+
 -- store.allocations._OF_PROVIDER
-SELECT consumers.uuid, consumers.generation, resource_classes.name, allocations.used, allocations.created_at
-FROM allocations INNER JOIN resource_classes ON resource_classes.id = allocations.resource_class_id INNER JOIN consumers ON consumers.uuid = allocations.consumer_id
-WHERE allocations.resource_provider_id = %s ORDER BY allocations.id
+SELECT consumers.uuid, consumers.generation, resource_classes.name, allocations.used, allocations.created_at, resource_providers.uuid AS uuid_1, resource_providers.generation AS generation_1
+FROM resource_providers LEFT OUTER JOIN allocations ON allocations.resource_provider_id = resource_providers.id LEFT OUTER JOIN resource_classes ON resource_classes.id = allocations.resource_class_id LEFT OUTER JOIN consumers ON consumers.uuid = allocations.consumer_id
+WHERE resource_providers.uuid = %s ORDER BY allocations.id
+
+-- store.claim_reads._FACTS
+SELECT 2, convert(allocations.consumer_id using utf8mb4) AS common_text_1, allocations.resource_provider_id, (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = allocations.resource_provider_id) AS anon_1, (SELECT max(berth_usages.generation) AS max_1
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_2, allocations.resource_class_id, allocations.used
+FROM allocations
+WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 1, convert(consumers.uuid using utf8mb4) AS common_text_2, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 0, convert(resource_providers.uuid using utf8mb4) AS common_text_3, resource_providers.id, resource_providers.generation, (SELECT max(berth_usages.generation) AS max_2
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_3, NULL AS anon_4, NULL AS anon__1
+FROM resource_providers
+WHERE resource_providers.uuid IN (__[POSTCOMPILE_providers]) UNION ALL SELECT 3, convert(projects.external_id using utf8mb4) AS common_text_4, projects.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM projects
+WHERE projects.external_id IN (__[POSTCOMPILE_projects]) UNION ALL SELECT 4, convert(users.external_id using utf8mb4) AS common_text_5, users.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM users
+WHERE users.external_id IN (__[POSTCOMPILE_users]) UNION ALL SELECT 5, convert(consumer_types.name using utf8mb4) AS common_text_6, consumer_types.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM consumer_types
+WHERE consumer_types.name IN (__[POSTCOMPILE_types])
+
+-- store.claim_reads._FACTS_WITH_CLASSES
+SELECT 2, convert(allocations.consumer_id using utf8mb4) AS common_text_1, allocations.resource_provider_id, (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = allocations.resource_provider_id) AS anon_1, (SELECT max(berth_usages.generation) AS max_1
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_2, allocations.resource_class_id, allocations.used
+FROM allocations
+WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 1, convert(consumers.uuid using utf8mb4) AS common_text_2, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 0, convert(resource_providers.uuid using utf8mb4) AS common_text_3, resource_providers.id, resource_providers.generation, (SELECT max(berth_usages.generation) AS max_2
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_3, NULL AS anon_4, NULL AS anon__1
+FROM resource_providers
+WHERE resource_providers.uuid IN (__[POSTCOMPILE_providers]) UNION ALL SELECT 3, convert(projects.external_id using utf8mb4) AS common_text_4, projects.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM projects
+WHERE projects.external_id IN (__[POSTCOMPILE_projects]) UNION ALL SELECT 4, convert(users.external_id using utf8mb4) AS common_text_5, users.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM users
+WHERE users.external_id IN (__[POSTCOMPILE_users]) UNION ALL SELECT 5, convert(consumer_types.name using utf8mb4) AS common_text_6, consumer_types.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM consumer_types
+WHERE consumer_types.name IN (__[POSTCOMPILE_types]) UNION ALL SELECT 6, convert(resource_classes.name using utf8mb4) AS common_text_7, resource_classes.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM resource_classes
+WHERE resource_classes.name IN (__[POSTCOMPILE_classes])
+
+-- store.claim_reads._RELEASE_FACTS
+SELECT 2, convert(allocations.consumer_id using utf8mb4) AS common_text_1, allocations.resource_provider_id, (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = allocations.resource_provider_id) AS anon_1, (SELECT max(berth_usages.generation) AS max_1
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_2, allocations.resource_class_id, allocations.used
+FROM allocations
+WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 1, convert(consumers.uuid using utf8mb4) AS common_text_2, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers])
+
+-- store.claim_reads._ROOMS
+SELECT inventories.resource_provider_id, inventories.resource_class_id, berth_usages.used, berth_usages.generation, resource_providers.generation AS generation_1, inventories.total, inventories.reserved, inventories.min_unit, inventories.max_unit, inventories.step_size, inventories.allocation_ratio
+FROM inventories INNER JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id INNER JOIN resource_providers ON resource_providers.id = inventories.resource_provider_id
+WHERE inventories.resource_provider_id IN (__[POSTCOMPILE_providers])
+
+-- store.claim_reads._named_by_claim[0]
+SELECT 0, convert(resource_providers.uuid using utf8mb4) AS common_text_1, resource_providers.id, resource_providers.generation, (SELECT max(berth_usages.generation) AS max_1
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_1, NULL AS anon_2, NULL AS anon__1
+FROM resource_providers
+WHERE resource_providers.uuid IN (__[POSTCOMPILE_providers])
+
+-- store.claim_reads._named_by_claim[1]
+SELECT 3, convert(projects.external_id using utf8mb4) AS common_text_1, projects.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM projects
+WHERE projects.external_id IN (__[POSTCOMPILE_projects])
+
+-- store.claim_reads._named_by_claim[2]
+SELECT 4, convert(users.external_id using utf8mb4) AS common_text_1, users.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM users
+WHERE users.external_id IN (__[POSTCOMPILE_users])
+
+-- store.claim_reads._named_by_claim[3]
+SELECT 5, convert(consumer_types.name using utf8mb4) AS common_text_1, consumer_types.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM consumer_types
+WHERE consumer_types.name IN (__[POSTCOMPILE_types])
+
+-- store.claim_reads._of_consumers[0]
+SELECT 2, convert(allocations.consumer_id using utf8mb4) AS common_text_1, allocations.resource_provider_id, (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = allocations.resource_provider_id) AS anon_1, (SELECT max(berth_usages.generation) AS max_1
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_2, allocations.resource_class_id, allocations.used
+FROM allocations
+WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
+
+-- store.claim_reads._of_consumers[1]
+SELECT 1, convert(consumers.uuid using utf8mb4) AS common_text_1, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers])
 
 -- store.claims._CHANGE_USAGE
-UPDATE berth_usages SET used=(berth_usages.used + %s), generation=coalesce(%s, berth_usages.generation) WHERE berth_usages.resource_provider_id = %s AND berth_usages.resource_class_id = %s AND (%s <= %s OR berth_usages.used + %s <= (SELECT (inventories.total - inventories.reserved) * (concat(inventories.allocation_ratio) + 0e0) AS anon_1
+UPDATE berth_usages SET used=(berth_usages.used + %s), generation=coalesce(%s, berth_usages.generation) WHERE berth_usages.resource_provider_id = %s AND berth_usages.resource_class_id = %s AND (%s IS NULL OR (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = berth_usages.resource_provider_id) = %s) AND (%s <= 0 OR (SELECT %s <= 0 OR berth_usages.used + %s <= (inventories.total - inventories.reserved) * (concat(inventories.allocation_ratio) + 0e0) AS anon_1
 FROM inventories
 WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id))
 
--- store.claims._HELD_BY
-SELECT allocations.consumer_id, allocations.resource_provider_id, allocations.resource_class_id, allocations.used
-FROM allocations
-WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
+-- store.claims._CLAIM_USAGE
+UPDATE berth_usages SET used=(berth_usages.used + %s), generation=%s WHERE berth_usages.resource_provider_id = %s AND berth_usages.resource_class_id = %s AND (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = berth_usages.resource_provider_id) = %s AND (SELECT %s <= 0 OR berth_usages.used + %s <= (inventories.total - inventories.reserved) * (concat(inventories.allocation_ratio) + 0e0) AS anon_1
+FROM inventories
+WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id AND %s >= inventories.min_unit AND %s <= inventories.max_unit AND %s %% inventories.step_size = 0)
 
 -- store.claims._INSERT
 INSERT INTO allocations (created_at, resource_provider_id, consumer_id, resource_class_id, used) VALUES (%s, %s, %s, %s, %s)
@@ -51,13 +153,16 @@ INSERT INTO allocations (created_at, resource_provider_id, consumer_id, resource
 -- store.claims._RELEASE
 DELETE FROM allocations WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
 
--- store.claims._ROOMS
-SELECT inventories.resource_provider_id, inventories.resource_class_id, berth_usages.used, berth_usages.generation, resource_providers.generation AS generation_1, inventories.total, inventories.reserved, inventories.min_unit, inventories.max_unit, inventories.step_size, inventories.allocation_ratio
-FROM inventories INNER JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id INNER JOIN resource_providers ON resource_providers.id = inventories.resource_provider_id
-WHERE inventories.resource_provider_id IN (__[POSTCOMPILE_providers])
+-- store.claims._RELEASE_USAGE
+UPDATE berth_usages SET used=(berth_usages.used + %s) WHERE berth_usages.resource_provider_id = %s AND berth_usages.resource_class_id = %s
+
+-- store.claims._has_room
+SELECT %s <= 0 OR berth_usages.used + %s <= (inventories.total - inventories.reserved) * (concat(inventories.allocation_ratio) + 0e0) AS anon_1
+FROM berth_usages, inventories
+WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id
 
 -- store.consumers._BY_UUID
-SELECT consumers.id, consumers.uuid, consumers.generation, consumers.consumer_type_id
+SELECT consumers.id, consumers.uuid, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
 FROM consumers
 WHERE consumers.uuid IN (__[POSTCOMPILE_uuids])
 
@@ -85,6 +190,12 @@ UPDATE berth_writer SET seq=(berth_writer.seq + %s), updated_at=%s, kept_seq=(%s
 -- store.engine.journal._FORGET
 DELETE FROM berth_journal WHERE berth_journal.writer_id = %s AND berth_journal.seq <= %s
 
+-- store.engine.journal._HAS_NOTED
+SELECT berth_journal.seq
+FROM berth_journal
+WHERE berth_journal.writer_id = %s AND berth_journal.seq = %s
+ LIMIT %s
+
 -- store.engine.journal._HORIZONS
 SELECT berth_writer.id, coalesce((SELECT berth_journal.seq - %s AS anon_1
 FROM berth_journal
@@ -94,14 +205,38 @@ FROM berth_journal
 WHERE berth_journal.writer_id = berth_writer.id)) AS coalesce_1
 FROM berth_writer
 
+-- store.engine.journal._IDLE_WRITER
+SELECT berth_writer.id, berth_writer.seq
+FROM berth_writer
+WHERE berth_writer.updated_at < %s ORDER BY berth_writer.id
+ LIMIT %s
+
 -- store.engine.journal._MARK
 UPDATE berth_writer SET trimmed_seq=%s WHERE berth_writer.id = %s AND berth_writer.trimmed_seq < %s
 
 -- store.engine.journal._MOVE
 UPDATE berth_writer SET seq=(berth_writer.seq + %s), updated_at=%s, kept_seq=(%s + %s) WHERE berth_writer.id = %s AND berth_writer.seq = %s
 
+-- store.engine.journal._NEW_WRITER
+INSERT INTO berth_writer (seq, trimmed_seq, updated_at, kept_seq) VALUES (%s, %s, %s, %s)
+
 -- store.engine.journal._NOTE
 INSERT INTO berth_journal (writer_id, seq, provider_id, usage_only, created_at) VALUES (%s, %s, %s, %s, %s)
+
+-- store.engine.project_usages._ADD
+UPDATE berth_project_usages SET used_0=(berth_project_usages.used_0 + %s), used_1=(berth_project_usages.used_1 + %s), used_2=(berth_project_usages.used_2 + %s), used_3=(berth_project_usages.used_3 + %s) WHERE berth_project_usages.project_id = %s AND berth_project_usages.user_id = %s AND berth_project_usages.consumer_type_id = %s AND berth_project_usages.first_class = %s AND berth_project_usages.writer_id = %s
+
+-- store.engine.project_usages._BEGIN
+INSERT INTO berth_project_usages (project_id, user_id, consumer_type_id, first_class, writer_id, used_0, used_1, used_2, used_3) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
+
+-- store.engine.project_usages._OF_ENDED_WRITERS
+SELECT berth_project_usages.project_id, berth_project_usages.user_id, berth_project_usages.consumer_type_id, berth_project_usages.first_class, berth_project_usages.writer_id, berth_project_usages.used_0, berth_project_usages.used_1, berth_project_usages.used_2, berth_project_usages.used_3
+FROM berth_project_usages INNER JOIN berth_writer ON berth_writer.id = berth_project_usages.writer_id
+WHERE berth_writer.updated_at < %s
+ LIMIT %s
+
+-- store.engine.project_usages._TAKE
+DELETE FROM berth_project_usages WHERE berth_project_usages.project_id = %s AND berth_project_usages.user_id = %s AND berth_project_usages.consumer_type_id = %s AND berth_project_usages.first_class = %s AND berth_project_usages.writer_id = %s AND berth_project_usages.used_0 = %s AND berth_project_usages.used_1 = %s AND berth_project_usages.used_2 = %s AND berth_project_usages.used_3 = %s
 
 -- store.foreign_writes._CLASS_NAMES
 SELECT resource_classes.id, resource_classes.name
@@ -138,6 +273,21 @@ WHERE known.resource_provider_id = %s AND known.generation = %s
 -- store.generations._PIN
 UPDATE resource_providers SET updated_at=utc_timestamp() - INTERVAL (resource_providers.updated_at <=> utc_timestamp()) SECOND, generation=resource_providers.generation WHERE resource_providers.id = %s AND resource_providers.generation = %s
 
+-- store.identity._INSERT
+INSERT INTO berth_meta (`key`, value) VALUES (%s, %s)
+
+-- store.identity._READ
+SELECT berth_meta.value
+FROM berth_meta
+WHERE berth_meta.`key` = %s
+
+-- store.identity._REMOVE
+DELETE FROM berth_meta WHERE berth_meta.`key` = %s
+
+-- store.index_feed._CLASSES
+SELECT resource_classes.name, resource_classes.id
+FROM resource_classes
+
 -- store.index_feed._HEADS
 SELECT berth_writer.id, berth_writer.seq, berth_writer.trimmed_seq
 FROM berth_writer
@@ -154,12 +304,12 @@ FROM berth_journal
 WHERE berth_journal.writer_id = %s AND berth_journal.seq > %s GROUP BY berth_journal.provider_id
 
 -- store.index_feed._OF_ROOTS[0]
-SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id
+SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id, resource_providers.name, coalesce(resource_providers.generation, %s) AS coalesce_1, coalesce(timestampdiff(SECOND, '1970-01-01', coalesce(resource_providers.updated_at, resource_providers.created_at)), %s) AS coalesce_3
 FROM resource_providers
 WHERE resource_providers.root_provider_id IN (__[POSTCOMPILE_roots])
 
 -- store.index_feed._OF_ROOTS[1]
-SELECT inventories.resource_provider_id, inventories.resource_class_id, inventories.total - inventories.reserved AS anon_1, inventories.allocation_ratio, coalesce(berth_usages.used, %s) AS coalesce_1, inventories.min_unit, inventories.max_unit, inventories.step_size
+SELECT inventories.resource_provider_id, inventories.resource_class_id, inventories.total, inventories.reserved, inventories.allocation_ratio, coalesce(berth_usages.used, %s) AS coalesce_1, inventories.min_unit, inventories.max_unit, inventories.step_size, coalesce(timestampdiff(SECOND, '1970-01-01', coalesce(inventories.updated_at, inventories.created_at)), %s) AS coalesce_3
 FROM resource_providers INNER JOIN inventories ON inventories.resource_provider_id = resource_providers.id LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id
 WHERE resource_providers.root_provider_id IN (__[POSTCOMPILE_roots])
 
@@ -174,12 +324,12 @@ FROM resource_providers INNER JOIN resource_provider_aggregates ON resource_prov
 WHERE resource_providers.root_provider_id IN (__[POSTCOMPILE_roots])
 
 -- store.index_feed._OF_ROOT_RANGE[0]
-SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id
+SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id, resource_providers.name, coalesce(resource_providers.generation, %s) AS coalesce_1, coalesce(timestampdiff(SECOND, '1970-01-01', coalesce(resource_providers.updated_at, resource_providers.created_at)), %s) AS coalesce_3
 FROM resource_providers
 WHERE resource_providers.root_provider_id > %s AND resource_providers.root_provider_id <= %s
 
 -- store.index_feed._OF_ROOT_RANGE[1]
-SELECT inventories.resource_provider_id, inventories.resource_class_id, inventories.total - inventories.reserved AS anon_1, inventories.allocation_ratio, coalesce(berth_usages.used, %s) AS coalesce_1, inventories.min_unit, inventories.max_unit, inventories.step_size
+SELECT inventories.resource_provider_id, inventories.resource_class_id, inventories.total, inventories.reserved, inventories.allocation_ratio, coalesce(berth_usages.used, %s) AS coalesce_1, inventories.min_unit, inventories.max_unit, inventories.step_size, coalesce(timestampdiff(SECOND, '1970-01-01', coalesce(inventories.updated_at, inventories.created_at)), %s) AS coalesce_3
 FROM resource_providers INNER JOIN inventories ON inventories.resource_provider_id = resource_providers.id LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id
 WHERE resource_providers.root_provider_id > %s AND resource_providers.root_provider_id <= %s
 
@@ -193,10 +343,14 @@ SELECT resource_provider_aggregates.resource_provider_id, resource_provider_aggr
 FROM resource_providers INNER JOIN resource_provider_aggregates ON resource_provider_aggregates.resource_provider_id = resource_providers.id
 WHERE resource_providers.root_provider_id > %s AND resource_providers.root_provider_id <= %s
 
--- store.index_feed._USAGES
-SELECT berth_usages.resource_provider_id, berth_usages.resource_class_id, berth_usages.used
-FROM berth_usages
-WHERE berth_usages.resource_provider_id IN (__[POSTCOMPILE_providers])
+-- store.index_feed._STATES
+SELECT resource_providers.id, coalesce(resource_providers.generation, %s) AS coalesce_1, coalesce(timestampdiff(SECOND, '1970-01-01', coalesce(resource_providers.updated_at, resource_providers.created_at)), %s) AS coalesce_3, berth_usages.resource_class_id, berth_usages.used
+FROM resource_providers LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = resource_providers.id
+WHERE resource_providers.id IN (__[POSTCOMPILE_providers])
+
+-- store.index_feed._TRAITS
+SELECT traits.name, traits.id, coalesce(timestampdiff(SECOND, '1970-01-01', coalesce(traits.updated_at, traits.created_at)), %s) AS coalesce_1
+FROM traits
 
 -- store.inventories._CLASS_NAMES
 SELECT resource_classes.name
@@ -230,17 +384,26 @@ WHERE berth_usages.resource_provider_id IN (__[POSTCOMPILE_providers]) AND berth
 -- store.inventories._PIN_CLASSES
 UPDATE resource_classes SET updated_at=utc_timestamp() - INTERVAL (resource_classes.updated_at <=> utc_timestamp()) SECOND, name=resource_classes.name WHERE resource_classes.id IN (__[POSTCOMPILE_classes])
 
--- store.inventories._ROWS
-SELECT inventories.resource_provider_id, inventories.resource_class_id, resource_classes.name, inventories.total, inventories.reserved, inventories.min_unit, inventories.max_unit, inventories.step_size, inventories.allocation_ratio, coalesce(inventories.updated_at, inventories.created_at) AS coalesce_1
-FROM inventories INNER JOIN resource_classes ON resource_classes.id = inventories.resource_class_id
-
--- store.inventories._ROWS_OF_PROVIDER
-SELECT inventories.resource_provider_id, inventories.resource_class_id, resource_classes.name, inventories.total, inventories.reserved, inventories.min_unit, inventories.max_unit, inventories.step_size, inventories.allocation_ratio, coalesce(inventories.updated_at, inventories.created_at) AS coalesce_1
-FROM inventories INNER JOIN resource_classes ON resource_classes.id = inventories.resource_class_id
-WHERE inventories.resource_provider_id = %s ORDER BY inventories.resource_class_id
-
 -- store.inventories._UPDATE
 UPDATE inventories SET updated_at=%s, total=%s, reserved=%s, min_unit=%s, max_unit=%s, step_size=%s, allocation_ratio=%s WHERE inventories.resource_provider_id = %s AND inventories.resource_class_id = %s
+
+-- store.labels._ALL
+SELECT berth_labels.aggregate_uuid, berth_labels.labels
+FROM berth_labels
+
+-- store.labels._DELETE
+DELETE FROM berth_labels WHERE berth_labels.aggregate_uuid = %s
+
+-- store.labels._INSERT
+INSERT INTO berth_labels (aggregate_uuid, name, labels) VALUES (%s, %s, %s)
+
+-- store.labels._OF_AGGREGATE_OR_NAME
+SELECT berth_labels.aggregate_uuid, berth_labels.name, berth_labels.labels
+FROM berth_labels
+WHERE berth_labels.aggregate_uuid = %s OR berth_labels.name = %s
+
+-- store.labels._UPDATE
+UPDATE berth_labels SET name=%s, labels=%s WHERE berth_labels.aggregate_uuid = %s
 
 -- store.lookups._CLASSES_BY_NAME
 SELECT resource_classes.name, resource_classes.id
@@ -266,25 +429,189 @@ SELECT traits.name, traits.id
 FROM traits
 WHERE traits.name IN (__[POSTCOMPILE_names])
 
--- store.providers._PROVIDERS
-SELECT resource_providers.id, resource_providers.uuid, resource_providers.name, resource_providers.generation, parent.uuid AS uuid_1, coalesce(root.uuid, resource_providers.uuid) AS coalesce_1, resource_providers.created_at, resource_providers.updated_at
-FROM resource_providers LEFT OUTER JOIN resource_providers AS parent ON parent.id = resource_providers.parent_provider_id LEFT OUTER JOIN resource_providers AS root ON root.id = resource_providers.root_provider_id
+-- store.project_counts._ANY
+SELECT berth_project_usages.writer_id
+FROM berth_project_usages
+ LIMIT %s
 
--- store.providers._PROVIDERS_OF_TREE
-SELECT resource_providers.id, resource_providers.uuid, resource_providers.name, resource_providers.generation, parent.uuid AS uuid_1, coalesce(root.uuid, resource_providers.uuid) AS coalesce_1, resource_providers.created_at, resource_providers.updated_at
-FROM resource_providers LEFT OUTER JOIN resource_providers AS parent ON parent.id = resource_providers.parent_provider_id LEFT OUTER JOIN resource_providers AS root ON root.id = resource_providers.root_provider_id
-WHERE resource_providers.root_provider_id = (SELECT `member`.root_provider_id
-FROM resource_providers AS `member`
-WHERE `member`.uuid = %s) ORDER BY resource_providers.id
+-- store.project_counts._CORRECT[0]
+UPDATE berth_project_usages SET used_0=%s WHERE berth_project_usages.project_id = %s AND berth_project_usages.user_id = %s AND berth_project_usages.consumer_type_id = %s AND berth_project_usages.first_class = %s AND berth_project_usages.writer_id = %s AND berth_project_usages.used_0 = %s
+
+-- store.project_counts._CORRECT[1]
+UPDATE berth_project_usages SET used_1=%s WHERE berth_project_usages.project_id = %s AND berth_project_usages.user_id = %s AND berth_project_usages.consumer_type_id = %s AND berth_project_usages.first_class = %s AND berth_project_usages.writer_id = %s AND berth_project_usages.used_1 = %s
+
+-- store.project_counts._CORRECT[2]
+UPDATE berth_project_usages SET used_2=%s WHERE berth_project_usages.project_id = %s AND berth_project_usages.user_id = %s AND berth_project_usages.consumer_type_id = %s AND berth_project_usages.first_class = %s AND berth_project_usages.writer_id = %s AND berth_project_usages.used_2 = %s
+
+-- store.project_counts._CORRECT[3]
+UPDATE berth_project_usages SET used_3=%s WHERE berth_project_usages.project_id = %s AND berth_project_usages.user_id = %s AND berth_project_usages.consumer_type_id = %s AND berth_project_usages.first_class = %s AND berth_project_usages.writer_id = %s AND berth_project_usages.used_3 = %s
+
+-- store.project_counts._COUNT_OF
+SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
+FROM consumers
+WHERE (EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid)) AND consumers.uuid IN (__[POSTCOMPILE_consumers]) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)
+
+-- store.project_counts._FILL
+INSERT INTO berth_project_usages (project_id, user_id, consumer_type_id, first_class, writer_id, used_0, used_1, used_2, used_3) SELECT placed.project_id, placed.user_id, placed.consumer_type_id, placed.first_class, 0, sum(CASE WHEN (placed.place = 0) THEN placed.counted ELSE 0 END) AS sum_1, sum(CASE WHEN (placed.place = 1) THEN placed.counted ELSE 0 END) AS sum_2, sum(CASE WHEN (placed.place = 2) THEN placed.counted ELSE 0 END) AS sum_3, sum(CASE WHEN (placed.place = 3) THEN placed.counted ELSE 0 END) AS sum_4
+FROM (SELECT counted.project_id AS project_id, counted.user_id AS user_id, counted.coalesce_1 AS consumer_type_id, counted.resource_class_id - (counted.resource_class_id - %s) %% 4 AS first_class, (counted.resource_class_id - %s) %% 4 AS place, counted.sum_5 AS counted
+FROM (SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id AS resource_class_id, sum(allocations.used) AS sum_5
+FROM allocations INNER JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id UNION ALL SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
+FROM consumers
+WHERE EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)) AS counted) AS placed GROUP BY placed.project_id, placed.user_id, placed.consumer_type_id, placed.first_class
+
+-- store.project_counts._MARKED
+SELECT CAST(sum(berth_project_usages.used_0) AS SIGNED INTEGER) AS sum_1
+FROM berth_project_usages
+WHERE berth_project_usages.project_id = %s
+HAVING sum(berth_project_usages.used_0) != 0
+
+-- store.project_counts._USED_BY
+SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id, sum(allocations.used) AS sum_1, allocations.resource_provider_id
+FROM allocations INNER JOIN consumers ON consumers.uuid = allocations.consumer_id
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id, allocations.resource_provider_id
+
+-- store.project_counts._WRONG_PART
+SELECT anon_1.project_id, anon_1.user_id, anon_1.consumer_type_id, anon_1.resource_class_id, CAST(sum(anon_1.`stored`) AS SIGNED INTEGER) AS `stored`, CAST(sum(anon_1.counted) AS SIGNED INTEGER) AS counted, CAST(sum(anon_1.corrected) AS SIGNED INTEGER) AS corrected
+FROM (SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 0 AS resource_class_id, berth_project_usages.used_0 AS `stored`, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %s) THEN berth_project_usages.used_0 ELSE 0 END AS corrected
+FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 1 AS resource_class_id, berth_project_usages.used_1 AS `stored`, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %s) THEN berth_project_usages.used_1 ELSE 0 END AS corrected
+FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 2 AS resource_class_id, berth_project_usages.used_2 AS `stored`, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %s) THEN berth_project_usages.used_2 ELSE 0 END AS corrected
+FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 3 AS resource_class_id, berth_project_usages.used_3 AS `stored`, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %s) THEN berth_project_usages.used_3 ELSE 0 END AS corrected
+FROM berth_project_usages UNION ALL SELECT counted.project_id AS project_id, counted.user_id AS user_id, counted.coalesce_1 AS coalesce_1, counted.resource_class_id AS resource_class_id, 0, counted.sum_1 AS sum_1, 0
+FROM (SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id AS resource_class_id, sum(allocations.used) AS sum_1
+FROM allocations INNER JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id UNION ALL SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
+FROM consumers
+WHERE EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)) AS counted) AS anon_1 GROUP BY anon_1.project_id, anon_1.user_id, anon_1.consumer_type_id, anon_1.resource_class_id
+HAVING sum(anon_1.`stored`) != sum(anon_1.counted)
+ LIMIT %s
+
+-- store.project_counts._count
+SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
+FROM consumers
+WHERE EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)
+
+-- store.project_counts._used
+SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id, sum(allocations.used) AS sum_1
+FROM allocations INNER JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id
+
+-- store.providers._AN_ALLOCATION
+SELECT allocations.id
+FROM allocations
+WHERE allocations.resource_provider_id = %s
+ LIMIT %s
+
+-- store.providers._A_CHILD
+SELECT resource_providers.id
+FROM resource_providers
+WHERE resource_providers.parent_provider_id = %s
+ LIMIT %s
+
+-- store.providers._DELETE
+DELETE FROM resource_providers WHERE resource_providers.id = %s
+
+-- store.providers._DELETE_PARTS[0]
+DELETE FROM resource_provider_traits WHERE resource_provider_traits.resource_provider_id = %s
+
+-- store.providers._DELETE_PARTS[1]
+DELETE FROM resource_provider_aggregates WHERE resource_provider_aggregates.resource_provider_id = %s
+
+-- store.providers._DELETE_PARTS[2]
+DELETE FROM berth_usages WHERE berth_usages.resource_provider_id = %s
+
+-- store.providers._DELETE_PARTS[3]
+DELETE FROM inventories WHERE inventories.resource_provider_id = %s
+
+-- store.providers._INSERT_CHILD
+INSERT INTO resource_providers (created_at, uuid, name, generation, root_provider_id, parent_provider_id) VALUES (%s, %s, %s, %s, (SELECT root.id
+FROM resource_providers AS root
+WHERE root.uuid = %s), %s)
+
+-- store.providers._INSERT_ROOT
+INSERT INTO resource_providers (created_at, uuid, name, generation) VALUES (%s, %s, %s, %s)
+
+-- store.providers._OTHERS_OF_NAME
+SELECT resource_providers.id
+FROM resource_providers
+WHERE resource_providers.name = %s AND resource_providers.id != %s
+
+-- store.providers._OWN_ROOT
+UPDATE resource_providers SET root_provider_id=resource_providers.id WHERE resource_providers.id = %s
+
+-- store.providers._PIN_PLACE
+UPDATE resource_providers SET updated_at=utc_timestamp() - INTERVAL (resource_providers.updated_at <=> utc_timestamp()) SECOND, root_provider_id=resource_providers.root_provider_id WHERE resource_providers.id = %s AND resource_providers.root_provider_id = (SELECT root.id
+FROM resource_providers AS root
+WHERE root.uuid = %s)
+
+-- store.providers._PLACE
+UPDATE resource_providers SET parent_provider_id=%s WHERE resource_providers.id = %s AND resource_providers.parent_provider_id <=> %s
 
 -- store.providers._PROVIDER_BY_UUID
 SELECT resource_providers.id, resource_providers.uuid, resource_providers.name, resource_providers.generation, parent.uuid AS uuid_1, coalesce(root.uuid, resource_providers.uuid) AS coalesce_1, resource_providers.created_at, resource_providers.updated_at
 FROM resource_providers LEFT OUTER JOIN resource_providers AS parent ON parent.id = resource_providers.parent_provider_id LEFT OUTER JOIN resource_providers AS root ON root.id = resource_providers.root_provider_id
 WHERE resource_providers.uuid = %s
 
+-- store.providers._RENAME
+UPDATE resource_providers SET updated_at=%s, name=%s WHERE resource_providers.id = %s
+
+-- store.providers._REROOT
+UPDATE resource_providers SET updated_at=%s, root_provider_id=%s WHERE resource_providers.id IN (__[POSTCOMPILE_providers]) AND resource_providers.root_provider_id = %s
+
+-- store.providers._ROOT_OF
+SELECT resource_providers.root_provider_id
+FROM resource_providers
+WHERE resource_providers.id = %s
+
+-- store.providers._TAKEN
+SELECT resource_providers.uuid
+FROM resource_providers
+WHERE resource_providers.uuid = %s OR resource_providers.name = %s
+
+-- store.providers._TREE
+SELECT resource_providers.id, resource_providers.parent_provider_id
+FROM resource_providers
+WHERE resource_providers.root_provider_id = %s
+
+-- store.providers._UNROOT
+UPDATE resource_providers SET root_provider_id=%s WHERE resource_providers.id = %s AND resource_providers.generation = %s
+
+-- store.resource_classes._ALL
+SELECT resource_classes.name, coalesce(resource_classes.updated_at, resource_classes.created_at) AS coalesce_1
+FROM resource_classes ORDER BY resource_classes.id
+
+-- store.resource_classes._DELETE_UNUSED
+DELETE FROM resource_classes WHERE resource_classes.id = %s AND resource_classes.name = %s AND NOT (EXISTS (SELECT *
+FROM inventories
+WHERE inventories.resource_class_id = %s))
+
 -- store.resource_classes._INSERT
 INSERT INTO resource_classes (id, name, created_at) SELECT CASE WHEN (max(resource_classes.id) >= %s) THEN max(resource_classes.id) + %s ELSE %s END AS anon_1, %s AS anon_2, %s AS anon_3
 FROM resource_classes
+
+-- store.resource_classes._IS_USED
+SELECT inventories.id
+FROM inventories
+WHERE inventories.resource_class_id = %s
+ LIMIT %s
+
+-- store.resource_classes._OF_NAME
+SELECT resource_classes.name, coalesce(resource_classes.updated_at, resource_classes.created_at) AS coalesce_1
+FROM resource_classes
+WHERE resource_classes.name = %s
+
+-- store.resource_classes._RENAME
+UPDATE resource_classes SET updated_at=%s, name=%s WHERE resource_classes.id = %s AND resource_classes.name = %s
+
+-- store.traits._DELETE_UNUSED
+DELETE FROM traits WHERE traits.id = %s AND NOT (EXISTS (SELECT *
+FROM resource_provider_traits
+WHERE resource_provider_traits.trait_id = %s))
 
 -- store.traits._GIVE
 INSERT INTO resource_provider_traits (created_at, trait_id, resource_provider_id) VALUES (%s, %s, %s)
@@ -293,6 +620,12 @@ INSERT INTO resource_provider_traits (created_at, trait_id, resource_provider_id
 SELECT resource_provider_traits.trait_id
 FROM resource_provider_traits
 WHERE resource_provider_traits.resource_provider_id = %s
+
+-- store.traits._IS_USED
+SELECT resource_provider_traits.trait_id
+FROM resource_provider_traits
+WHERE resource_provider_traits.trait_id = %s
+ LIMIT %s
 
 -- store.traits._RECORD
 SELECT traits.name, traits.created_at, traits.updated_at
@@ -310,8 +643,20 @@ WHERE resource_provider_traits.resource_provider_id = %s ORDER BY traits.id
 -- store.usage_counts._CORRECT
 UPDATE berth_usages SET used=%s WHERE berth_usages.resource_provider_id = %s AND berth_usages.resource_class_id = %s AND berth_usages.used = %s
 
+-- store.usage_counts._COUNT
+SELECT count(*) AS count_1
+FROM inventories
+
+-- store.usage_counts._COUNT_UNKEPT
+SELECT count(*) AS count_1
+FROM berth_writer
+WHERE berth_writer.kept_seq != berth_writer.seq AND berth_writer.updated_at < %s
+
 -- store.usage_counts._FORGET
 DELETE FROM berth_usages WHERE berth_usages.resource_provider_id = %s AND berth_usages.resource_class_id = %s AND berth_usages.used = %s
+
+-- store.usage_counts._FORGET_UNKEPT
+UPDATE berth_writer SET kept_seq=berth_writer.seq WHERE berth_writer.kept_seq != berth_writer.seq AND berth_writer.updated_at < %s
 
 -- store.usage_counts._HOLD
 UPDATE resource_providers SET updated_at=utc_timestamp() - INTERVAL (resource_providers.updated_at <=> utc_timestamp()) SECOND, generation=resource_providers.generation WHERE resource_providers.id = %s
@@ -375,10 +720,25 @@ WHERE NOT (EXISTS (SELECT *
 FROM inventories
 WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id)) AND berth_usages.resource_provider_id IN (__[POSTCOMPILE_providers])
 
--- store.usages._OF_PROVIDER
-SELECT resource_classes.name, berth_usages.used
-FROM berth_usages INNER JOIN resource_classes ON resource_classes.id = berth_usages.resource_class_id
-WHERE berth_usages.resource_provider_id = %s ORDER BY berth_usages.resource_class_id
+-- store.usages._OF_PROJECT
+SELECT consumer_types.name, sums.first_class, resource_classes.id, resource_classes.name AS class_name, sums.used_0, sums.used_1, sums.used_2, sums.used_3
+FROM (SELECT berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class AS first_class, sum(berth_project_usages.used_0) AS used_0, sum(berth_project_usages.used_1) AS used_1, sum(berth_project_usages.used_2) AS used_2, sum(berth_project_usages.used_3) AS used_3
+FROM berth_project_usages INNER JOIN projects ON projects.id = berth_project_usages.project_id
+WHERE projects.external_id = %s GROUP BY berth_project_usages.consumer_type_id, berth_project_usages.first_class) AS sums INNER JOIN resource_classes ON resource_classes.id BETWEEN sums.first_class AND sums.first_class + 3 LEFT OUTER JOIN consumer_types ON consumer_types.id = sums.consumer_type_id UNION ALL SELECT NULL AS anon_1, -2, -2, NULL AS anon__1, sum(berth_project_usages.used_0) AS sum_1, sum(berth_project_usages.used_1) AS sum_2, sum(berth_project_usages.used_2) AS sum_3, sum(berth_project_usages.used_3) AS sum_4
+FROM berth_project_usages
+WHERE berth_project_usages.project_id = %s
+HAVING sum(berth_project_usages.used_0) != 0
+
+-- store.usages._OF_USER
+SELECT consumer_types.name, sums.first_class, resource_classes.id, resource_classes.name AS class_name, sums.used_0, sums.used_1, sums.used_2, sums.used_3
+FROM (SELECT berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class AS first_class, sum(berth_project_usages.used_0) AS used_0, sum(berth_project_usages.used_1) AS used_1, sum(berth_project_usages.used_2) AS used_2, sum(berth_project_usages.used_3) AS used_3
+FROM berth_project_usages INNER JOIN projects ON projects.id = berth_project_usages.project_id
+WHERE projects.external_id = %s AND berth_project_usages.user_id IN (SELECT users.id
+FROM users
+WHERE users.external_id = %s) GROUP BY berth_project_usages.consumer_type_id, berth_project_usages.first_class) AS sums INNER JOIN resource_classes ON resource_classes.id BETWEEN sums.first_class AND sums.first_class + 3 LEFT OUTER JOIN consumer_types ON consumer_types.id = sums.consumer_type_id UNION ALL SELECT NULL AS anon_1, -2, -2, NULL AS anon__1, sum(berth_project_usages.used_0) AS sum_1, sum(berth_project_usages.used_1) AS sum_2, sum(berth_project_usages.used_2) AS sum_3, sum(berth_project_usages.used_3) AS sum_4
+FROM berth_project_usages
+WHERE berth_project_usages.project_id = %s
+HAVING sum(berth_project_usages.used_0) != 0
 
 -- upkeep.copying.run._REFER
 UPDATE resource_providers SET root_provider_id=%s, parent_provider_id=%s WHERE resource_providers.id = %s

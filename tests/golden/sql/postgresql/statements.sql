@@ -1,7 +1,7 @@
 -- store.aggregate_spellings._BY_SPELLING
 SELECT placement_aggregates.uuid, placement_aggregates.id
 FROM placement_aggregates
-WHERE placement_aggregates.uuid IN (__[POSTCOMPILE_spellings]) ORDER BY placement_aggregates.id
+WHERE placement_aggregates.uuid IN (__[POSTCOMPILE_spellings])
 
 -- store.aggregate_spellings._RESPELL
 UPDATE placement_aggregates SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, uuid=%(free)s::VARCHAR WHERE placement_aggregates.id = %(number)s::INTEGER AND placement_aggregates.uuid = %(spelling)s::VARCHAR
@@ -9,55 +9,160 @@ UPDATE placement_aggregates SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE,
 -- store.aggregate_spellings._SPELL
 UPDATE placement_aggregates SET uuid=%(spelling)s::VARCHAR WHERE placement_aggregates.uuid = %(canonical)s::VARCHAR
 
--- store.aggregates._JOIN
-INSERT INTO resource_provider_aggregates (created_at, resource_provider_id, aggregate_id) VALUES (%(created_at)s::TIMESTAMP WITHOUT TIME ZONE, %(resource_provider_id)s::INTEGER, %(aggregate_id)s::INTEGER)
-
 -- store.aggregates._LEAVE
-DELETE FROM resource_provider_aggregates WHERE resource_provider_aggregates.resource_provider_id = %(provider)s::INTEGER AND resource_provider_aggregates.aggregate_id IN (__[POSTCOMPILE_aggregates])
+DELETE FROM resource_provider_aggregates WHERE resource_provider_aggregates.resource_provider_id = %(provider)s::INTEGER
 
--- store.aggregates._OF_PROVIDER
-SELECT resource_provider_aggregates.aggregate_id
-FROM resource_provider_aggregates
-WHERE resource_provider_aggregates.resource_provider_id = %(provider)s::INTEGER
+-- store.aggregates._LEAVE_OTHERS
+DELETE FROM resource_provider_aggregates WHERE resource_provider_aggregates.resource_provider_id = %(provider)s::INTEGER AND (resource_provider_aggregates.aggregate_id NOT IN (__[POSTCOMPILE_aggregates]))
 
--- store.aggregates._SPELLINGS_OF_PROVIDER
-SELECT placement_aggregates.uuid
-FROM placement_aggregates JOIN resource_provider_aggregates ON resource_provider_aggregates.aggregate_id = placement_aggregates.id
-WHERE resource_provider_aggregates.resource_provider_id = %(provider)s::INTEGER ORDER BY placement_aggregates.id
+-- store.aggregates._PROVIDER_AND_AGGREGATES
+SELECT 1, resource_providers.uuid AS common_text_1, resource_providers.id, resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.uuid = %(uuid)s::VARCHAR UNION ALL SELECT 0, placement_aggregates.uuid AS common_text_2, placement_aggregates.id, NULL AS anon_1
+FROM placement_aggregates
+WHERE placement_aggregates.uuid IN (__[POSTCOMPILE_spellings])
 
 -- store.allocations._OF_CONSUMER
 SELECT resource_providers.uuid, resource_providers.generation, resource_classes.name, allocations.used, allocations.created_at, projects.external_id, users.external_id AS external_id_1, consumers.generation AS generation_1, consumer_types.name AS name_1
 FROM allocations JOIN resource_providers ON resource_providers.id = allocations.resource_provider_id JOIN resource_classes ON resource_classes.id = allocations.resource_class_id JOIN consumers ON consumers.uuid = allocations.consumer_id JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
 WHERE allocations.consumer_id = %(consumer)s::VARCHAR ORDER BY allocations.id
 
--- store.allocations._OF_PROVIDER
-SELECT consumers.uuid, consumers.generation, resource_classes.name, allocations.used, allocations.created_at
-FROM allocations JOIN resource_classes ON resource_classes.id = allocations.resource_class_id JOIN consumers ON consumers.uuid = allocations.consumer_id
-WHERE allocations.resource_provider_id = %(provider)s::INTEGER ORDER BY allocations.id
-
--- store.claims._CHANGE_USAGE
-UPDATE berth_usages SET used=(berth_usages.used + %(delta)s::BIGINT), generation=coalesce(%(generation)s::INTEGER, berth_usages.generation) WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER AND berth_usages.resource_class_id = %(resource_class)s::INTEGER AND (%(delta)s::BIGINT <= %(param_1)s::BIGINT OR berth_usages.used + %(delta)s::BIGINT <= (SELECT (inventories.total - inventories.reserved) * inventories.allocation_ratio AS anon_1
-FROM inventories
-WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id))
-
--- store.claims._HELD_BY
-SELECT allocations.consumer_id, allocations.resource_provider_id, allocations.resource_class_id, allocations.used
+-- store.allocations._OF_CONSUMERS
+SELECT allocations.resource_provider_id, allocations.resource_class_id, allocations.used
 FROM allocations
 WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
 
--- store.claims._INSERT
-INSERT INTO allocations (created_at, resource_provider_id, consumer_id, resource_class_id, used) VALUES (%(created_at)s::TIMESTAMP WITHOUT TIME ZONE, %(resource_provider_id)s::INTEGER, %(consumer_id)s::VARCHAR, %(resource_class_id)s::INTEGER, %(used)s::INTEGER) RETURNING allocations.id
+-- store.allocations._OF_PROVIDER
+SELECT consumers.uuid, consumers.generation, resource_classes.name, allocations.used, allocations.created_at, resource_providers.uuid AS uuid_1, resource_providers.generation AS generation_1
+FROM resource_providers LEFT OUTER JOIN allocations ON allocations.resource_provider_id = resource_providers.id LEFT OUTER JOIN resource_classes ON resource_classes.id = allocations.resource_class_id LEFT OUTER JOIN consumers ON consumers.uuid = allocations.consumer_id
+WHERE resource_providers.uuid = %(provider)s::VARCHAR ORDER BY allocations.id
 
--- store.claims._RELEASE
-DELETE FROM allocations WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
+-- store.claim_reads._FACTS
+SELECT 2, allocations.consumer_id AS common_text_1, allocations.resource_provider_id, (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = allocations.resource_provider_id) AS anon_1, (SELECT max(berth_usages.generation) AS max_1
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_2, allocations.resource_class_id, allocations.used
+FROM allocations
+WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 1, consumers.uuid AS common_text_2, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 0, resource_providers.uuid AS common_text_3, resource_providers.id, resource_providers.generation, (SELECT max(berth_usages.generation) AS max_2
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_3, NULL AS anon_4, NULL AS anon__1
+FROM resource_providers
+WHERE resource_providers.uuid IN (__[POSTCOMPILE_providers]) UNION ALL SELECT 3, projects.external_id AS common_text_4, projects.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM projects
+WHERE projects.external_id IN (__[POSTCOMPILE_projects]) UNION ALL SELECT 4, users.external_id AS common_text_5, users.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM users
+WHERE users.external_id IN (__[POSTCOMPILE_users]) UNION ALL SELECT 5, consumer_types.name AS common_text_6, consumer_types.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM consumer_types
+WHERE consumer_types.name IN (__[POSTCOMPILE_types])
 
--- store.claims._ROOMS
+-- store.claim_reads._FACTS_WITH_CLASSES
+SELECT 2, allocations.consumer_id AS common_text_1, allocations.resource_provider_id, (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = allocations.resource_provider_id) AS anon_1, (SELECT max(berth_usages.generation) AS max_1
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_2, allocations.resource_class_id, allocations.used
+FROM allocations
+WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 1, consumers.uuid AS common_text_2, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 0, resource_providers.uuid AS common_text_3, resource_providers.id, resource_providers.generation, (SELECT max(berth_usages.generation) AS max_2
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_3, NULL AS anon_4, NULL AS anon__1
+FROM resource_providers
+WHERE resource_providers.uuid IN (__[POSTCOMPILE_providers]) UNION ALL SELECT 3, projects.external_id AS common_text_4, projects.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM projects
+WHERE projects.external_id IN (__[POSTCOMPILE_projects]) UNION ALL SELECT 4, users.external_id AS common_text_5, users.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM users
+WHERE users.external_id IN (__[POSTCOMPILE_users]) UNION ALL SELECT 5, consumer_types.name AS common_text_6, consumer_types.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM consumer_types
+WHERE consumer_types.name IN (__[POSTCOMPILE_types]) UNION ALL SELECT 6, resource_classes.name AS common_text_7, resource_classes.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM resource_classes
+WHERE resource_classes.name IN (__[POSTCOMPILE_classes])
+
+-- store.claim_reads._RELEASE_FACTS
+SELECT 2, allocations.consumer_id AS common_text_1, allocations.resource_provider_id, (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = allocations.resource_provider_id) AS anon_1, (SELECT max(berth_usages.generation) AS max_1
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_2, allocations.resource_class_id, allocations.used
+FROM allocations
+WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 1, consumers.uuid AS common_text_2, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers])
+
+-- store.claim_reads._ROOMS
 SELECT inventories.resource_provider_id, inventories.resource_class_id, berth_usages.used, berth_usages.generation, resource_providers.generation AS generation_1, inventories.total, inventories.reserved, inventories.min_unit, inventories.max_unit, inventories.step_size, inventories.allocation_ratio
 FROM inventories JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id JOIN resource_providers ON resource_providers.id = inventories.resource_provider_id
 WHERE inventories.resource_provider_id IN (__[POSTCOMPILE_providers])
 
+-- store.claim_reads._named_by_claim[0]
+SELECT 0, resource_providers.uuid AS common_text_1, resource_providers.id, resource_providers.generation, (SELECT max(berth_usages.generation) AS max_1
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_1, NULL AS anon_2, NULL AS anon__1
+FROM resource_providers
+WHERE resource_providers.uuid IN (__[POSTCOMPILE_providers])
+
+-- store.claim_reads._named_by_claim[1]
+SELECT 3, projects.external_id AS common_text_1, projects.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM projects
+WHERE projects.external_id IN (__[POSTCOMPILE_projects])
+
+-- store.claim_reads._named_by_claim[2]
+SELECT 4, users.external_id AS common_text_1, users.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM users
+WHERE users.external_id IN (__[POSTCOMPILE_users])
+
+-- store.claim_reads._named_by_claim[3]
+SELECT 5, consumer_types.name AS common_text_1, consumer_types.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM consumer_types
+WHERE consumer_types.name IN (__[POSTCOMPILE_types])
+
+-- store.claim_reads._of_consumers[0]
+SELECT 2, allocations.consumer_id AS common_text_1, allocations.resource_provider_id, (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = allocations.resource_provider_id) AS anon_1, (SELECT max(berth_usages.generation) AS max_1
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_2, allocations.resource_class_id, allocations.used
+FROM allocations
+WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
+
+-- store.claim_reads._of_consumers[1]
+SELECT 1, consumers.uuid AS common_text_1, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers])
+
+-- store.claims._CHANGE_USAGE
+UPDATE berth_usages SET used=(berth_usages.used + %(delta)s::BIGINT), generation=coalesce(%(generation)s::INTEGER, berth_usages.generation) WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER AND berth_usages.resource_class_id = %(resource_class)s::INTEGER AND (%(generation)s::INTEGER IS NULL OR (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = berth_usages.resource_provider_id) = %(generation)s::INTEGER) AND (%(delta)s::BIGINT <= 0 OR (SELECT %(delta)s::BIGINT <= 0 OR berth_usages.used + %(delta)s::BIGINT <= (inventories.total - inventories.reserved) * inventories.allocation_ratio AS anon_1
+FROM inventories
+WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id))
+
+-- store.claims._CLAIM_USAGE
+UPDATE berth_usages SET used=(berth_usages.used + %(delta)s::BIGINT), generation=%(generation)s::INTEGER WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER AND berth_usages.resource_class_id = %(resource_class)s::INTEGER AND (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = berth_usages.resource_provider_id) = %(generation)s::INTEGER AND (SELECT %(delta)s::BIGINT <= 0 OR berth_usages.used + %(delta)s::BIGINT <= (inventories.total - inventories.reserved) * inventories.allocation_ratio AS anon_1
+FROM inventories
+WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id AND %(least)s::INTEGER >= inventories.min_unit AND %(most)s::INTEGER <= inventories.max_unit AND %(divisor)s::INTEGER %% inventories.step_size = 0)
+
+-- store.claims._INSERT
+INSERT INTO allocations (created_at, resource_provider_id, consumer_id, resource_class_id, used) VALUES (%(created_at)s::TIMESTAMP WITHOUT TIME ZONE, %(resource_provider_id)s::INTEGER, %(consumer_id)s::VARCHAR, %(resource_class_id)s::INTEGER, %(used)s::INTEGER)
+
+-- store.claims._RELEASE
+DELETE FROM allocations WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
+
+-- store.claims._RELEASE_USAGE
+UPDATE berth_usages SET used=(berth_usages.used + %(delta)s::BIGINT) WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER AND berth_usages.resource_class_id = %(resource_class)s::INTEGER
+
+-- store.claims._has_room
+SELECT %(delta)s::BIGINT <= 0 OR berth_usages.used + %(delta)s::BIGINT <= (inventories.total - inventories.reserved) * inventories.allocation_ratio AS anon_1
+FROM berth_usages, inventories
+WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id
+
 -- store.consumers._BY_UUID
-SELECT consumers.id, consumers.uuid, consumers.generation, consumers.consumer_type_id
+SELECT consumers.id, consumers.uuid, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
 FROM consumers
 WHERE consumers.uuid IN (__[POSTCOMPILE_uuids])
 
@@ -74,7 +179,7 @@ FROM consumer_types
 WHERE consumer_types.name IN (__[POSTCOMPILE_names_2])
 
 -- store.consumers._INSERT
-INSERT INTO consumers (created_at, uuid, project_id, user_id, generation, consumer_type_id) VALUES (%(created_at)s::TIMESTAMP WITHOUT TIME ZONE, %(uuid)s::VARCHAR, %(project_id)s::INTEGER, %(user_id)s::INTEGER, %(generation)s::INTEGER, %(consumer_type_id)s::INTEGER) RETURNING consumers.id
+INSERT INTO consumers (created_at, uuid, project_id, user_id, generation, consumer_type_id) VALUES (%(created_at)s::TIMESTAMP WITHOUT TIME ZONE, %(uuid)s::VARCHAR, %(project_id)s::INTEGER, %(user_id)s::INTEGER, %(generation)s::INTEGER, %(consumer_type_id)s::INTEGER)
 
 -- store.consumers._UPDATE
 UPDATE consumers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, project_id=%(project)s::INTEGER, user_id=%(user)s::INTEGER, generation=(consumers.generation + %(generation_1)s::INTEGER), consumer_type_id=%(type)s::INTEGER WHERE consumers.id = %(consumer)s::INTEGER AND consumers.generation = %(seen)s::INTEGER
@@ -85,6 +190,12 @@ UPDATE berth_writer SET seq=(berth_writer.seq + %(seq_1)s::BIGINT), updated_at=%
 -- store.engine.journal._FORGET
 DELETE FROM berth_journal WHERE berth_journal.writer_id = %(of_writer)s::INTEGER AND berth_journal.seq <= %(horizon)s::BIGINT
 
+-- store.engine.journal._HAS_NOTED
+SELECT berth_journal.seq
+FROM berth_journal
+WHERE berth_journal.writer_id = %(of_writer)s::INTEGER AND berth_journal.seq = %(seq)s::BIGINT
+ LIMIT %(param_1)s::INTEGER
+
 -- store.engine.journal._HORIZONS
 SELECT berth_writer.id, coalesce((SELECT berth_journal.seq - %(seq_1)s::BIGINT AS anon_1
 FROM berth_journal
@@ -94,14 +205,38 @@ FROM berth_journal
 WHERE berth_journal.writer_id = berth_writer.id)) AS coalesce_1
 FROM berth_writer
 
+-- store.engine.journal._IDLE_WRITER
+SELECT berth_writer.id, berth_writer.seq
+FROM berth_writer
+WHERE berth_writer.updated_at < %(before)s::TIMESTAMP WITHOUT TIME ZONE ORDER BY berth_writer.id
+ LIMIT %(param_1)s::INTEGER
+
 -- store.engine.journal._MARK
 UPDATE berth_writer SET trimmed_seq=%(horizon)s::BIGINT WHERE berth_writer.id = %(of_writer)s::INTEGER AND berth_writer.trimmed_seq < %(horizon)s::BIGINT
 
 -- store.engine.journal._MOVE
 UPDATE berth_writer SET seq=(berth_writer.seq + %(seq_1)s::BIGINT), updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, kept_seq=(%(known)s::BIGINT + %(param_1)s::BIGINT) WHERE berth_writer.id = %(of_writer)s::INTEGER AND berth_writer.seq = %(known)s::BIGINT
 
+-- store.engine.journal._NEW_WRITER
+INSERT INTO berth_writer (seq, trimmed_seq, updated_at, kept_seq) VALUES (%(seq)s::BIGINT, %(trimmed_seq)s::BIGINT, %(now)s::TIMESTAMP WITHOUT TIME ZONE, %(kept_seq)s::BIGINT) RETURNING berth_writer.id
+
 -- store.engine.journal._NOTE
 INSERT INTO berth_journal (writer_id, seq, provider_id, usage_only, created_at) VALUES (%(writer_id)s::INTEGER, %(seq)s::BIGINT, %(provider_id)s::INTEGER, %(usage_only)s, %(created_at)s::TIMESTAMP WITHOUT TIME ZONE)
+
+-- store.engine.project_usages._ADD
+UPDATE berth_project_usages SET used_0=(berth_project_usages.used_0 + %(added_0)s::BIGINT), used_1=(berth_project_usages.used_1 + %(added_1)s::BIGINT), used_2=(berth_project_usages.used_2 + %(added_2)s::BIGINT), used_3=(berth_project_usages.used_3 + %(added_3)s::BIGINT) WHERE berth_project_usages.project_id = %(project_id)s::INTEGER AND berth_project_usages.user_id = %(user_id)s::INTEGER AND berth_project_usages.consumer_type_id = %(consumer_type_id)s::INTEGER AND berth_project_usages.first_class = %(first_class)s::INTEGER AND berth_project_usages.writer_id = %(writer_id)s::INTEGER
+
+-- store.engine.project_usages._BEGIN
+INSERT INTO berth_project_usages (project_id, user_id, consumer_type_id, first_class, writer_id, used_0, used_1, used_2, used_3) VALUES (%(project_id)s::INTEGER, %(user_id)s::INTEGER, %(consumer_type_id)s::INTEGER, %(first_class)s::INTEGER, %(writer_id)s::INTEGER, %(used_0)s::BIGINT, %(used_1)s::BIGINT, %(used_2)s::BIGINT, %(used_3)s::BIGINT)
+
+-- store.engine.project_usages._OF_ENDED_WRITERS
+SELECT berth_project_usages.project_id, berth_project_usages.user_id, berth_project_usages.consumer_type_id, berth_project_usages.first_class, berth_project_usages.writer_id, berth_project_usages.used_0, berth_project_usages.used_1, berth_project_usages.used_2, berth_project_usages.used_3
+FROM berth_project_usages JOIN berth_writer ON berth_writer.id = berth_project_usages.writer_id
+WHERE berth_writer.updated_at < %(before)s::TIMESTAMP WITHOUT TIME ZONE
+ LIMIT %(rows_max)s::INTEGER
+
+-- store.engine.project_usages._TAKE
+DELETE FROM berth_project_usages WHERE berth_project_usages.project_id = %(project_id)s::INTEGER AND berth_project_usages.user_id = %(user_id)s::INTEGER AND berth_project_usages.consumer_type_id = %(consumer_type_id)s::INTEGER AND berth_project_usages.first_class = %(first_class)s::INTEGER AND berth_project_usages.writer_id = %(writer_id)s::INTEGER AND berth_project_usages.used_0 = %(used_0)s::BIGINT AND berth_project_usages.used_1 = %(used_1)s::BIGINT AND berth_project_usages.used_2 = %(used_2)s::BIGINT AND berth_project_usages.used_3 = %(used_3)s::BIGINT
 
 -- store.foreign_writes._CLASS_NAMES
 SELECT resource_classes.id, resource_classes.name
@@ -138,6 +273,21 @@ WHERE known.resource_provider_id = %(provider)s::INTEGER AND known.generation = 
 -- store.generations._PIN
 UPDATE resource_providers SET updated_at=resource_providers.updated_at, generation=resource_providers.generation WHERE resource_providers.id = %(provider)s::INTEGER AND resource_providers.generation = %(seen)s::INTEGER
 
+-- store.identity._INSERT
+INSERT INTO berth_meta (key, value) VALUES (%(key)s::VARCHAR, %(value)s::VARCHAR)
+
+-- store.identity._READ
+SELECT berth_meta.value
+FROM berth_meta
+WHERE berth_meta.key = %(key)s::VARCHAR
+
+-- store.identity._REMOVE
+DELETE FROM berth_meta WHERE berth_meta.key = %(key)s::VARCHAR
+
+-- store.index_feed._CLASSES
+SELECT resource_classes.name, resource_classes.id
+FROM resource_classes
+
 -- store.index_feed._HEADS
 SELECT berth_writer.id, berth_writer.seq, berth_writer.trimmed_seq
 FROM berth_writer
@@ -154,12 +304,12 @@ FROM berth_journal
 WHERE berth_journal.writer_id = %(writer)s::INTEGER AND berth_journal.seq > %(applied)s::BIGINT GROUP BY berth_journal.provider_id
 
 -- store.index_feed._OF_ROOTS[0]
-SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id
+SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id, resource_providers.name, coalesce(resource_providers.generation, %(coalesce_2)s::INTEGER) AS coalesce_1, coalesce(CAST(floor(EXTRACT(epoch FROM coalesce(resource_providers.updated_at, resource_providers.created_at))) AS BIGINT), %(coalesce_4)s::INTEGER) AS coalesce_3
 FROM resource_providers
 WHERE resource_providers.root_provider_id IN (__[POSTCOMPILE_roots])
 
 -- store.index_feed._OF_ROOTS[1]
-SELECT inventories.resource_provider_id, inventories.resource_class_id, inventories.total - inventories.reserved AS anon_1, inventories.allocation_ratio, coalesce(berth_usages.used, %(coalesce_2)s::INTEGER) AS coalesce_1, inventories.min_unit, inventories.max_unit, inventories.step_size
+SELECT inventories.resource_provider_id, inventories.resource_class_id, inventories.total, inventories.reserved, inventories.allocation_ratio, coalesce(berth_usages.used, %(coalesce_2)s::INTEGER) AS coalesce_1, inventories.min_unit, inventories.max_unit, inventories.step_size, coalesce(CAST(floor(EXTRACT(epoch FROM coalesce(inventories.updated_at, inventories.created_at))) AS BIGINT), %(coalesce_4)s::INTEGER) AS coalesce_3
 FROM resource_providers JOIN inventories ON inventories.resource_provider_id = resource_providers.id LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id
 WHERE resource_providers.root_provider_id IN (__[POSTCOMPILE_roots])
 
@@ -174,12 +324,12 @@ FROM resource_providers JOIN resource_provider_aggregates ON resource_provider_a
 WHERE resource_providers.root_provider_id IN (__[POSTCOMPILE_roots])
 
 -- store.index_feed._OF_ROOT_RANGE[0]
-SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id
+SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id, resource_providers.name, coalesce(resource_providers.generation, %(coalesce_2)s::INTEGER) AS coalesce_1, coalesce(CAST(floor(EXTRACT(epoch FROM coalesce(resource_providers.updated_at, resource_providers.created_at))) AS BIGINT), %(coalesce_4)s::INTEGER) AS coalesce_3
 FROM resource_providers
 WHERE resource_providers.root_provider_id > %(after)s::INTEGER AND resource_providers.root_provider_id <= %(upto)s::BIGINT
 
 -- store.index_feed._OF_ROOT_RANGE[1]
-SELECT inventories.resource_provider_id, inventories.resource_class_id, inventories.total - inventories.reserved AS anon_1, inventories.allocation_ratio, coalesce(berth_usages.used, %(coalesce_2)s::INTEGER) AS coalesce_1, inventories.min_unit, inventories.max_unit, inventories.step_size
+SELECT inventories.resource_provider_id, inventories.resource_class_id, inventories.total, inventories.reserved, inventories.allocation_ratio, coalesce(berth_usages.used, %(coalesce_2)s::INTEGER) AS coalesce_1, inventories.min_unit, inventories.max_unit, inventories.step_size, coalesce(CAST(floor(EXTRACT(epoch FROM coalesce(inventories.updated_at, inventories.created_at))) AS BIGINT), %(coalesce_4)s::INTEGER) AS coalesce_3
 FROM resource_providers JOIN inventories ON inventories.resource_provider_id = resource_providers.id LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id
 WHERE resource_providers.root_provider_id > %(after)s::INTEGER AND resource_providers.root_provider_id <= %(upto)s::BIGINT
 
@@ -193,10 +343,14 @@ SELECT resource_provider_aggregates.resource_provider_id, resource_provider_aggr
 FROM resource_providers JOIN resource_provider_aggregates ON resource_provider_aggregates.resource_provider_id = resource_providers.id
 WHERE resource_providers.root_provider_id > %(after)s::INTEGER AND resource_providers.root_provider_id <= %(upto)s::BIGINT
 
--- store.index_feed._USAGES
-SELECT berth_usages.resource_provider_id, berth_usages.resource_class_id, berth_usages.used
-FROM berth_usages
-WHERE berth_usages.resource_provider_id IN (__[POSTCOMPILE_providers])
+-- store.index_feed._STATES
+SELECT resource_providers.id, coalesce(resource_providers.generation, %(coalesce_2)s::INTEGER) AS coalesce_1, coalesce(CAST(floor(EXTRACT(epoch FROM coalesce(resource_providers.updated_at, resource_providers.created_at))) AS BIGINT), %(coalesce_4)s::INTEGER) AS coalesce_3, berth_usages.resource_class_id, berth_usages.used
+FROM resource_providers LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = resource_providers.id
+WHERE resource_providers.id IN (__[POSTCOMPILE_providers])
+
+-- store.index_feed._TRAITS
+SELECT traits.name, traits.id, coalesce(CAST(floor(EXTRACT(epoch FROM coalesce(traits.updated_at, traits.created_at))) AS BIGINT), %(coalesce_2)s::INTEGER) AS coalesce_1
+FROM traits
 
 -- store.inventories._CLASS_NAMES
 SELECT resource_classes.name
@@ -210,7 +364,7 @@ DELETE FROM inventories WHERE inventories.resource_provider_id = %(provider)s::I
 DELETE FROM berth_usages WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER AND berth_usages.resource_class_id = %(resource_class)s::INTEGER AND berth_usages.used = %(used_1)s::BIGINT
 
 -- store.inventories._INSERT
-INSERT INTO inventories (created_at, resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio) VALUES (%(created_at)s::TIMESTAMP WITHOUT TIME ZONE, %(resource_provider_id)s::INTEGER, %(resource_class_id)s::INTEGER, %(total)s::INTEGER, %(reserved)s::INTEGER, %(min_unit)s::INTEGER, %(max_unit)s::INTEGER, %(step_size)s::INTEGER, %(allocation_ratio)s) RETURNING inventories.id
+INSERT INTO inventories (created_at, resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio) VALUES (%(created_at)s::TIMESTAMP WITHOUT TIME ZONE, %(resource_provider_id)s::INTEGER, %(resource_class_id)s::INTEGER, %(total)s::INTEGER, %(reserved)s::INTEGER, %(min_unit)s::INTEGER, %(max_unit)s::INTEGER, %(step_size)s::INTEGER, %(allocation_ratio)s)
 
 -- store.inventories._INSERT_USAGE
 INSERT INTO berth_usages (resource_provider_id, resource_class_id, used, generation) SELECT %(provider)s::INTEGER AS anon_1, %(resource_class)s::INTEGER AS anon_2, coalesce(sum(allocations.used), %(coalesce_2)s::INTEGER) AS coalesce_1, %(generation)s::INTEGER AS anon_3
@@ -230,17 +384,26 @@ WHERE berth_usages.resource_provider_id IN (__[POSTCOMPILE_providers]) AND berth
 -- store.inventories._PIN_CLASSES
 UPDATE resource_classes SET updated_at=resource_classes.updated_at, name=resource_classes.name WHERE resource_classes.id IN (__[POSTCOMPILE_classes])
 
--- store.inventories._ROWS
-SELECT inventories.resource_provider_id, inventories.resource_class_id, resource_classes.name, inventories.total, inventories.reserved, inventories.min_unit, inventories.max_unit, inventories.step_size, inventories.allocation_ratio, coalesce(inventories.updated_at, inventories.created_at) AS coalesce_1
-FROM inventories JOIN resource_classes ON resource_classes.id = inventories.resource_class_id
-
--- store.inventories._ROWS_OF_PROVIDER
-SELECT inventories.resource_provider_id, inventories.resource_class_id, resource_classes.name, inventories.total, inventories.reserved, inventories.min_unit, inventories.max_unit, inventories.step_size, inventories.allocation_ratio, coalesce(inventories.updated_at, inventories.created_at) AS coalesce_1
-FROM inventories JOIN resource_classes ON resource_classes.id = inventories.resource_class_id
-WHERE inventories.resource_provider_id = %(provider)s::INTEGER ORDER BY inventories.resource_class_id
-
 -- store.inventories._UPDATE
 UPDATE inventories SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, total=%(new_total)s::INTEGER, reserved=%(new_reserved)s::INTEGER, min_unit=%(new_min_unit)s::INTEGER, max_unit=%(new_max_unit)s::INTEGER, step_size=%(new_step_size)s::INTEGER, allocation_ratio=%(new_allocation_ratio)s WHERE inventories.resource_provider_id = %(provider)s::INTEGER AND inventories.resource_class_id = %(resource_class)s::INTEGER
+
+-- store.labels._ALL
+SELECT berth_labels.aggregate_uuid, berth_labels.labels
+FROM berth_labels
+
+-- store.labels._DELETE
+DELETE FROM berth_labels WHERE berth_labels.aggregate_uuid = %(aggregate)s::VARCHAR
+
+-- store.labels._INSERT
+INSERT INTO berth_labels (aggregate_uuid, name, labels) VALUES (%(aggregate_uuid)s::VARCHAR, %(name)s::VARCHAR, %(labels)s::VARCHAR)
+
+-- store.labels._OF_AGGREGATE_OR_NAME
+SELECT berth_labels.aggregate_uuid, berth_labels.name, berth_labels.labels
+FROM berth_labels
+WHERE berth_labels.aggregate_uuid = %(aggregate)s::VARCHAR OR berth_labels.name = %(name)s::VARCHAR
+
+-- store.labels._UPDATE
+UPDATE berth_labels SET name=%(new_name)s::VARCHAR, labels=%(new_labels)s::VARCHAR WHERE berth_labels.aggregate_uuid = %(aggregate)s::VARCHAR
 
 -- store.lookups._CLASSES_BY_NAME
 SELECT resource_classes.name, resource_classes.id
@@ -266,25 +429,189 @@ SELECT traits.name, traits.id
 FROM traits
 WHERE traits.name IN (__[POSTCOMPILE_names])
 
--- store.providers._PROVIDERS
-SELECT resource_providers.id, resource_providers.uuid, resource_providers.name, resource_providers.generation, parent.uuid AS uuid_1, coalesce(root.uuid, resource_providers.uuid) AS coalesce_1, resource_providers.created_at, resource_providers.updated_at
-FROM resource_providers LEFT OUTER JOIN resource_providers AS parent ON parent.id = resource_providers.parent_provider_id LEFT OUTER JOIN resource_providers AS root ON root.id = resource_providers.root_provider_id
+-- store.project_counts._ANY
+SELECT berth_project_usages.writer_id
+FROM berth_project_usages
+ LIMIT %(param_1)s::INTEGER
 
--- store.providers._PROVIDERS_OF_TREE
-SELECT resource_providers.id, resource_providers.uuid, resource_providers.name, resource_providers.generation, parent.uuid AS uuid_1, coalesce(root.uuid, resource_providers.uuid) AS coalesce_1, resource_providers.created_at, resource_providers.updated_at
-FROM resource_providers LEFT OUTER JOIN resource_providers AS parent ON parent.id = resource_providers.parent_provider_id LEFT OUTER JOIN resource_providers AS root ON root.id = resource_providers.root_provider_id
-WHERE resource_providers.root_provider_id = (SELECT member.root_provider_id
-FROM resource_providers AS member
-WHERE member.uuid = %(in_tree)s::VARCHAR) ORDER BY resource_providers.id
+-- store.project_counts._CORRECT[0]
+UPDATE berth_project_usages SET used_0=%(to_be)s::BIGINT WHERE berth_project_usages.project_id = %(project_id)s::INTEGER AND berth_project_usages.user_id = %(user_id)s::INTEGER AND berth_project_usages.consumer_type_id = %(consumer_type_id)s::INTEGER AND berth_project_usages.first_class = %(first_class)s::INTEGER AND berth_project_usages.writer_id = %(writer_id)s::INTEGER AND berth_project_usages.used_0 = %(corrected)s::BIGINT
+
+-- store.project_counts._CORRECT[1]
+UPDATE berth_project_usages SET used_1=%(to_be)s::BIGINT WHERE berth_project_usages.project_id = %(project_id)s::INTEGER AND berth_project_usages.user_id = %(user_id)s::INTEGER AND berth_project_usages.consumer_type_id = %(consumer_type_id)s::INTEGER AND berth_project_usages.first_class = %(first_class)s::INTEGER AND berth_project_usages.writer_id = %(writer_id)s::INTEGER AND berth_project_usages.used_1 = %(corrected)s::BIGINT
+
+-- store.project_counts._CORRECT[2]
+UPDATE berth_project_usages SET used_2=%(to_be)s::BIGINT WHERE berth_project_usages.project_id = %(project_id)s::INTEGER AND berth_project_usages.user_id = %(user_id)s::INTEGER AND berth_project_usages.consumer_type_id = %(consumer_type_id)s::INTEGER AND berth_project_usages.first_class = %(first_class)s::INTEGER AND berth_project_usages.writer_id = %(writer_id)s::INTEGER AND berth_project_usages.used_2 = %(corrected)s::BIGINT
+
+-- store.project_counts._CORRECT[3]
+UPDATE berth_project_usages SET used_3=%(to_be)s::BIGINT WHERE berth_project_usages.project_id = %(project_id)s::INTEGER AND berth_project_usages.user_id = %(user_id)s::INTEGER AND berth_project_usages.consumer_type_id = %(consumer_type_id)s::INTEGER AND berth_project_usages.first_class = %(first_class)s::INTEGER AND berth_project_usages.writer_id = %(writer_id)s::INTEGER AND berth_project_usages.used_3 = %(corrected)s::BIGINT
+
+-- store.project_counts._COUNT_OF
+SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
+FROM consumers
+WHERE (EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid)) AND consumers.uuid IN (__[POSTCOMPILE_consumers]) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)
+
+-- store.project_counts._FILL
+INSERT INTO berth_project_usages (project_id, user_id, consumer_type_id, first_class, writer_id, used_0, used_1, used_2, used_3) SELECT placed.project_id, placed.user_id, placed.consumer_type_id, placed.first_class, 0, sum(CASE WHEN (placed.place = 0) THEN placed.counted ELSE 0 END) AS sum_1, sum(CASE WHEN (placed.place = 1) THEN placed.counted ELSE 0 END) AS sum_2, sum(CASE WHEN (placed.place = 2) THEN placed.counted ELSE 0 END) AS sum_3, sum(CASE WHEN (placed.place = 3) THEN placed.counted ELSE 0 END) AS sum_4
+FROM (SELECT counted.project_id AS project_id, counted.user_id AS user_id, counted.coalesce_1 AS consumer_type_id, counted.resource_class_id - (counted.resource_class_id - %(resource_class_id_1)s::INTEGER) %% 4 AS first_class, (counted.resource_class_id - %(resource_class_id_1)s::INTEGER) %% 4 AS place, counted.sum_5 AS counted
+FROM (SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id AS resource_class_id, sum(allocations.used) AS sum_5
+FROM allocations JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id UNION ALL SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
+FROM consumers
+WHERE EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)) AS counted) AS placed GROUP BY placed.project_id, placed.user_id, placed.consumer_type_id, placed.first_class
+
+-- store.project_counts._MARKED
+SELECT CAST(sum(berth_project_usages.used_0) AS BIGINT) AS sum_1
+FROM berth_project_usages
+WHERE berth_project_usages.project_id = %(project_id_1)s::INTEGER
+HAVING sum(berth_project_usages.used_0) != 0
+
+-- store.project_counts._USED_BY
+SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id, sum(allocations.used) AS sum_1, allocations.resource_provider_id
+FROM allocations JOIN consumers ON consumers.uuid = allocations.consumer_id
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id, allocations.resource_provider_id
+
+-- store.project_counts._WRONG_PART
+SELECT anon_1.project_id, anon_1.user_id, anon_1.consumer_type_id, anon_1.resource_class_id, CAST(sum(anon_1.stored) AS BIGINT) AS stored, CAST(sum(anon_1.counted) AS BIGINT) AS counted, CAST(sum(anon_1.corrected) AS BIGINT) AS corrected
+FROM (SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 0 AS resource_class_id, berth_project_usages.used_0 AS stored, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %(writer_id_1)s::INTEGER) THEN berth_project_usages.used_0 ELSE 0 END AS corrected
+FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 1 AS resource_class_id, berth_project_usages.used_1 AS stored, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %(writer_id_2)s::INTEGER) THEN berth_project_usages.used_1 ELSE 0 END AS corrected
+FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 2 AS resource_class_id, berth_project_usages.used_2 AS stored, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %(writer_id_3)s::INTEGER) THEN berth_project_usages.used_2 ELSE 0 END AS corrected
+FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 3 AS resource_class_id, berth_project_usages.used_3 AS stored, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = %(writer_id_4)s::INTEGER) THEN berth_project_usages.used_3 ELSE 0 END AS corrected
+FROM berth_project_usages UNION ALL SELECT counted.project_id AS project_id, counted.user_id AS user_id, counted.coalesce_1 AS coalesce_1, counted.resource_class_id AS resource_class_id, 0, counted.sum_1 AS sum_1, 0
+FROM (SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id AS resource_class_id, sum(allocations.used) AS sum_1
+FROM allocations JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id UNION ALL SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
+FROM consumers
+WHERE EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)) AS counted) AS anon_1 GROUP BY anon_1.project_id, anon_1.user_id, anon_1.consumer_type_id, anon_1.resource_class_id
+HAVING sum(anon_1.stored) != sum(anon_1.counted)
+ LIMIT %(part_max)s::INTEGER
+
+-- store.project_counts._count
+SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
+FROM consumers
+WHERE EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)
+
+-- store.project_counts._used
+SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id, sum(allocations.used) AS sum_1
+FROM allocations JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id
+
+-- store.providers._AN_ALLOCATION
+SELECT allocations.id
+FROM allocations
+WHERE allocations.resource_provider_id = %(provider)s::INTEGER
+ LIMIT %(param_1)s::INTEGER
+
+-- store.providers._A_CHILD
+SELECT resource_providers.id
+FROM resource_providers
+WHERE resource_providers.parent_provider_id = %(provider)s::INTEGER
+ LIMIT %(param_1)s::INTEGER
+
+-- store.providers._DELETE
+DELETE FROM resource_providers WHERE resource_providers.id = %(provider)s::INTEGER
+
+-- store.providers._DELETE_PARTS[0]
+DELETE FROM resource_provider_traits WHERE resource_provider_traits.resource_provider_id = %(provider)s::INTEGER
+
+-- store.providers._DELETE_PARTS[1]
+DELETE FROM resource_provider_aggregates WHERE resource_provider_aggregates.resource_provider_id = %(provider)s::INTEGER
+
+-- store.providers._DELETE_PARTS[2]
+DELETE FROM berth_usages WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER
+
+-- store.providers._DELETE_PARTS[3]
+DELETE FROM inventories WHERE inventories.resource_provider_id = %(provider)s::INTEGER
+
+-- store.providers._INSERT_CHILD
+INSERT INTO resource_providers (created_at, uuid, name, generation, root_provider_id, parent_provider_id) VALUES (%(now)s::TIMESTAMP WITHOUT TIME ZONE, %(uuid)s::VARCHAR, %(name)s::VARCHAR, %(generation)s::INTEGER, (SELECT root.id
+FROM resource_providers AS root
+WHERE root.uuid = %(root_uuid)s::VARCHAR), %(parent)s::INTEGER) RETURNING resource_providers.id
+
+-- store.providers._INSERT_ROOT
+INSERT INTO resource_providers (created_at, uuid, name, generation) VALUES (%(now)s::TIMESTAMP WITHOUT TIME ZONE, %(uuid)s::VARCHAR, %(name)s::VARCHAR, %(generation)s::INTEGER) RETURNING resource_providers.id
+
+-- store.providers._OTHERS_OF_NAME
+SELECT resource_providers.id
+FROM resource_providers
+WHERE resource_providers.name = %(new)s::VARCHAR AND resource_providers.id != %(provider)s::INTEGER
+
+-- store.providers._OWN_ROOT
+UPDATE resource_providers SET root_provider_id=resource_providers.id WHERE resource_providers.id = %(provider)s::INTEGER
+
+-- store.providers._PIN_PLACE
+UPDATE resource_providers SET updated_at=resource_providers.updated_at, root_provider_id=resource_providers.root_provider_id WHERE resource_providers.id = %(provider)s::INTEGER AND resource_providers.root_provider_id = (SELECT root.id
+FROM resource_providers AS root
+WHERE root.uuid = %(root_uuid)s::VARCHAR)
+
+-- store.providers._PLACE
+UPDATE resource_providers SET parent_provider_id=%(new_parent)s::INTEGER WHERE resource_providers.id = %(provider)s::INTEGER AND resource_providers.parent_provider_id IS NOT DISTINCT FROM %(old_parent)s::INTEGER
 
 -- store.providers._PROVIDER_BY_UUID
 SELECT resource_providers.id, resource_providers.uuid, resource_providers.name, resource_providers.generation, parent.uuid AS uuid_1, coalesce(root.uuid, resource_providers.uuid) AS coalesce_1, resource_providers.created_at, resource_providers.updated_at
 FROM resource_providers LEFT OUTER JOIN resource_providers AS parent ON parent.id = resource_providers.parent_provider_id LEFT OUTER JOIN resource_providers AS root ON root.id = resource_providers.root_provider_id
 WHERE resource_providers.uuid = %(uuid)s::VARCHAR
 
+-- store.providers._RENAME
+UPDATE resource_providers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, name=%(new)s::VARCHAR WHERE resource_providers.id = %(provider)s::INTEGER
+
+-- store.providers._REROOT
+UPDATE resource_providers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, root_provider_id=%(new_root)s::INTEGER WHERE resource_providers.id IN (__[POSTCOMPILE_providers]) AND resource_providers.root_provider_id = %(old_root)s::INTEGER
+
+-- store.providers._ROOT_OF
+SELECT resource_providers.root_provider_id
+FROM resource_providers
+WHERE resource_providers.id = %(provider)s::INTEGER
+
+-- store.providers._TAKEN
+SELECT resource_providers.uuid
+FROM resource_providers
+WHERE resource_providers.uuid = %(uuid)s::VARCHAR OR resource_providers.name = %(name)s::VARCHAR
+
+-- store.providers._TREE
+SELECT resource_providers.id, resource_providers.parent_provider_id
+FROM resource_providers
+WHERE resource_providers.root_provider_id = %(root)s::INTEGER
+
+-- store.providers._UNROOT
+UPDATE resource_providers SET root_provider_id=%(root_provider_id)s::INTEGER WHERE resource_providers.id = %(provider)s::INTEGER AND resource_providers.generation = %(seen)s::INTEGER
+
+-- store.resource_classes._ALL
+SELECT resource_classes.name, coalesce(resource_classes.updated_at, resource_classes.created_at) AS coalesce_1
+FROM resource_classes ORDER BY resource_classes.id
+
+-- store.resource_classes._DELETE_UNUSED
+DELETE FROM resource_classes WHERE resource_classes.id = %(number)s::INTEGER AND resource_classes.name = %(name)s::VARCHAR AND NOT (EXISTS (SELECT *
+FROM inventories
+WHERE inventories.resource_class_id = %(number)s::INTEGER))
+
 -- store.resource_classes._INSERT
 INSERT INTO resource_classes (id, name, created_at) SELECT CASE WHEN (max(resource_classes.id) >= %(max_1)s::INTEGER) THEN max(resource_classes.id) + %(max_2)s::INTEGER ELSE %(param_1)s::INTEGER END AS anon_1, %(name)s::VARCHAR AS anon_2, %(now)s::TIMESTAMP WITHOUT TIME ZONE AS anon_3
 FROM resource_classes
+
+-- store.resource_classes._IS_USED
+SELECT inventories.id
+FROM inventories
+WHERE inventories.resource_class_id = %(number)s::INTEGER
+ LIMIT %(param_1)s::INTEGER
+
+-- store.resource_classes._OF_NAME
+SELECT resource_classes.name, coalesce(resource_classes.updated_at, resource_classes.created_at) AS coalesce_1
+FROM resource_classes
+WHERE resource_classes.name = %(name)s::VARCHAR
+
+-- store.resource_classes._RENAME
+UPDATE resource_classes SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, name=%(new)s::VARCHAR WHERE resource_classes.id = %(number)s::INTEGER AND resource_classes.name = %(old)s::VARCHAR
+
+-- store.traits._DELETE_UNUSED
+DELETE FROM traits WHERE traits.id = %(number)s::INTEGER AND NOT (EXISTS (SELECT *
+FROM resource_provider_traits
+WHERE resource_provider_traits.trait_id = %(number)s::INTEGER))
 
 -- store.traits._GIVE
 INSERT INTO resource_provider_traits (created_at, trait_id, resource_provider_id) VALUES (%(created_at)s::TIMESTAMP WITHOUT TIME ZONE, %(trait_id)s::INTEGER, %(resource_provider_id)s::INTEGER)
@@ -293,6 +620,12 @@ INSERT INTO resource_provider_traits (created_at, trait_id, resource_provider_id
 SELECT resource_provider_traits.trait_id
 FROM resource_provider_traits
 WHERE resource_provider_traits.resource_provider_id = %(provider)s::INTEGER
+
+-- store.traits._IS_USED
+SELECT resource_provider_traits.trait_id
+FROM resource_provider_traits
+WHERE resource_provider_traits.trait_id = %(number)s::INTEGER
+ LIMIT %(param_1)s::INTEGER
 
 -- store.traits._RECORD
 SELECT traits.name, traits.created_at, traits.updated_at
@@ -310,8 +643,20 @@ WHERE resource_provider_traits.resource_provider_id = %(provider)s::INTEGER ORDE
 -- store.usage_counts._CORRECT
 UPDATE berth_usages SET used=%(counted)s::BIGINT WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER AND berth_usages.resource_class_id = %(class)s::INTEGER AND berth_usages.used = %(remembered)s::BIGINT
 
+-- store.usage_counts._COUNT
+SELECT count(*) AS count_1
+FROM inventories
+
+-- store.usage_counts._COUNT_UNKEPT
+SELECT count(*) AS count_1
+FROM berth_writer
+WHERE berth_writer.kept_seq != berth_writer.seq AND berth_writer.updated_at < %(before)s::TIMESTAMP WITHOUT TIME ZONE
+
 -- store.usage_counts._FORGET
 DELETE FROM berth_usages WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER AND berth_usages.resource_class_id = %(class)s::INTEGER AND berth_usages.used = %(remembered)s::BIGINT
+
+-- store.usage_counts._FORGET_UNKEPT
+UPDATE berth_writer SET kept_seq=berth_writer.seq WHERE berth_writer.kept_seq != berth_writer.seq AND berth_writer.updated_at < %(before)s::TIMESTAMP WITHOUT TIME ZONE
 
 -- store.usage_counts._HOLD
 UPDATE resource_providers SET updated_at=resource_providers.updated_at, generation=resource_providers.generation WHERE resource_providers.id = %(provider)s::INTEGER
@@ -375,10 +720,25 @@ WHERE NOT (EXISTS (SELECT *
 FROM inventories
 WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id)) AND berth_usages.resource_provider_id IN (__[POSTCOMPILE_providers])
 
--- store.usages._OF_PROVIDER
-SELECT resource_classes.name, berth_usages.used
-FROM berth_usages JOIN resource_classes ON resource_classes.id = berth_usages.resource_class_id
-WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER ORDER BY berth_usages.resource_class_id
+-- store.usages._OF_PROJECT
+SELECT consumer_types.name, sums.first_class, resource_classes.id, resource_classes.name AS class_name, sums.used_0, sums.used_1, sums.used_2, sums.used_3
+FROM (SELECT berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class AS first_class, sum(berth_project_usages.used_0) AS used_0, sum(berth_project_usages.used_1) AS used_1, sum(berth_project_usages.used_2) AS used_2, sum(berth_project_usages.used_3) AS used_3
+FROM berth_project_usages JOIN projects ON projects.id = berth_project_usages.project_id
+WHERE projects.external_id = %(project)s::VARCHAR GROUP BY berth_project_usages.consumer_type_id, berth_project_usages.first_class) AS sums JOIN resource_classes ON resource_classes.id BETWEEN sums.first_class AND sums.first_class + 3 LEFT OUTER JOIN consumer_types ON consumer_types.id = sums.consumer_type_id UNION ALL SELECT NULL AS anon_1, -2, -2, NULL AS anon__1, sum(berth_project_usages.used_0) AS sum_1, sum(berth_project_usages.used_1) AS sum_2, sum(berth_project_usages.used_2) AS sum_3, sum(berth_project_usages.used_3) AS sum_4
+FROM berth_project_usages
+WHERE berth_project_usages.project_id = %(project_id_1)s::INTEGER
+HAVING sum(berth_project_usages.used_0) != 0
+
+-- store.usages._OF_USER
+SELECT consumer_types.name, sums.first_class, resource_classes.id, resource_classes.name AS class_name, sums.used_0, sums.used_1, sums.used_2, sums.used_3
+FROM (SELECT berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class AS first_class, sum(berth_project_usages.used_0) AS used_0, sum(berth_project_usages.used_1) AS used_1, sum(berth_project_usages.used_2) AS used_2, sum(berth_project_usages.used_3) AS used_3
+FROM berth_project_usages JOIN projects ON projects.id = berth_project_usages.project_id
+WHERE projects.external_id = %(project)s::VARCHAR AND berth_project_usages.user_id IN (SELECT users.id
+FROM users
+WHERE users.external_id = %(user)s::VARCHAR) GROUP BY berth_project_usages.consumer_type_id, berth_project_usages.first_class) AS sums JOIN resource_classes ON resource_classes.id BETWEEN sums.first_class AND sums.first_class + 3 LEFT OUTER JOIN consumer_types ON consumer_types.id = sums.consumer_type_id UNION ALL SELECT NULL AS anon_1, -2, -2, NULL AS anon__1, sum(berth_project_usages.used_0) AS sum_1, sum(berth_project_usages.used_1) AS sum_2, sum(berth_project_usages.used_2) AS sum_3, sum(berth_project_usages.used_3) AS sum_4
+FROM berth_project_usages
+WHERE berth_project_usages.project_id = %(project_id_1)s::INTEGER
+HAVING sum(berth_project_usages.used_0) != 0
 
 -- upkeep.copying.run._REFER
 UPDATE resource_providers SET root_provider_id=%(root)s::INTEGER, parent_provider_id=%(parent)s::INTEGER WHERE resource_providers.id = %(provider)s::INTEGER

@@ -1,7 +1,7 @@
 -- store.aggregate_spellings._BY_SPELLING
 SELECT placement_aggregates.uuid, placement_aggregates.id
 FROM placement_aggregates
-WHERE placement_aggregates.uuid IN (__[POSTCOMPILE_spellings]) ORDER BY placement_aggregates.id
+WHERE placement_aggregates.uuid IN (__[POSTCOMPILE_spellings])
 
 -- store.aggregate_spellings._RESPELL
 UPDATE placement_aggregates SET updated_at=?, uuid=? WHERE placement_aggregates.id = ? AND placement_aggregates.uuid = ?
@@ -9,41 +9,143 @@ UPDATE placement_aggregates SET updated_at=?, uuid=? WHERE placement_aggregates.
 -- store.aggregate_spellings._SPELL
 UPDATE placement_aggregates SET uuid=? WHERE placement_aggregates.uuid = ?
 
--- store.aggregates._JOIN
-INSERT INTO resource_provider_aggregates (created_at, resource_provider_id, aggregate_id) VALUES (?, ?, ?)
-
 -- store.aggregates._LEAVE
-DELETE FROM resource_provider_aggregates WHERE resource_provider_aggregates.resource_provider_id = ? AND resource_provider_aggregates.aggregate_id IN (__[POSTCOMPILE_aggregates])
+DELETE FROM resource_provider_aggregates WHERE resource_provider_aggregates.resource_provider_id = ?
 
--- store.aggregates._OF_PROVIDER
-SELECT resource_provider_aggregates.aggregate_id
-FROM resource_provider_aggregates
-WHERE resource_provider_aggregates.resource_provider_id = ?
+-- store.aggregates._LEAVE_OTHERS
+DELETE FROM resource_provider_aggregates WHERE resource_provider_aggregates.resource_provider_id = ? AND (resource_provider_aggregates.aggregate_id NOT IN (__[POSTCOMPILE_aggregates]))
 
--- store.aggregates._SPELLINGS_OF_PROVIDER
-SELECT placement_aggregates.uuid
-FROM placement_aggregates JOIN resource_provider_aggregates ON resource_provider_aggregates.aggregate_id = placement_aggregates.id
-WHERE resource_provider_aggregates.resource_provider_id = ? ORDER BY placement_aggregates.id
+-- store.aggregates._PROVIDER_AND_AGGREGATES
+SELECT 1, resource_providers.uuid AS common_text_1, resource_providers.id, resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.uuid = ? UNION ALL SELECT 0, placement_aggregates.uuid AS common_text_2, placement_aggregates.id, NULL AS anon_1
+FROM placement_aggregates
+WHERE placement_aggregates.uuid IN (__[POSTCOMPILE_spellings])
 
 -- store.allocations._OF_CONSUMER
 SELECT resource_providers.uuid, resource_providers.generation, resource_classes.name, allocations.used, allocations.created_at, projects.external_id, users.external_id AS external_id_1, consumers.generation AS generation_1, consumer_types.name AS name_1
 FROM allocations JOIN resource_providers ON resource_providers.id = allocations.resource_provider_id JOIN resource_classes ON resource_classes.id = allocations.resource_class_id JOIN consumers ON consumers.uuid = allocations.consumer_id JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
 WHERE allocations.consumer_id = ? ORDER BY allocations.id
 
+-- store.allocations._OF_CONSUMERS
+SELECT allocations.resource_provider_id, allocations.resource_class_id, allocations.used
+FROM allocations
+WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
+
 -- store.allocations._OF_PROVIDER
-SELECT consumers.uuid, consumers.generation, resource_classes.name, allocations.used, allocations.created_at
-FROM allocations JOIN resource_classes ON resource_classes.id = allocations.resource_class_id JOIN consumers ON consumers.uuid = allocations.consumer_id
-WHERE allocations.resource_provider_id = ? ORDER BY allocations.id
+SELECT consumers.uuid, consumers.generation, resource_classes.name, allocations.used, allocations.created_at, resource_providers.uuid AS uuid_1, resource_providers.generation AS generation_1
+FROM resource_providers LEFT OUTER JOIN allocations ON allocations.resource_provider_id = resource_providers.id LEFT OUTER JOIN resource_classes ON resource_classes.id = allocations.resource_class_id LEFT OUTER JOIN consumers ON consumers.uuid = allocations.consumer_id
+WHERE resource_providers.uuid = ? ORDER BY allocations.id
+
+-- store.claim_reads._FACTS
+SELECT 2, allocations.consumer_id AS common_text_1, allocations.resource_provider_id, (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = allocations.resource_provider_id) AS anon_1, (SELECT max(berth_usages.generation) AS max_1
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_2, allocations.resource_class_id, allocations.used
+FROM allocations
+WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 1, consumers.uuid AS common_text_2, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 0, resource_providers.uuid AS common_text_3, resource_providers.id, resource_providers.generation, (SELECT max(berth_usages.generation) AS max_2
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_3, NULL AS anon_4, NULL AS anon__1
+FROM resource_providers
+WHERE resource_providers.uuid IN (__[POSTCOMPILE_providers]) UNION ALL SELECT 3, projects.external_id AS common_text_4, projects.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM projects
+WHERE projects.external_id IN (__[POSTCOMPILE_projects]) UNION ALL SELECT 4, users.external_id AS common_text_5, users.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM users
+WHERE users.external_id IN (__[POSTCOMPILE_users]) UNION ALL SELECT 5, consumer_types.name AS common_text_6, consumer_types.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM consumer_types
+WHERE consumer_types.name IN (__[POSTCOMPILE_types])
+
+-- store.claim_reads._FACTS_WITH_CLASSES
+SELECT 2, allocations.consumer_id AS common_text_1, allocations.resource_provider_id, (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = allocations.resource_provider_id) AS anon_1, (SELECT max(berth_usages.generation) AS max_1
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_2, allocations.resource_class_id, allocations.used
+FROM allocations
+WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 1, consumers.uuid AS common_text_2, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 0, resource_providers.uuid AS common_text_3, resource_providers.id, resource_providers.generation, (SELECT max(berth_usages.generation) AS max_2
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_3, NULL AS anon_4, NULL AS anon__1
+FROM resource_providers
+WHERE resource_providers.uuid IN (__[POSTCOMPILE_providers]) UNION ALL SELECT 3, projects.external_id AS common_text_4, projects.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM projects
+WHERE projects.external_id IN (__[POSTCOMPILE_projects]) UNION ALL SELECT 4, users.external_id AS common_text_5, users.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM users
+WHERE users.external_id IN (__[POSTCOMPILE_users]) UNION ALL SELECT 5, consumer_types.name AS common_text_6, consumer_types.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM consumer_types
+WHERE consumer_types.name IN (__[POSTCOMPILE_types]) UNION ALL SELECT 6, resource_classes.name AS common_text_7, resource_classes.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM resource_classes
+WHERE resource_classes.name IN (__[POSTCOMPILE_classes])
+
+-- store.claim_reads._RELEASE_FACTS
+SELECT 2, allocations.consumer_id AS common_text_1, allocations.resource_provider_id, (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = allocations.resource_provider_id) AS anon_1, (SELECT max(berth_usages.generation) AS max_1
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_2, allocations.resource_class_id, allocations.used
+FROM allocations
+WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 1, consumers.uuid AS common_text_2, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers])
+
+-- store.claim_reads._ROOMS
+SELECT inventories.resource_provider_id, inventories.resource_class_id, berth_usages.used, berth_usages.generation, resource_providers.generation AS generation_1, inventories.total, inventories.reserved, inventories.min_unit, inventories.max_unit, inventories.step_size, inventories.allocation_ratio
+FROM inventories JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id JOIN resource_providers ON resource_providers.id = inventories.resource_provider_id
+WHERE inventories.resource_provider_id IN (__[POSTCOMPILE_providers])
+
+-- store.claim_reads._named_by_claim[0]
+SELECT 0, resource_providers.uuid AS common_text_1, resource_providers.id, resource_providers.generation, (SELECT max(berth_usages.generation) AS max_1
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_1, NULL AS anon_2, NULL AS anon__1
+FROM resource_providers
+WHERE resource_providers.uuid IN (__[POSTCOMPILE_providers])
+
+-- store.claim_reads._named_by_claim[1]
+SELECT 3, projects.external_id AS common_text_1, projects.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM projects
+WHERE projects.external_id IN (__[POSTCOMPILE_projects])
+
+-- store.claim_reads._named_by_claim[2]
+SELECT 4, users.external_id AS common_text_1, users.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM users
+WHERE users.external_id IN (__[POSTCOMPILE_users])
+
+-- store.claim_reads._named_by_claim[3]
+SELECT 5, consumer_types.name AS common_text_1, consumer_types.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM consumer_types
+WHERE consumer_types.name IN (__[POSTCOMPILE_types])
+
+-- store.claim_reads._of_consumers[0]
+SELECT 2, allocations.consumer_id AS common_text_1, allocations.resource_provider_id, (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = allocations.resource_provider_id) AS anon_1, (SELECT max(berth_usages.generation) AS max_1
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_2, allocations.resource_class_id, allocations.used
+FROM allocations
+WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
+
+-- store.claim_reads._of_consumers[1]
+SELECT 1, consumers.uuid AS common_text_1, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers])
 
 -- store.claims._CHANGE_USAGE
-UPDATE berth_usages SET used=(berth_usages.used + ?), generation=coalesce(?, berth_usages.generation) WHERE berth_usages.resource_provider_id = ? AND berth_usages.resource_class_id = ? AND (? <= ? OR berth_usages.used + ? <= (SELECT (inventories.total - inventories.reserved) * inventories.allocation_ratio AS anon_1
+UPDATE berth_usages SET used=(berth_usages.used + ?), generation=coalesce(?, berth_usages.generation) WHERE berth_usages.resource_provider_id = ? AND berth_usages.resource_class_id = ? AND (? IS NULL OR (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = berth_usages.resource_provider_id) = ?) AND (? <= 0 OR (SELECT ? <= 0 OR berth_usages.used + ? <= (inventories.total - inventories.reserved) * inventories.allocation_ratio AS anon_1
 FROM inventories
 WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id))
 
--- store.claims._HELD_BY
-SELECT allocations.consumer_id, allocations.resource_provider_id, allocations.resource_class_id, allocations.used
-FROM allocations
-WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
+-- store.claims._CLAIM_USAGE
+UPDATE berth_usages SET used=(berth_usages.used + ?), generation=? WHERE berth_usages.resource_provider_id = ? AND berth_usages.resource_class_id = ? AND (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = berth_usages.resource_provider_id) = ? AND (SELECT ? <= 0 OR berth_usages.used + ? <= (inventories.total - inventories.reserved) * inventories.allocation_ratio AS anon_1
+FROM inventories
+WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id AND ? >= inventories.min_unit AND ? <= inventories.max_unit AND ? % inventories.step_size = 0)
 
 -- store.claims._INSERT
 INSERT INTO allocations (created_at, resource_provider_id, consumer_id, resource_class_id, used) VALUES (?, ?, ?, ?, ?)
@@ -51,13 +153,16 @@ INSERT INTO allocations (created_at, resource_provider_id, consumer_id, resource
 -- store.claims._RELEASE
 DELETE FROM allocations WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
 
--- store.claims._ROOMS
-SELECT inventories.resource_provider_id, inventories.resource_class_id, berth_usages.used, berth_usages.generation, resource_providers.generation AS generation_1, inventories.total, inventories.reserved, inventories.min_unit, inventories.max_unit, inventories.step_size, inventories.allocation_ratio
-FROM inventories JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id JOIN resource_providers ON resource_providers.id = inventories.resource_provider_id
-WHERE inventories.resource_provider_id IN (__[POSTCOMPILE_providers])
+-- store.claims._RELEASE_USAGE
+UPDATE berth_usages SET used=(berth_usages.used + ?) WHERE berth_usages.resource_provider_id = ? AND berth_usages.resource_class_id = ?
+
+-- store.claims._has_room
+SELECT ? <= 0 OR berth_usages.used + ? <= (inventories.total - inventories.reserved) * inventories.allocation_ratio AS anon_1
+FROM berth_usages, inventories
+WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id
 
 -- store.consumers._BY_UUID
-SELECT consumers.id, consumers.uuid, consumers.generation, consumers.consumer_type_id
+SELECT consumers.id, consumers.uuid, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
 FROM consumers
 WHERE consumers.uuid IN (__[POSTCOMPILE_uuids])
 
@@ -85,6 +190,12 @@ UPDATE berth_writer SET seq=(berth_writer.seq + ?), updated_at=?, kept_seq=(? + 
 -- store.engine.journal._FORGET
 DELETE FROM berth_journal WHERE berth_journal.writer_id = ? AND berth_journal.seq <= ?
 
+-- store.engine.journal._HAS_NOTED
+SELECT berth_journal.seq
+FROM berth_journal
+WHERE berth_journal.writer_id = ? AND berth_journal.seq = ?
+ LIMIT ? OFFSET ?
+
 -- store.engine.journal._HORIZONS
 SELECT berth_writer.id, coalesce((SELECT berth_journal.seq - ? AS anon_1
 FROM berth_journal
@@ -94,14 +205,38 @@ FROM berth_journal
 WHERE berth_journal.writer_id = berth_writer.id)) AS coalesce_1
 FROM berth_writer
 
+-- store.engine.journal._IDLE_WRITER
+SELECT berth_writer.id, berth_writer.seq
+FROM berth_writer
+WHERE berth_writer.updated_at < ? ORDER BY berth_writer.id
+ LIMIT ? OFFSET ?
+
 -- store.engine.journal._MARK
 UPDATE berth_writer SET trimmed_seq=? WHERE berth_writer.id = ? AND berth_writer.trimmed_seq < ?
 
 -- store.engine.journal._MOVE
 UPDATE berth_writer SET seq=(berth_writer.seq + ?), updated_at=?, kept_seq=(? + ?) WHERE berth_writer.id = ? AND berth_writer.seq = ?
 
+-- store.engine.journal._NEW_WRITER
+INSERT INTO berth_writer (seq, trimmed_seq, updated_at, kept_seq) VALUES (?, ?, ?, ?)
+
 -- store.engine.journal._NOTE
 INSERT INTO berth_journal (writer_id, seq, provider_id, usage_only, created_at) VALUES (?, ?, ?, ?, ?)
+
+-- store.engine.project_usages._ADD
+UPDATE berth_project_usages SET used_0=(berth_project_usages.used_0 + ?), used_1=(berth_project_usages.used_1 + ?), used_2=(berth_project_usages.used_2 + ?), used_3=(berth_project_usages.used_3 + ?) WHERE berth_project_usages.project_id = ? AND berth_project_usages.user_id = ? AND berth_project_usages.consumer_type_id = ? AND berth_project_usages.first_class = ? AND berth_project_usages.writer_id = ?
+
+-- store.engine.project_usages._BEGIN
+INSERT INTO berth_project_usages (project_id, user_id, consumer_type_id, first_class, writer_id, used_0, used_1, used_2, used_3) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- store.engine.project_usages._OF_ENDED_WRITERS
+SELECT berth_project_usages.project_id, berth_project_usages.user_id, berth_project_usages.consumer_type_id, berth_project_usages.first_class, berth_project_usages.writer_id, berth_project_usages.used_0, berth_project_usages.used_1, berth_project_usages.used_2, berth_project_usages.used_3
+FROM berth_project_usages JOIN berth_writer ON berth_writer.id = berth_project_usages.writer_id
+WHERE berth_writer.updated_at < ?
+ LIMIT ? OFFSET ?
+
+-- store.engine.project_usages._TAKE
+DELETE FROM berth_project_usages WHERE berth_project_usages.project_id = ? AND berth_project_usages.user_id = ? AND berth_project_usages.consumer_type_id = ? AND berth_project_usages.first_class = ? AND berth_project_usages.writer_id = ? AND berth_project_usages.used_0 = ? AND berth_project_usages.used_1 = ? AND berth_project_usages.used_2 = ? AND berth_project_usages.used_3 = ?
 
 -- store.foreign_writes._CLASS_NAMES
 SELECT resource_classes.id, resource_classes.name
@@ -138,6 +273,21 @@ WHERE known.resource_provider_id = ? AND known.generation = ?
 -- store.generations._PIN
 UPDATE resource_providers SET updated_at=resource_providers.updated_at, generation=resource_providers.generation WHERE resource_providers.id = ? AND resource_providers.generation = ?
 
+-- store.identity._INSERT
+INSERT INTO berth_meta ("key", value) VALUES (?, ?)
+
+-- store.identity._READ
+SELECT berth_meta.value
+FROM berth_meta
+WHERE berth_meta."key" = ?
+
+-- store.identity._REMOVE
+DELETE FROM berth_meta WHERE berth_meta."key" = ?
+
+-- store.index_feed._CLASSES
+SELECT resource_classes.name, resource_classes.id
+FROM resource_classes
+
 -- store.index_feed._HEADS
 SELECT berth_writer.id, berth_writer.seq, berth_writer.trimmed_seq
 FROM berth_writer
@@ -154,12 +304,12 @@ FROM berth_journal
 WHERE berth_journal.writer_id = ? AND berth_journal.seq > ? GROUP BY berth_journal.provider_id
 
 -- store.index_feed._OF_ROOTS[0]
-SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id
+SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id, resource_providers.name, coalesce(resource_providers.generation, ?) AS coalesce_1, coalesce(CAST(strftime('%s', substr(coalesce(resource_providers.updated_at, resource_providers.created_at), 1, 19)) AS INTEGER), ?) AS coalesce_3
 FROM resource_providers
 WHERE resource_providers.root_provider_id IN (__[POSTCOMPILE_roots])
 
 -- store.index_feed._OF_ROOTS[1]
-SELECT inventories.resource_provider_id, inventories.resource_class_id, inventories.total - inventories.reserved AS anon_1, inventories.allocation_ratio, coalesce(berth_usages.used, ?) AS coalesce_1, inventories.min_unit, inventories.max_unit, inventories.step_size
+SELECT inventories.resource_provider_id, inventories.resource_class_id, inventories.total, inventories.reserved, inventories.allocation_ratio, coalesce(berth_usages.used, ?) AS coalesce_1, inventories.min_unit, inventories.max_unit, inventories.step_size, coalesce(CAST(strftime('%s', substr(coalesce(inventories.updated_at, inventories.created_at), 1, 19)) AS INTEGER), ?) AS coalesce_3
 FROM resource_providers JOIN inventories ON inventories.resource_provider_id = resource_providers.id LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id
 WHERE resource_providers.root_provider_id IN (__[POSTCOMPILE_roots])
 
@@ -174,12 +324,12 @@ FROM resource_providers JOIN resource_provider_aggregates ON resource_provider_a
 WHERE resource_providers.root_provider_id IN (__[POSTCOMPILE_roots])
 
 -- store.index_feed._OF_ROOT_RANGE[0]
-SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id
+SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id, resource_providers.name, coalesce(resource_providers.generation, ?) AS coalesce_1, coalesce(CAST(strftime('%s', substr(coalesce(resource_providers.updated_at, resource_providers.created_at), 1, 19)) AS INTEGER), ?) AS coalesce_3
 FROM resource_providers
 WHERE resource_providers.root_provider_id > ? AND resource_providers.root_provider_id <= ?
 
 -- store.index_feed._OF_ROOT_RANGE[1]
-SELECT inventories.resource_provider_id, inventories.resource_class_id, inventories.total - inventories.reserved AS anon_1, inventories.allocation_ratio, coalesce(berth_usages.used, ?) AS coalesce_1, inventories.min_unit, inventories.max_unit, inventories.step_size
+SELECT inventories.resource_provider_id, inventories.resource_class_id, inventories.total, inventories.reserved, inventories.allocation_ratio, coalesce(berth_usages.used, ?) AS coalesce_1, inventories.min_unit, inventories.max_unit, inventories.step_size, coalesce(CAST(strftime('%s', substr(coalesce(inventories.updated_at, inventories.created_at), 1, 19)) AS INTEGER), ?) AS coalesce_3
 FROM resource_providers JOIN inventories ON inventories.resource_provider_id = resource_providers.id LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = inventories.resource_provider_id AND berth_usages.resource_class_id = inventories.resource_class_id
 WHERE resource_providers.root_provider_id > ? AND resource_providers.root_provider_id <= ?
 
@@ -193,10 +343,14 @@ SELECT resource_provider_aggregates.resource_provider_id, resource_provider_aggr
 FROM resource_providers JOIN resource_provider_aggregates ON resource_provider_aggregates.resource_provider_id = resource_providers.id
 WHERE resource_providers.root_provider_id > ? AND resource_providers.root_provider_id <= ?
 
--- store.index_feed._USAGES
-SELECT berth_usages.resource_provider_id, berth_usages.resource_class_id, berth_usages.used
-FROM berth_usages
-WHERE berth_usages.resource_provider_id IN (__[POSTCOMPILE_providers])
+-- store.index_feed._STATES
+SELECT resource_providers.id, coalesce(resource_providers.generation, ?) AS coalesce_1, coalesce(CAST(strftime('%s', substr(coalesce(resource_providers.updated_at, resource_providers.created_at), 1, 19)) AS INTEGER), ?) AS coalesce_3, berth_usages.resource_class_id, berth_usages.used
+FROM resource_providers LEFT OUTER JOIN berth_usages ON berth_usages.resource_provider_id = resource_providers.id
+WHERE resource_providers.id IN (__[POSTCOMPILE_providers])
+
+-- store.index_feed._TRAITS
+SELECT traits.name, traits.id, coalesce(CAST(strftime('%s', substr(coalesce(traits.updated_at, traits.created_at), 1, 19)) AS INTEGER), ?) AS coalesce_1
+FROM traits
 
 -- store.inventories._CLASS_NAMES
 SELECT resource_classes.name
@@ -230,17 +384,26 @@ WHERE berth_usages.resource_provider_id IN (__[POSTCOMPILE_providers]) AND berth
 -- store.inventories._PIN_CLASSES
 UPDATE resource_classes SET updated_at=resource_classes.updated_at, name=resource_classes.name WHERE resource_classes.id IN (__[POSTCOMPILE_classes])
 
--- store.inventories._ROWS
-SELECT inventories.resource_provider_id, inventories.resource_class_id, resource_classes.name, inventories.total, inventories.reserved, inventories.min_unit, inventories.max_unit, inventories.step_size, inventories.allocation_ratio, coalesce(inventories.updated_at, inventories.created_at) AS coalesce_1
-FROM inventories JOIN resource_classes ON resource_classes.id = inventories.resource_class_id
-
--- store.inventories._ROWS_OF_PROVIDER
-SELECT inventories.resource_provider_id, inventories.resource_class_id, resource_classes.name, inventories.total, inventories.reserved, inventories.min_unit, inventories.max_unit, inventories.step_size, inventories.allocation_ratio, coalesce(inventories.updated_at, inventories.created_at) AS coalesce_1
-FROM inventories JOIN resource_classes ON resource_classes.id = inventories.resource_class_id
-WHERE inventories.resource_provider_id = ? ORDER BY inventories.resource_class_id
-
 -- store.inventories._UPDATE
 UPDATE inventories SET updated_at=?, total=?, reserved=?, min_unit=?, max_unit=?, step_size=?, allocation_ratio=? WHERE inventories.resource_provider_id = ? AND inventories.resource_class_id = ?
+
+-- store.labels._ALL
+SELECT berth_labels.aggregate_uuid, berth_labels.labels
+FROM berth_labels
+
+-- store.labels._DELETE
+DELETE FROM berth_labels WHERE berth_labels.aggregate_uuid = ?
+
+-- store.labels._INSERT
+INSERT INTO berth_labels (aggregate_uuid, name, labels) VALUES (?, ?, ?)
+
+-- store.labels._OF_AGGREGATE_OR_NAME
+SELECT berth_labels.aggregate_uuid, berth_labels.name, berth_labels.labels
+FROM berth_labels
+WHERE berth_labels.aggregate_uuid = ? OR berth_labels.name = ?
+
+-- store.labels._UPDATE
+UPDATE berth_labels SET name=?, labels=? WHERE berth_labels.aggregate_uuid = ?
 
 -- store.lookups._CLASSES_BY_NAME
 SELECT resource_classes.name, resource_classes.id
@@ -266,25 +429,189 @@ SELECT traits.name, traits.id
 FROM traits
 WHERE traits.name IN (__[POSTCOMPILE_names])
 
--- store.providers._PROVIDERS
-SELECT resource_providers.id, resource_providers.uuid, resource_providers.name, resource_providers.generation, parent.uuid AS uuid_1, coalesce(root.uuid, resource_providers.uuid) AS coalesce_1, resource_providers.created_at, resource_providers.updated_at
-FROM resource_providers LEFT OUTER JOIN resource_providers AS parent ON parent.id = resource_providers.parent_provider_id LEFT OUTER JOIN resource_providers AS root ON root.id = resource_providers.root_provider_id
+-- store.project_counts._ANY
+SELECT berth_project_usages.writer_id
+FROM berth_project_usages
+ LIMIT ? OFFSET ?
 
--- store.providers._PROVIDERS_OF_TREE
-SELECT resource_providers.id, resource_providers.uuid, resource_providers.name, resource_providers.generation, parent.uuid AS uuid_1, coalesce(root.uuid, resource_providers.uuid) AS coalesce_1, resource_providers.created_at, resource_providers.updated_at
-FROM resource_providers LEFT OUTER JOIN resource_providers AS parent ON parent.id = resource_providers.parent_provider_id LEFT OUTER JOIN resource_providers AS root ON root.id = resource_providers.root_provider_id
-WHERE resource_providers.root_provider_id = (SELECT member.root_provider_id
-FROM resource_providers AS member
-WHERE member.uuid = ?) ORDER BY resource_providers.id
+-- store.project_counts._CORRECT[0]
+UPDATE berth_project_usages SET used_0=? WHERE berth_project_usages.project_id = ? AND berth_project_usages.user_id = ? AND berth_project_usages.consumer_type_id = ? AND berth_project_usages.first_class = ? AND berth_project_usages.writer_id = ? AND berth_project_usages.used_0 = ?
+
+-- store.project_counts._CORRECT[1]
+UPDATE berth_project_usages SET used_1=? WHERE berth_project_usages.project_id = ? AND berth_project_usages.user_id = ? AND berth_project_usages.consumer_type_id = ? AND berth_project_usages.first_class = ? AND berth_project_usages.writer_id = ? AND berth_project_usages.used_1 = ?
+
+-- store.project_counts._CORRECT[2]
+UPDATE berth_project_usages SET used_2=? WHERE berth_project_usages.project_id = ? AND berth_project_usages.user_id = ? AND berth_project_usages.consumer_type_id = ? AND berth_project_usages.first_class = ? AND berth_project_usages.writer_id = ? AND berth_project_usages.used_2 = ?
+
+-- store.project_counts._CORRECT[3]
+UPDATE berth_project_usages SET used_3=? WHERE berth_project_usages.project_id = ? AND berth_project_usages.user_id = ? AND berth_project_usages.consumer_type_id = ? AND berth_project_usages.first_class = ? AND berth_project_usages.writer_id = ? AND berth_project_usages.used_3 = ?
+
+-- store.project_counts._COUNT_OF
+SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
+FROM consumers
+WHERE (EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid)) AND consumers.uuid IN (__[POSTCOMPILE_consumers]) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)
+
+-- store.project_counts._FILL
+INSERT INTO berth_project_usages (project_id, user_id, consumer_type_id, first_class, writer_id, used_0, used_1, used_2, used_3) SELECT placed.project_id, placed.user_id, placed.consumer_type_id, placed.first_class, 0, sum(CASE WHEN (placed.place = 0) THEN placed.counted ELSE 0 END) AS sum_1, sum(CASE WHEN (placed.place = 1) THEN placed.counted ELSE 0 END) AS sum_2, sum(CASE WHEN (placed.place = 2) THEN placed.counted ELSE 0 END) AS sum_3, sum(CASE WHEN (placed.place = 3) THEN placed.counted ELSE 0 END) AS sum_4
+FROM (SELECT counted.project_id AS project_id, counted.user_id AS user_id, counted.coalesce_1 AS consumer_type_id, counted.resource_class_id - (counted.resource_class_id - ?) % 4 AS first_class, (counted.resource_class_id - ?) % 4 AS place, counted.sum_5 AS counted
+FROM (SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id AS resource_class_id, sum(allocations.used) AS sum_5
+FROM allocations JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id UNION ALL SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
+FROM consumers
+WHERE EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)) AS counted) AS placed GROUP BY placed.project_id, placed.user_id, placed.consumer_type_id, placed.first_class
+
+-- store.project_counts._MARKED
+SELECT CAST(sum(berth_project_usages.used_0) AS BIGINT) AS sum_1
+FROM berth_project_usages
+WHERE berth_project_usages.project_id = ?
+HAVING sum(berth_project_usages.used_0) != 0
+
+-- store.project_counts._USED_BY
+SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id, sum(allocations.used) AS sum_1, allocations.resource_provider_id
+FROM allocations JOIN consumers ON consumers.uuid = allocations.consumer_id
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id, allocations.resource_provider_id
+
+-- store.project_counts._WRONG_PART
+SELECT anon_1.project_id, anon_1.user_id, anon_1.consumer_type_id, anon_1.resource_class_id, CAST(sum(anon_1.stored) AS BIGINT) AS stored, CAST(sum(anon_1.counted) AS BIGINT) AS counted, CAST(sum(anon_1.corrected) AS BIGINT) AS corrected
+FROM (SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 0 AS resource_class_id, berth_project_usages.used_0 AS stored, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = ?) THEN berth_project_usages.used_0 ELSE 0 END AS corrected
+FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 1 AS resource_class_id, berth_project_usages.used_1 AS stored, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = ?) THEN berth_project_usages.used_1 ELSE 0 END AS corrected
+FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 2 AS resource_class_id, berth_project_usages.used_2 AS stored, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = ?) THEN berth_project_usages.used_2 ELSE 0 END AS corrected
+FROM berth_project_usages UNION ALL SELECT berth_project_usages.project_id AS project_id, berth_project_usages.user_id AS user_id, berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class + 3 AS resource_class_id, berth_project_usages.used_3 AS stored, 0 AS counted, CASE WHEN (berth_project_usages.writer_id = ?) THEN berth_project_usages.used_3 ELSE 0 END AS corrected
+FROM berth_project_usages UNION ALL SELECT counted.project_id AS project_id, counted.user_id AS user_id, counted.coalesce_1 AS coalesce_1, counted.resource_class_id AS resource_class_id, 0, counted.sum_1 AS sum_1, 0
+FROM (SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id AS resource_class_id, sum(allocations.used) AS sum_1
+FROM allocations JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id UNION ALL SELECT consumers.project_id AS project_id, consumers.user_id AS user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
+FROM consumers
+WHERE EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)) AS counted) AS anon_1 GROUP BY anon_1.project_id, anon_1.user_id, anon_1.consumer_type_id, anon_1.resource_class_id
+HAVING sum(anon_1.stored) != sum(anon_1.counted)
+ LIMIT ? OFFSET ?
+
+-- store.project_counts._count
+SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, -1, count(*) AS count_1
+FROM consumers
+WHERE EXISTS (SELECT *
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0)
+
+-- store.project_counts._used
+SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id, sum(allocations.used) AS sum_1
+FROM allocations JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id
+
+-- store.providers._AN_ALLOCATION
+SELECT allocations.id
+FROM allocations
+WHERE allocations.resource_provider_id = ?
+ LIMIT ? OFFSET ?
+
+-- store.providers._A_CHILD
+SELECT resource_providers.id
+FROM resource_providers
+WHERE resource_providers.parent_provider_id = ?
+ LIMIT ? OFFSET ?
+
+-- store.providers._DELETE
+DELETE FROM resource_providers WHERE resource_providers.id = ?
+
+-- store.providers._DELETE_PARTS[0]
+DELETE FROM resource_provider_traits WHERE resource_provider_traits.resource_provider_id = ?
+
+-- store.providers._DELETE_PARTS[1]
+DELETE FROM resource_provider_aggregates WHERE resource_provider_aggregates.resource_provider_id = ?
+
+-- store.providers._DELETE_PARTS[2]
+DELETE FROM berth_usages WHERE berth_usages.resource_provider_id = ?
+
+-- store.providers._DELETE_PARTS[3]
+DELETE FROM inventories WHERE inventories.resource_provider_id = ?
+
+-- store.providers._INSERT_CHILD
+INSERT INTO resource_providers (created_at, uuid, name, generation, root_provider_id, parent_provider_id) VALUES (?, ?, ?, ?, (SELECT root.id
+FROM resource_providers AS root
+WHERE root.uuid = ?), ?)
+
+-- store.providers._INSERT_ROOT
+INSERT INTO resource_providers (created_at, uuid, name, generation) VALUES (?, ?, ?, ?)
+
+-- store.providers._OTHERS_OF_NAME
+SELECT resource_providers.id
+FROM resource_providers
+WHERE resource_providers.name = ? AND resource_providers.id != ?
+
+-- store.providers._OWN_ROOT
+UPDATE resource_providers SET root_provider_id=resource_providers.id WHERE resource_providers.id = ?
+
+-- store.providers._PIN_PLACE
+UPDATE resource_providers SET updated_at=resource_providers.updated_at, root_provider_id=resource_providers.root_provider_id WHERE resource_providers.id = ? AND resource_providers.root_provider_id = (SELECT root.id
+FROM resource_providers AS root
+WHERE root.uuid = ?)
+
+-- store.providers._PLACE
+UPDATE resource_providers SET parent_provider_id=? WHERE resource_providers.id = ? AND resource_providers.parent_provider_id IS ?
 
 -- store.providers._PROVIDER_BY_UUID
 SELECT resource_providers.id, resource_providers.uuid, resource_providers.name, resource_providers.generation, parent.uuid AS uuid_1, coalesce(root.uuid, resource_providers.uuid) AS coalesce_1, resource_providers.created_at, resource_providers.updated_at
 FROM resource_providers LEFT OUTER JOIN resource_providers AS parent ON parent.id = resource_providers.parent_provider_id LEFT OUTER JOIN resource_providers AS root ON root.id = resource_providers.root_provider_id
 WHERE resource_providers.uuid = ?
 
+-- store.providers._RENAME
+UPDATE resource_providers SET updated_at=?, name=? WHERE resource_providers.id = ?
+
+-- store.providers._REROOT
+UPDATE resource_providers SET updated_at=?, root_provider_id=? WHERE resource_providers.id IN (__[POSTCOMPILE_providers]) AND resource_providers.root_provider_id = ?
+
+-- store.providers._ROOT_OF
+SELECT resource_providers.root_provider_id
+FROM resource_providers
+WHERE resource_providers.id = ?
+
+-- store.providers._TAKEN
+SELECT resource_providers.uuid
+FROM resource_providers
+WHERE resource_providers.uuid = ? OR resource_providers.name = ?
+
+-- store.providers._TREE
+SELECT resource_providers.id, resource_providers.parent_provider_id
+FROM resource_providers
+WHERE resource_providers.root_provider_id = ?
+
+-- store.providers._UNROOT
+UPDATE resource_providers SET root_provider_id=? WHERE resource_providers.id = ? AND resource_providers.generation = ?
+
+-- store.resource_classes._ALL
+SELECT resource_classes.name, coalesce(resource_classes.updated_at, resource_classes.created_at) AS coalesce_1
+FROM resource_classes ORDER BY resource_classes.id
+
+-- store.resource_classes._DELETE_UNUSED
+DELETE FROM resource_classes WHERE resource_classes.id = ? AND resource_classes.name = ? AND NOT (EXISTS (SELECT *
+FROM inventories
+WHERE inventories.resource_class_id = ?))
+
 -- store.resource_classes._INSERT
 INSERT INTO resource_classes (id, name, created_at) SELECT CASE WHEN (max(resource_classes.id) >= ?) THEN max(resource_classes.id) + ? ELSE ? END AS anon_1, ? AS anon_2, ? AS anon_3
 FROM resource_classes
+
+-- store.resource_classes._IS_USED
+SELECT inventories.id
+FROM inventories
+WHERE inventories.resource_class_id = ?
+ LIMIT ? OFFSET ?
+
+-- store.resource_classes._OF_NAME
+SELECT resource_classes.name, coalesce(resource_classes.updated_at, resource_classes.created_at) AS coalesce_1
+FROM resource_classes
+WHERE resource_classes.name = ?
+
+-- store.resource_classes._RENAME
+UPDATE resource_classes SET updated_at=?, name=? WHERE resource_classes.id = ? AND resource_classes.name = ?
+
+-- store.traits._DELETE_UNUSED
+DELETE FROM traits WHERE traits.id = ? AND NOT (EXISTS (SELECT *
+FROM resource_provider_traits
+WHERE resource_provider_traits.trait_id = ?))
 
 -- store.traits._GIVE
 INSERT INTO resource_provider_traits (created_at, trait_id, resource_provider_id) VALUES (?, ?, ?)
@@ -293,6 +620,12 @@ INSERT INTO resource_provider_traits (created_at, trait_id, resource_provider_id
 SELECT resource_provider_traits.trait_id
 FROM resource_provider_traits
 WHERE resource_provider_traits.resource_provider_id = ?
+
+-- store.traits._IS_USED
+SELECT resource_provider_traits.trait_id
+FROM resource_provider_traits
+WHERE resource_provider_traits.trait_id = ?
+ LIMIT ? OFFSET ?
 
 -- store.traits._RECORD
 SELECT traits.name, traits.created_at, traits.updated_at
@@ -310,8 +643,20 @@ WHERE resource_provider_traits.resource_provider_id = ? ORDER BY traits.id
 -- store.usage_counts._CORRECT
 UPDATE berth_usages SET used=? WHERE berth_usages.resource_provider_id = ? AND berth_usages.resource_class_id = ? AND berth_usages.used = ?
 
+-- store.usage_counts._COUNT
+SELECT count(*) AS count_1
+FROM inventories
+
+-- store.usage_counts._COUNT_UNKEPT
+SELECT count(*) AS count_1
+FROM berth_writer
+WHERE berth_writer.kept_seq != berth_writer.seq AND berth_writer.updated_at < ?
+
 -- store.usage_counts._FORGET
 DELETE FROM berth_usages WHERE berth_usages.resource_provider_id = ? AND berth_usages.resource_class_id = ? AND berth_usages.used = ?
+
+-- store.usage_counts._FORGET_UNKEPT
+UPDATE berth_writer SET kept_seq=berth_writer.seq WHERE berth_writer.kept_seq != berth_writer.seq AND berth_writer.updated_at < ?
 
 -- store.usage_counts._HOLD
 UPDATE resource_providers SET updated_at=resource_providers.updated_at, generation=resource_providers.generation WHERE resource_providers.id = ?
@@ -375,10 +720,25 @@ WHERE NOT (EXISTS (SELECT *
 FROM inventories
 WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id)) AND berth_usages.resource_provider_id IN (__[POSTCOMPILE_providers])
 
--- store.usages._OF_PROVIDER
-SELECT resource_classes.name, berth_usages.used
-FROM berth_usages JOIN resource_classes ON resource_classes.id = berth_usages.resource_class_id
-WHERE berth_usages.resource_provider_id = ? ORDER BY berth_usages.resource_class_id
+-- store.usages._OF_PROJECT
+SELECT consumer_types.name, sums.first_class, resource_classes.id, resource_classes.name AS class_name, sums.used_0, sums.used_1, sums.used_2, sums.used_3
+FROM (SELECT berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class AS first_class, sum(berth_project_usages.used_0) AS used_0, sum(berth_project_usages.used_1) AS used_1, sum(berth_project_usages.used_2) AS used_2, sum(berth_project_usages.used_3) AS used_3
+FROM berth_project_usages JOIN projects ON projects.id = berth_project_usages.project_id
+WHERE projects.external_id = ? GROUP BY berth_project_usages.consumer_type_id, berth_project_usages.first_class) AS sums JOIN resource_classes ON resource_classes.id BETWEEN sums.first_class AND sums.first_class + 3 LEFT OUTER JOIN consumer_types ON consumer_types.id = sums.consumer_type_id UNION ALL SELECT NULL AS anon_1, -2, -2, NULL AS anon__1, sum(berth_project_usages.used_0) AS sum_1, sum(berth_project_usages.used_1) AS sum_2, sum(berth_project_usages.used_2) AS sum_3, sum(berth_project_usages.used_3) AS sum_4
+FROM berth_project_usages
+WHERE berth_project_usages.project_id = ?
+HAVING sum(berth_project_usages.used_0) != 0
+
+-- store.usages._OF_USER
+SELECT consumer_types.name, sums.first_class, resource_classes.id, resource_classes.name AS class_name, sums.used_0, sums.used_1, sums.used_2, sums.used_3
+FROM (SELECT berth_project_usages.consumer_type_id AS consumer_type_id, berth_project_usages.first_class AS first_class, sum(berth_project_usages.used_0) AS used_0, sum(berth_project_usages.used_1) AS used_1, sum(berth_project_usages.used_2) AS used_2, sum(berth_project_usages.used_3) AS used_3
+FROM berth_project_usages JOIN projects ON projects.id = berth_project_usages.project_id
+WHERE projects.external_id = ? AND berth_project_usages.user_id IN (SELECT users.id
+FROM users
+WHERE users.external_id = ?) GROUP BY berth_project_usages.consumer_type_id, berth_project_usages.first_class) AS sums JOIN resource_classes ON resource_classes.id BETWEEN sums.first_class AND sums.first_class + 3 LEFT OUTER JOIN consumer_types ON consumer_types.id = sums.consumer_type_id UNION ALL SELECT NULL AS anon_1, -2, -2, NULL AS anon__1, sum(berth_project_usages.used_0) AS sum_1, sum(berth_project_usages.used_1) AS sum_2, sum(berth_project_usages.used_2) AS sum_3, sum(berth_project_usages.used_3) AS sum_4
+FROM berth_project_usages
+WHERE berth_project_usages.project_id = ?
+HAVING sum(berth_project_usages.used_0) != 0
 
 -- upkeep.copying.run._REFER
 UPDATE resource_providers SET root_provider_id=?, parent_provider_id=? WHERE resource_providers.id = ?

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the questions of `/berth/v1` have in common: the request, the scenario, and the budget.
+
+Source: spec/beyond.md 1.4, 2.2 and 4.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic
+from typing import Final
+
+from berth.api.berth_v1.pointed import refused
+from berth.api.berth_v1.reading import Asked, JSONObject, read_items
+from berth.api.berth_v1.refusals import unknown_name
+from berth.api.environ import CLIENT_GONE
+from berth.api.errors import overloaded
+from berth.api.operations.berth_v1.codes import TOO_LARGE
+from berth.api.request import Request, Services
+from berth.candidates.budget import Budget
+from berth.candidates.references import (
+    References,
+    UnknownName,
+    UnknownReference,
+    unknown_names,
+    unknown_references,
+)
+from berth.candidates.what_if import (
+    HostsAssumed,
+    RatioAssumed,
+    WhatIf,
+    scenario_of,
+    unknown_in,
+)
+from berth.index.scenario import imagine
+from berth.index.snapshot import Snapshot
+from berth.model.bounds import ADDED_HOSTS_MAX
+from berth.model.ids import ConsumerUUID, parse_uuid_lax
+from berth.store.allocations import held_by
+
+#: More warnings are left out.
+WARNINGS_MAX: Final = 100
+
+
+class Warnings:
+    """The warnings of one answer."""
+
+    def __init__(self) -> None:
+        self.sent: list[dict[str, str]] = []
+
+    def add(self, code: str, at: str, **facts: str) -> None:
+        """Warn of a place of the body."""
+        if len(self.sent) < WARNINGS_MAX:
+            self.sent.append({"code": code, "at": at, **facts})
+
+    def add_unknown(self, at: str, unknown: UnknownReference) -> None:
+        """Warn of a reference that stands for nothing."""
+        self.add(f"unknown_{unknown.kind}", at, reference=unknown.reference)
+
+    def add_of(self, asked: Iterable[Asked], references: References) -> None:
+        """Warn of what some questions have without effect."""
+        for each in asked:
+            if each.has_limit:
+                self.add("limit_ignored", each.pointer(""))
+            for unknown in unknown_references(each.question, references):
+                self.add_unknown(each.pointer(unknown.at), unknown)
+
+
+def check_names(asked: Iterable[Asked], snapshot: Snapshot) -> None:
+    """Refuse questions that name a resource class or a trait that does not exist.
+
+    Raises:
+        Refused: 400.
+    """
+    for each in asked:
+        for unknown in unknown_names(each.question, snapshot):
+            raise unknown_name(unknown._replace(at=each.pointer(unknown.at)))
+
+
+def read_what_if(sent: JSONObject, at: str) -> WhatIf:
+    """The assumptions of a body, which its schema admits.
+
+    Raises:
+        Refused: 400.
+    """
+    added = tuple(HostsAssumed(each["like"], each["count"]) for each in sent.get("add_hosts", ()))
+    if sum(each.copies for each in added) > ADDED_HOSTS_MAX:
+        raise refused(
+            f"{at}/add_hosts",
+            f"may add at most {ADDED_HOSTS_MAX} hosts (max_added_hosts) in all",
+            code=TOO_LARGE,
+        )
+    uuids = map(parse_uuid_lax, sent.get("without_consumers", ()))
+    return WhatIf(
+        nothing_used=sent.get("nothing_used", False),
+        without_consumers=tuple(uuid for uuid in uuids if uuid is not None),
+        allocation_ratio=tuple(
+            RatioAssumed(
+                each["resource_class"], each["ratio"], read_items(each.get("member_of", ()))
+            )
+            for each in sent.get("allocation_ratio", ())
+        ),
+        without_hosts=tuple(sent.get("without_hosts", ())),
+        add_hosts=added,
+    )
+
+
+def assumed(
+    services: Services, snapshot: Snapshot, what_if: WhatIf, at: str, warnings: Warnings
+) -> Snapshot:
+    """The snapshot that a question assumes.
+
+    Raises:
+        Refused: 400 for a resource class that does not exist.
+    """
+    references = References(snapshot)
+    for unknown in unknown_in(what_if, snapshot, references):
+        if isinstance(unknown, UnknownName):
+            raise unknown_name(unknown, within=at)
+        warnings.add_unknown(at + unknown.at, unknown)
+    consumers = [ConsumerUUID(uuid) for uuid in what_if.without_consumers]
+    freed = held_by(services.database, consumers) if consumers else {}
+    return imagine(snapshot, scenario_of(snapshot, what_if, references, freed))
+
+
+@contextmanager
+def searching(services: Services, request: Request, seconds: float) -> Iterator[Budget]:
+    """Wait for a place among the searches, and search with a budget.
+
+    Args:
+        seconds: at most; 0 for no bound.
+
+    Raises:
+        Refused: 503 if there is no place.
+    """
+    if not services.searching.enter():
+        services.observer.search_refused()
+        raise overloaded()
+    try:
+        budget = Budget(
+            monotonic,
+            seconds=seconds,
+            answer_bytes_max=services.search.answer_bytes_max,
+            gone=request.env.get(CLIENT_GONE),
+        )
+        try:
+            yield budget
+        finally:
+            services.observer.searched(
+                trees=budget.trees, candidates=budget.candidates, ended=budget.ended
+            )
+    finally:
+        services.searching.leave()
+
+
+def seconds_within(services: Services, seconds: float) -> float:
+    """Some seconds, or the operator's budget if that is less."""
+    most = services.search.time_budget_s
+    return min(seconds, most) if most > 0 else seconds
+
+
+def group_names(asked: Sequence[Asked]) -> frozenset[str]:
+    """The names of the groups of all alternatives."""
+    return frozenset(name for each in asked for name, _ in each.question.groups)

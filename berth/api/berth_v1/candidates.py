@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`POST /berth/v1/candidates`: where a request fits, best first. Source: spec/beyond.md 2.6."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Any, Final, NamedTuple
+
+from berth.api.berth_v1 import body
+from berth.api.berth_v1.asking import (
+    Warnings,
+    assumed,
+    check_names,
+    group_names,
+    read_what_if,
+    searching,
+    seconds_within,
+)
+from berth.api.berth_v1.explaining import explained
+from berth.api.berth_v1.ordering import check_order, order_of
+from berth.api.berth_v1.reading import Asked, JSONObject, read_request
+from berth.api.environ import BODY
+from berth.api.operations.berth_v1.candidates import BODY_SCHEMA, LIMIT
+from berth.api.operations.berth_v1.explanation import SECONDS
+from berth.api.rendering import answer_bytes, encode
+from berth.api.request import Request, Response, Services
+from berth.candidates.budget import Budget
+from berth.candidates.explain import Wanted
+from berth.candidates.listing import candidate_texts, summaries
+from berth.candidates.order import Order
+from berth.candidates.plan import Plan
+from berth.candidates.ranking import Ranked, rank
+from berth.candidates.references import References, request_of
+from berth.candidates.resolve import NothingFits, resolve
+from berth.candidates.what_if import WhatIf
+from berth.index.memory import Memory
+from berth.index.snapshot import Snapshot
+from berth.model.errors import SearchGaveUp
+
+#: Callers repeat their questions; longer ones are not worth caching.
+_KEPT_LENGTH_MAX: Final = 2048
+#: What a decoded question takes, for each byte of its body.
+_BYTES_FOR_BYTE: Final = 16
+
+_NOTHING: Final = Ranked((), (), more=False)
+
+
+class _Wanted(NamedTuple):
+    """A body, decoded and checked against everything but the fleet."""
+
+    asked: tuple[Asked, ...]
+    sent: JSONObject
+    what_if: WhatIf | None
+
+    @property
+    def has_alternatives(self) -> bool:
+        return len(self.asked) > 1
+
+
+class _Answer(NamedTuple):
+    """The candidates of one alternative; without a plan nothing can fit."""
+
+    alternative: int
+    plan: Plan | None
+    ranked: Ranked
+
+
+def find_candidates(services: Services, request: Request, response: Response) -> None:
+    """Find where a request fits."""
+    wanted = _decoded(services.index.memory, request)
+    snapshot = services.index.snapshot()
+    warnings = Warnings()
+    check_names(wanted.asked, snapshot)
+    with searching(services, request, services.search.time_budget_s) as budget:
+        fleet = snapshot
+        if wanted.what_if is not None:
+            fleet = assumed(services, snapshot, wanted.what_if, "/what_if", warnings)
+        references = References(fleet)
+        warnings.add_of(wanted.asked, references)
+        order = order_of(wanted.sent.get("order", {}), "/order", fleet, references, warnings)
+        answer = _ranked(fleet, wanted, order, references, budget)
+        rendered = _render(fleet, wanted, order, answer, warnings, budget)
+        if budget.ended and not budget.candidates:
+            raise SearchGaveUp(budget.seconds)
+        if wanted.sent.get("explain") and not budget.candidates:
+            rendered = _with_explanation(rendered, services, fleet, wanted)
+    answer_bytes(response, rendered)
+
+
+def _with_explanation(
+    rendered: bytes, services: Services, fleet: Snapshot, wanted: _Wanted
+) -> bytes:
+    """An empty answer, with the reason."""
+    # The search had its own time.
+    budget = Budget(monotonic, seconds=seconds_within(services, SECONDS))
+    shown = explained(fleet, wanted.asked, wanted=Wanted(), budget=budget)
+    return b"%b, %b" % (rendered[:-1], encode({"explanation": shown})[1:])
+
+
+def _decoded(memory: Memory, request: Request) -> _Wanted:
+    """The decoded body, cached for requests with the same body."""
+    raw = request.env[BODY]
+    key = find_candidates, raw
+    wanted: _Wanted | None = memory.get(key)
+    if wanted is None:
+        wanted = _wanted(body.read(request, BODY_SCHEMA))
+        if len(raw) <= _KEPT_LENGTH_MAX:
+            memory.keep(key, wanted, _BYTES_FOR_BYTE * len(raw), is_lasting=True)
+    return wanted
+
+
+def _wanted(sent: JSONObject) -> _Wanted:
+    asked = read_request(sent["request"], "/request")
+    check_order(sent.get("order", {}), "/order", group_names(asked))
+    what_if = sent.get("what_if")
+    return _Wanted(asked, sent, None if what_if is None else read_what_if(what_if, "/what_if"))
+
+
+def _ranked(
+    fleet: Snapshot, wanted: _Wanted, order: Order, references: References, budget: Budget
+) -> _Answer:
+    """The candidates of the first alternative that has any."""
+    answer = _Answer(0, None, _NOTHING)
+    for number, asked in enumerate(wanted.asked):
+        try:
+            plan = resolve(fleet, request_of(asked.question, references), one_per_tree=False)
+        except NothingFits:
+            continue
+        ranked = rank(
+            fleet,
+            plan,
+            order,
+            limit=wanted.sent.get("limit", LIMIT),
+            per_host=wanted.sent.get("per_host"),
+            budget=budget,
+        )
+        answer = _Answer(number, plan, ranked)
+        if ranked.order or budget.ended:
+            break
+    return answer
+
+
+def _render(
+    fleet: Snapshot,
+    wanted: _Wanted,
+    order: Order,
+    answer: _Answer,
+    warnings: Warnings,
+    budget: Budget,
+) -> bytes:
+    """The body of the answer."""
+    texts: list[bytes] = []
+    more: dict[str, Any] = {"warnings": warnings.sent}
+    summed = b""
+    if answer.plan is not None and answer.ranked.order:
+        texts = candidate_texts(fleet, answer.plan, order, answer.ranked, budget)
+        if wanted.has_alternatives:
+            more["alternative"] = answer.alternative
+        if wanted.sent.get("summaries"):
+            shown = (batch for batch, _ in answer.ranked.batches)
+            summed = b', "provider_summaries": ' + summaries(fleet, answer.plan, shown)
+    is_more = answer.ranked.more or len(texts) < len(answer.ranked.order)
+    head = {"revision": fleet.revision, "complete": budget.ended is None, "more": is_more}
+    return b"".join(
+        (
+            encode(head)[:-1],
+            b', "candidates": [',
+            b", ".join(texts),
+            b"], ",
+            encode(more)[1:-1],
+            summed,
+            b"}",
+        )
+    )

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schema of a request: the grammar that all questions share.
+
+Only data, because commands that print the API must start fast. `berth.api.berth_v1.reading` checks
+what a schema cannot say. `x-bound` names the bound that a limit on a length stands for.
+
+Source: spec/beyond.md 2.2 and 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from berth.api.operations.fragments import CLASS_NAME_PATTERN, UUID, closed_object, object_by
+from berth.api.schema import JSONSchema
+from berth.model.bounds import BOUNDS
+from berth.model.inventory import ALLOCATION_RATIO_MAX, MAX_INT
+from berth.model.names import NAME_LENGTH_MAX
+
+GROUP_NAME_PATTERN: Final = r"^[a-zA-Z0-9_-]{0,64}\Z"
+
+#: A label is `key=value`, each at most this long.
+_REFERENCE_LENGTH_MAX: Final = 2 * NAME_LENGTH_MAX + 1
+#: A query string, as long as a server of the old routes reads it.
+_QUERY_LENGTH_MAX: Final = 65_536
+
+
+def _counted(bound: str) -> dict[str, Any]:
+    return {"maxItems": BOUNDS[bound], "x-bound": bound}
+
+
+def _name(length_max: int, *, may_be_negated: bool = False) -> dict[str, Any]:
+    pattern = r"^!?[^!]" if may_be_negated else r"^[^!]"
+    return {"type": "string", "pattern": pattern, "minLength": 1, "maxLength": length_max}
+
+
+def _items(length_max: int, alternatives: str, means: str) -> JSONSchema:
+    """A conjunction: names, negated with `!`, and lists of alternatives."""
+    name = _name(length_max, may_be_negated=True)
+    item = {
+        **name,
+        "type": ["string", "array"],
+        "items": _name(length_max),
+        "minItems": 1,
+        **_counted(alternatives),
+    }
+    return {"type": "array", "items": item, "description": means, **_counted("max_items")}
+
+
+def _references(means: str) -> JSONSchema:
+    reference = {"type": "string", "minLength": 1, "maxLength": _REFERENCE_LENGTH_MAX}
+    return {
+        "type": "array",
+        "items": reference,
+        "description": means,
+        **_counted("max_references"),
+    }
+
+
+def integer(least: int, most: int, *, default: int | None = None) -> dict[str, Any]:
+    """An integer within bounds."""
+    bounded = {"type": "integer", "minimum": least, "maximum": most}
+    return bounded if default is None else {**bounded, "default": default}
+
+
+#: Conditions on the traits and the aggregates of one provider.
+TRAIT_ITEMS: Final = _items(
+    NAME_LENGTH_MAX,
+    "max_items",
+    "Traits that must all be there: `T`, `!T` for a trait that must not, `[T, U]` for either.",
+)
+AGGREGATE_ITEMS: Final = _items(
+    _REFERENCE_LENGTH_MAX,
+    "max_references",
+    "Aggregates by uuid, by their label `name`, or as `key=value`; otherwise as traits.",
+)
+
+_SPLIT: Final = closed_object(
+    {
+        "min": integer(1, MAX_INT, default=1),
+        "step": integer(1, MAX_INT, default=1),
+        "parts": integer(2, 16, default=2),
+    }
+)
+_RESOURCES: Final[JSONSchema] = {
+    **object_by(CLASS_NAME_PATTERN, integer(1, MAX_INT)),
+    "maxProperties": BOUNDS["max_classes"],
+    "x-bound": "max_classes",
+}
+_GROUP: Final = closed_object(
+    {
+        "resources": _RESOURCES,
+        "required": TRAIT_ITEMS,
+        "member_of": AGGREGATE_ITEMS,
+        "in_tree": _references("Each provider is in the tree of one of these."),
+        "under": _references("Each provider is one of these, or below one."),
+        "not_under": _references("No provider is one of these, or below one."),
+        "split": object_by(CLASS_NAME_PATTERN, _SPLIT),
+    }
+)
+_HOST: Final = closed_object(
+    {
+        "required": TRAIT_ITEMS,
+        "anywhere": {
+            **TRAIT_ITEMS,
+            "description": "`T`: some provider of the tree has it; `!T`: none has it.",
+        },
+        "member_of": AGGREGATE_ITEMS,
+        "in": _references("The tree has one of these providers."),
+        "not_in": _references("The tree has none of these providers."),
+    }
+)
+_RELATION: Final = closed_object(
+    {
+        "groups": {
+            "type": "array",
+            "items": {"type": "string", "pattern": GROUP_NAME_PATTERN},
+            "minItems": 2,
+            "maxItems": BOUNDS["max_groups"],
+            "uniqueItems": True,
+        },
+        "at": {
+            **_name(NAME_LENGTH_MAX),
+            "description": "`provider`, `tree`, `subtree`, or a trait.",
+        },
+    },
+    required=("groups", "at"),
+)
+_RELATIONS: Final[JSONSchema] = {
+    "type": "array",
+    "items": _RELATION,
+    **_counted("max_relations"),
+}
+_GROUPS: Final[JSONSchema] = {
+    **object_by(GROUP_NAME_PATTERN, _GROUP, at_least_one=True),
+    "maxProperties": BOUNDS["max_groups"],
+    "x-bound": "max_groups",
+}
+_TOLERATE: Final[JSONSchema] = {
+    "type": ["string", "array"],
+    "pattern": r"^\*\Z",
+    "items": _name(NAME_LENGTH_MAX),
+    "description": "`*`, or names of drains.",
+    **_counted("max_references"),
+}
+
+_MEMBERS: Final[Mapping[str, JSONSchema]] = {
+    "groups": _GROUPS,
+    "host": _HOST,
+    "together": _RELATIONS,
+    "apart": _RELATIONS,
+    "tolerate": _TOLERATE,
+    "query": {
+        "type": "string",
+        "maxLength": _QUERY_LENGTH_MAX,
+        "description": "A query string of `GET /allocation_candidates` at 1.39, instead of"
+        " `groups`, `host`, `together` and `apart`.",
+    },
+}
+
+#: What is wanted.
+REQUEST: Final = closed_object(
+    {
+        **_MEMBERS,
+        "alternatives": {
+            "type": "array",
+            "items": closed_object(_MEMBERS),
+            "minItems": 2,
+            "maxItems": 8,
+            "description": "Instead of all other members: the first request that has a candidate"
+            " counts.",
+        },
+    }
+)
+
+
+def _number(least: float, most: float, **more: Any) -> dict[str, Any]:
+    return {"type": "number", "minimum": least, "maximum": most, **more}
+
+
+_PREFERENCE: Final = closed_object(
+    {
+        "weight": _number(-1000, 1000, description="What the score gains if the condition holds."),
+        "of": {
+            "type": "string",
+            "pattern": GROUP_NAME_PATTERN,
+            "default": "host",
+            "description": "`host` for the root, or a group for all of its providers.",
+        },
+        "required": TRAIT_ITEMS,
+        "member_of": AGGREGATE_ITEMS,
+    },
+    required=("weight",),
+)
+#: Which of several candidates comes first (2.7).
+ORDER: Final = closed_object(
+    {
+        "by": {
+            "type": "string",
+            "enum": ["any", "random", "pack", "spread"],
+            "default": "any",
+            "description": "`pack`: the fullest hosts first; `spread`: the emptiest.",
+        },
+        "weight": _number(0, 1000, default=1),
+        "classes": {
+            **object_by(CLASS_NAME_PATTERN, _number(0, 1000)),
+            "description": "Weights of classes for `pack` and `spread`; 1 for all others.",
+            "maxProperties": BOUNDS["max_items"],
+            "x-bound": "max_items",
+        },
+        "prefer": {
+            "type": "array",
+            "items": _PREFERENCE,
+            "maxItems": BOUNDS["max_preferences"],
+            "x-bound": "max_preferences",
+        },
+        "seed": integer(0, 2**64 - 1, default=0),
+        "among": {
+            **integer(1, MAX_INT),
+            "description": "Score only so many of the hosts that fit.",
+        },
+    }
+)
+
+_ADDED: Final = closed_object(
+    {
+        "like": {"type": "string", "minLength": 1, "maxLength": _REFERENCE_LENGTH_MAX},
+        "count": integer(1, BOUNDS["max_added_hosts"]),
+    },
+    required=("like", "count"),
+)
+_RATIO: Final = closed_object(
+    {
+        "resource_class": {"type": "string", "pattern": CLASS_NAME_PATTERN},
+        "ratio": _number(0, ALLOCATION_RATIO_MAX),
+        "member_of": AGGREGATE_ITEMS,
+    },
+    required=("resource_class", "ratio"),
+)
+#: What a question assumes (4.4).
+WHAT_IF: Final = closed_object(
+    {
+        "nothing_used": {"type": "boolean", "default": False},
+        "without_consumers": {"type": "array", "items": UUID, **_counted("max_references")},
+        "allocation_ratio": {"type": "array", "items": _RATIO, **_counted("max_items")},
+        "without_hosts": _references("The trees of these providers are gone."),
+        "add_hosts": {
+            "type": "array",
+            "items": _ADDED,
+            "description": "Copies of the trees of some providers, with nothing used.",
+            **_counted("max_items"),
+        },
+    }
+)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schemas whose errors say in one sentence what is wrong, with a JSON pointer to it.
+
+Integers are JSON integers: `1.0` is none. `x-bound` in a schema names the bound that a limit on
+a length stands for.
+
+Source: spec/beyond.md 1.4 and 11; RFC 6901.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, Final
+
+from berth.api.errors import Refused
+from berth.api.operations.berth_v1.codes import INVALID, TOO_LARGE
+from berth.api.schema import Schema
+from berth.api.shortened import shortened
+from berth.model.ids import parse_uuid_lax
+
+#: In draft 4, and in no later one, 1.0 is not an integer.
+_DRAFT: Final = "http://json-schema.org/draft-04/schema#"
+
+#: A step of a place into a list, as fastjsonschema writes it.
+_INDEX: Final = re.compile(r"\[(\d+)\]")
+
+_TYPES: Final[Mapping[str, str]] = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "an integer",
+    "number": "a number",
+    "object": "an object",
+    "string": "a string",
+}
+#: What each rule says of a value.
+_RULES: Final[Mapping[str, str]] = {
+    "enum": "must be one of {0}",
+    "format": "must be a {0}",
+    "maximum": "must be at most {0}",
+    "minimum": "must be at least {0}",
+    "maxItems": "may have at most {0} items",
+    "minItems": "must have at least {0} items",
+    "maxLength": "may have at most {0} characters",
+    "minLength": "must not be empty",
+    "maxProperties": "may have at most {0} members",
+    "minProperties": "must not be empty",
+    "pattern": "must match {0}",
+    "uniqueItems": "must not repeat an item",
+}
+_LITERALS: Final = {True: "true", False: "false", None: "null"}
+_QUOTED_MAX: Final = 100
+
+
+def refused(pointer: str, message: str, *, code: str = INVALID) -> Refused:
+    """400: what is wrong at a place of the request."""
+    return Refused(400, f"{pointer or '/'} {message}.", code=code, facts={"pointer": pointer})
+
+
+def pointer_of(steps: Iterable[str | int]) -> str:
+    """The JSON pointer of some steps."""
+    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in steps)
+
+
+class PointedSchema(Schema):
+    """A schema for bodies of `/berth/v1`."""
+
+    def check(self, value: object) -> None:
+        """Raise a 400 with the first error in a decoded JSON value, if it has one."""
+        import fastjsonschema
+
+        try:
+            self._check(value)
+        except fastjsonschema.JsonSchemaValueException as fault:
+            raise _refusal(fault, value) from None
+        for pointer in _not_finite(value):
+            raise refused(pointer, "must be a finite number")
+
+    @cached_property
+    def _check(self) -> Callable[[object], object]:
+        import fastjsonschema
+
+        definition = {**self.definition, "$schema": _DRAFT}
+        check: Callable[[object], object] = fastjsonschema.compile(
+            definition, formats={"uuid": _is_uuid}, use_default=False
+        )
+        return check
+
+
+def _is_uuid(value: object) -> bool:
+    return not isinstance(value, str) or parse_uuid_lax(value) is not None
+
+
+def _refusal(fault: Any, whole: object) -> Refused:
+    """The refusal for an error that fastjsonschema has found in a value."""
+    steps = [*_steps(fault.name.removeprefix("data"), whole)]
+    if fault.rule == "additionalProperties":
+        member = _extra(fault.value, fault.definition)
+        members = fault.definition.get("properties")
+        message = f"is unknown; expected: {', '.join(members)}" if members else "is no valid name"
+        return refused(pointer_of([*steps, member]), message)
+    pointer = pointer_of(steps)
+    if fault.rule == "required":
+        missing = [name for name in fault.rule_definition if name not in fault.value]
+        return refused(pointer, f"lacks {', '.join(missing)}")
+    if fault.rule == "type":
+        return refused(pointer, f"must be {_types(fault.rule_definition)}{_got(fault.value)}")
+    message = _RULES[fault.rule].format(_limit(fault.rule_definition))
+    bound = fault.definition.get("x-bound")
+    if bound and fault.rule in ("maxItems", "maxProperties"):
+        message = f"{message} ({bound}), and has {len(fault.value)}"
+        return refused(pointer, message, code=TOO_LARGE)
+    return refused(pointer, message + _got(fault.value))
+
+
+def _steps(place: str, value: Any) -> Iterator[str | int]:
+    """The steps of a place in a value as fastjsonschema writes it, such as
+    `.groups..resources.VCPU` or `.together[0]`. A key may have dots and brackets itself."""
+    while place:
+        if index := _INDEX.match(place) if isinstance(value, list) else None:
+            step: Any = int(index[1])
+            place = place[index.end() :]
+        else:
+            step = max((key for key in value if _leads(key, place)), key=len)
+            place = place[len(step) + 1 :]
+        yield step
+        value = value[step]
+
+
+def _leads(key: str, place: str) -> bool:
+    """Whether a place may be in the member of an object with this key."""
+    return place.startswith(f".{key}") and place[len(key) + 1 : len(key) + 2] in ("", ".", "[")
+
+
+def _extra(value: Mapping[str, object], definition: Mapping[str, Any]) -> str:
+    """The first member that a schema does not know."""
+    patterns = [re.compile(pattern) for pattern in definition.get("patternProperties", ())]
+    return next(
+        name
+        for name in value
+        if name not in definition.get("properties", ())
+        and not any(pattern.search(name) for pattern in patterns)
+    )
+
+
+def _types(types: str | list[str]) -> str:
+    several = [types] if isinstance(types, str) else types
+    return " or ".join(_TYPES[each] for each in several)
+
+
+def _limit(definition: object) -> str:
+    """A part of a schema, for people."""
+    if isinstance(definition, list):
+        return ", ".join(map(str, definition))
+    return str(definition).replace(r"\Z", "$")
+
+
+def _got(value: object) -> str:
+    """The value, if it is short enough to be quoted."""
+    if isinstance(value, list | dict):
+        return ""
+    if value is None or isinstance(value, bool):
+        return f", not {_LITERALS[value]}"
+    return f", not {shortened(value, _QUOTED_MAX)}"
+
+
+def _not_finite(value: object, steps: tuple[str | int, ...] = ()) -> Iterator[str]:
+    """The pointers to NaN and infinity."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            yield pointer_of(steps)
+        return
+    members: Iterable[tuple[str | int, object]] = ()
+    if isinstance(value, dict):
+        members = value.items()
+    elif isinstance(value, list):
+        members = enumerate(value)
+    for step, member in members:
+        # Most are names, of which a list may have ten thousand.
+        if isinstance(member, float | dict | list):
+            yield from _not_finite(member, (*steps, step))

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operation of the API declares, and the namespace that it belongs to.
+
+Each operation is declared once, in `berth.api.operations`. The routes, the policy rules and their
+sample, the OpenAPI documents and the tables in the documentation are generated from there. Nothing
+here or there imports the code that serves requests, because commands that list rules must start
+fast: a handler is given by name, and imported when the router is built.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, cast
+
+from berth.api.errors import PLACEMENT_CODES, ErrorCodes
+from berth.api.microversion import MINOR_MAX, ByMicroversion
+from berth.api.schema import QUERY, JSONSchema, Schema
+
+if TYPE_CHECKING:
+    from berth.api.request import Request
+
+#: Takes the services, the request, the response, and the path parameters in order.
+Handler = Callable[..., None]
+#: What the policy checks the caller against, if not the caller's own project and user.
+Target = Callable[["Request"], Mapping[str, str | None]]
+
+_HANDLERS = "berth.api"
+_TEXT: JSONSchema = {"type": "string"}
+
+
+def always(value: Any) -> ByMicroversion[Any]:
+    """The same value at every microversion."""
+    return ByMicroversion({0: value})
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A policy rule: who may call an operation."""
+
+    name: str
+    default: str
+    description: str
+
+
+def for_services(name: str, description: str) -> Rule:
+    """A rule that admits administrators and services."""
+    return Rule(name, "rule:admin_or_service_api", description)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A path parameter: a name in braces."""
+
+    means: str
+    schema: JSONSchema
+    example: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A query parameter."""
+
+    name: str
+    #: Sentences, by the first microversion in which each is true.
+    means: Mapping[int, str]
+    example: str
+    since: int = 0
+    #: Validates the value.
+    schema: JSONSchema = field(default_factory=lambda: _TEXT)
+    #: The format that the parsers check.
+    pattern: ByMicroversion[str] | None = None
+    #: First microversion in which every repeated value counts.
+    repeats_since: int = MINOR_MAX + 1
+    is_required: bool = False
+
+
+class Query:
+    """The parameters of a query, and the schema that validates them.
+
+    Args:
+        schema: replaces the one built from the parameters.
+    """
+
+    def __init__(
+        self, *parameters: Parameter, schema: ByMicroversion[Schema] | None = None
+    ) -> None:
+        self.parameters = {parameter.name: parameter for parameter in parameters}
+        self.schema = schema or ByMicroversion(
+            {
+                since: self._schema_at(since)
+                for since in {parameter.since for parameter in parameters}
+            }
+        )
+
+    def _schema_at(self, microversion: int) -> Schema:
+        available = [
+            parameter for parameter in self.parameters.values() if parameter.since <= microversion
+        ]
+        definition: dict[str, Any] = {
+            "type": "object",
+            "properties": {parameter.name: parameter.schema for parameter in available},
+        }
+        if required := [parameter.name for parameter in available if parameter.is_required]:
+            definition["required"] = required
+        definition["additionalProperties"] = False
+        return Schema(definition, subject=QUERY)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The JSON body of a request, with an example of the newest form."""
+
+    schema: ByMicroversion[Schema]
+    example: ByMicroversion[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Component:
+    """A named response schema, for each microversion from its first one on."""
+
+    name: str
+    schema: ByMicroversion[JSONSchema]
+    example: ByMicroversion[Any] | None = None
+    #: The components that it refers to.
+    parts: tuple[Component, ...] = ()
+
+
+def component(
+    name: str,
+    *versions: tuple[int, JSONSchema],
+    example: object = None,
+    parts: tuple[Component, ...] = (),
+) -> Component:
+    """A component whose form changes at some microversions.
+
+    Args:
+        example: of the newest form, or one for each form, as a `ByMicroversion`.
+    """
+    if example is not None and not isinstance(example, ByMicroversion):
+        example = always(example)
+    return Component(name, ByMicroversion(dict(versions)), example, parts)
+
+
+def ref(name: str) -> JSONSchema:
+    """A reference to a component."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+class Dated(Enum):
+    """Whether a response from 1.15 on has `Cache-Control` and `Last-Modified`."""
+
+    NO = 0
+    #: Omits `Last-Modified` if the time is unknown.
+    WHERE_KNOWN = 1
+    ALWAYS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A successful response; without a component it has no body."""
+
+    status: int = 200
+    component: Component | None = None
+    _: KW_ONLY
+    means: str = "Success."
+    dated: Dated = Dated.NO
+    #: Whether it has a `Location` header.
+    located: bool = False
+    #: Whether it has an `ETag`, for requests with `If-None-Match`.
+    tagged: bool = False
+
+
+def shows(
+    component: Component, dated: Dated = Dated.ALWAYS, *, means: str = "Success."
+) -> tuple[Answer, ...]:
+    """200 with a body."""
+    return (Answer(200, component, dated=dated, means=means),)
+
+
+DONE = (Answer(204),)
+CREATED_OR_THERE = (
+    Answer(201, located=True, means="Created."),
+    Answer(204, located=True, means="It already exists."),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operation:
+    """One method of a path, within a range of microversions."""
+
+    method: str
+    #: Below its namespace's prefix; `{name}` stands for one segment.
+    path: str
+    _: KW_ONLY
+    #: A function, or `module:function` in `berth.api`, found when the router is built.
+    handler: Handler | str
+    #: None if everyone may call it, even without authentication.
+    rule: Rule | None
+    #: Its heading in the OpenAPI document.
+    tag: str
+    summary: str
+    details: str = ""
+    since: int = 0
+    until: int = MINOR_MAX
+    #: By the names in braces in the path.
+    segments: Mapping[str, Segment] = field(default_factory=dict)
+    query: Query | None = None
+    #: If set, any type other than JSON gets 415.
+    body: Body | None = None
+    answers: tuple[Answer, ...] | ByMicroversion[tuple[Answer, ...]]
+    #: When it responds 409; empty means never.
+    conflict: str = ""
+    #: Check the media types before the microversion, not after it.
+    media_first: bool = False
+    #: Below `since`, it gets 405 (without `Allow`); other operations get 404.
+    absent_is_405: bool = False
+    target: Target | None = None
+    #: Whether it searches the fleet: it may use the CPU for seconds, and changes nothing, whatever
+    #: its method.
+    is_search: bool = False
+    #: Whether it may still change within a version of its namespace.
+    is_experimental: bool = False
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it changes nothing."""
+        return self.is_search or self.method == "GET"
+
+    @property
+    def name(self) -> str:
+        """Its identifier in the OpenAPI document: the handler's name."""
+        if isinstance(self.handler, str):
+            return self.handler.partition(":")[2]
+        return self.handler.__name__
+
+    @property
+    def checks_accept(self) -> bool:
+        """Whether it responds 406 if `Accept` excludes JSON: GETs with a rule and a body."""
+        return (
+            self.method == "GET"
+            and self.rule is not None
+            and any(answer.component for answer in self.answers_at(self.since))
+        )
+
+    def answers_at(self, microversion: int) -> tuple[Answer, ...]:
+        """Its successful responses."""
+        if isinstance(self.answers, ByMicroversion):
+            return self.answers.at(microversion)
+        return self.answers
+
+    def find_handler(self) -> Handler:
+        """The handler function."""
+        if isinstance(self.handler, str):
+            return cast(Handler, pkgutil.resolve_name(f"{_HANDLERS}.{self.handler}"))
+        return self.handler
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Namespace:
+    """A separate API: everything below one path prefix.
+
+    It has its own document and error codes. Every namespace negotiates the microversion.
+    """
+
+    #: "" for the OpenStack Placement API.
+    prefix: str
+    title: str
+    summary: str
+    #: The document's headings, with their descriptions.
+    tags: Mapping[str, str]
+    operations: tuple[Operation, ...]
+    codes: ErrorCodes = PLACEMENT_CODES
+    #: The version, if the microversion does not distinguish operations and responses.
+    version: str | None = None
+    #: Headers of all responses.
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def path_of(self, operation: Operation) -> str:
+        """An operation's complete path template."""
+        return self.prefix + operation.path

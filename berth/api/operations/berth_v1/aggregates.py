@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Aggregates with their labels. Source: spec/beyond.md 7.2."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from berth.api.operation import (
+    Answer,
+    Body,
+    Dated,
+    Operation,
+    Parameter,
+    Query,
+    Segment,
+    always,
+    component,
+    ref,
+    shows,
+)
+from berth.api.operations import examples
+from berth.api.operations.berth_v1.pieces import REVISION, REVISION_EXAMPLE
+from berth.api.operations.berth_v1.rules import AGGREGATES_LIST, AGGREGATES_UPDATE
+from berth.api.operations.fragments import UUID, exact_object, list_of, open_object
+from berth.api.schema import JSONSchema, Schema
+from berth.model.bounds import LABELS_MAX
+
+TAG: Final = "Aggregates"
+
+_KEY: Final = "[a-z][a-z0-9_.-]{0,62}"
+_VALUE: Final = "[^=]{1,255}"
+_VALUE_SCHEMA: JSONSchema = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 255,
+    "pattern": r"^[^=]*\Z",
+}
+
+_LABELS: dict[str, Any] = {
+    "type": "object",
+    "description": "Keys and values. The label `name` is unique among all aggregates.",
+    "patternProperties": {rf"^{_KEY}\Z": _VALUE_SCHEMA},
+    "additionalProperties": False,
+}
+#: What `PUT` takes.
+REPLACE: Final = exact_object(
+    {"labels": {**_LABELS, "maxProperties": LABELS_MAX, "x-bound": "max_labels"}}
+)
+
+FILTERS: Final = Query(
+    Parameter(
+        name="label",
+        means={
+            0: "Only aggregates with this label, `key=value`. If repeated, with all of these "
+            "labels."
+        },
+        example="zone=z1",
+        schema={"type": "string", "pattern": rf"^{_KEY}={_VALUE}\Z"},
+        repeats_since=0,
+    )
+)
+
+_EXAMPLE: Final = {
+    "uuid": examples.AGGREGATE,
+    "labels": {"name": "az-1", "zone": "z1"},
+    "members": 40,
+}
+_MEMBERS: dict[str, JSONSchema] = {
+    "uuid": UUID,
+    "labels": _LABELS,
+    "members": {
+        "type": "integer",
+        "minimum": 0,
+        "description": "How many providers are in the aggregate.",
+    },
+}
+_LISTED: Final = component("ListedAggregate", (0, open_object(_MEMBERS)), example=_EXAMPLE)
+_AGGREGATE: Final = component(
+    "Aggregate",
+    (0, open_object({"revision": REVISION, **_MEMBERS})),
+    example={"revision": REVISION_EXAMPLE, **_EXAMPLE},
+)
+_AGGREGATES: Final = component(
+    "Aggregates",
+    (
+        0,
+        open_object(
+            {
+                "revision": REVISION,
+                "aggregates": {
+                    **list_of(ref("ListedAggregate")),
+                    "description": "The aggregates that have labels or members, by UUID.",
+                },
+            }
+        ),
+    ),
+    example={"revision": REVISION_EXAMPLE, "aggregates": [_EXAMPLE]},
+    parts=(_LISTED,),
+)
+
+_on_aggregate = partial(
+    Operation,
+    path="/aggregates/{uuid}",
+    segments={"uuid": Segment("The UUID of the aggregate.", UUID, examples.AGGREGATE)},
+    tag=TAG,
+)
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/aggregates",
+        handler="berth_v1.aggregates:list_aggregates",
+        rule=AGGREGATES_LIST,
+        tag=TAG,
+        summary="List aggregates with their labels",
+        query=FILTERS,
+        answers=(
+            Answer(200, _AGGREGATES, means="The aggregates with all of the labels.", tagged=True),
+            Answer(304, means="Nothing has changed since.", tagged=True),
+        ),
+    ),
+    _on_aggregate(
+        "GET",
+        handler="berth_v1.aggregates:show_aggregate",
+        rule=AGGREGATES_LIST,
+        summary="Show an aggregate with its labels",
+        answers=shows(_AGGREGATE, Dated.NO),
+    ),
+    _on_aggregate(
+        "PUT",
+        handler="berth_v1.aggregates:replace_labels",
+        rule=AGGREGATES_UPDATE,
+        summary="Replace the labels of an aggregate",
+        details="An empty object removes them. An aggregate may have labels before a provider is "
+        "in it.",
+        body=Body(always(Schema(REPLACE)), always({"labels": _EXAMPLE["labels"]})),
+        answers=shows(_AGGREGATE, Dated.NO, means="The aggregate with its new labels."),
+        conflict="Another aggregate has this `name`.",
+    ),
+)

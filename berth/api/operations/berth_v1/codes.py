@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The error codes of `/berth/v1`, and the extra members of its error objects.
+
+Source: spec/beyond.md 1.4 and 11.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from berth.api import errors
+from berth.api.errors import ErrorCodes
+from berth.api.operations.fragments import TEXT, list_of
+
+UNDEFINED: Final = "berth.undefined_code"
+INVALID: Final = "berth.request.invalid"
+TOO_LARGE: Final = "berth.request.too_large"
+NAME_UNKNOWN: Final = "berth.name.unknown"
+NOT_FOUND: Final = "berth.not_found"
+SEARCH_GAVE_UP: Final = "berth.search.gave_up"
+
+CODES: Final = ErrorCodes(
+    since=0,
+    all=frozenset(
+        {
+            *(UNDEFINED, INVALID, TOO_LARGE, NAME_UNKNOWN, NOT_FOUND, SEARCH_GAVE_UP),
+            *(errors.LABEL_TAKEN, errors.REVISION_FOREIGN, errors.REVISION_GONE),
+            *(errors.CONCURRENT_UPDATE, errors.INVENTORY_IN_USE, errors.PROVIDER_IN_USE),
+            errors.OVERLOADED,
+        }
+    ),
+    undefined=UNDEFINED,
+    of_status={400: INVALID, 404: NOT_FOUND},
+    renamed={errors.SEARCH_GAVE_UP: SEARCH_GAVE_UP},
+    members={
+        "pointer": {
+            **TEXT,
+            "description": "The JSON pointer (RFC 6901) to the member of the body at fault.",
+        },
+        "did_you_mean": {
+            **list_of(TEXT),
+            "description": "Similar names that exist.",
+        },
+    },
+)

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The policy rules of `/berth/v1`. Source: spec/beyond.md 1.5."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from berth.api.operation import Rule, for_services
+
+#: Admits administrators, services, and those who may only read.
+READERS: Final = "rule:berth_reader"
+
+
+def for_readers(name: str, description: str) -> Rule:
+    """A rule that also admits those who may only read."""
+    return Rule(name, READERS, description)
+
+
+CANDIDATES: Final = for_readers("berth:candidates", "Ask where a request fits.")
+EXPLAIN: Final = for_readers("berth:explain", "Ask why a request does not fit.")
+AGGREGATES_LIST: Final = for_readers("berth:aggregates:list", "List aggregates with their labels.")
+AGGREGATES_UPDATE: Final = for_services(
+    "berth:aggregates:update", "Replace the labels of an aggregate."
+)

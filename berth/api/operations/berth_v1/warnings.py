@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The warnings of answers. Source: spec/beyond.md 1.4 and 3.6."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from berth.api.operation import component
+from berth.api.operations.fragments import TEXT, open_object
+
+WARNING: Final = component(
+    "Warning",
+    (
+        0,
+        open_object(
+            {
+                "code": {
+                    **TEXT,
+                    "description": "`unknown_provider`, `unknown_aggregate`, `limit_ignored`,"
+                    " `relation_without_effect`; there may be others in later versions.",
+                },
+                "at": {**TEXT, "description": "The JSON pointer into the request."},
+            },
+            optional={"reference": TEXT},
+        ),
+    ),
+)

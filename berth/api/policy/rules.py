@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules with their defaults, as oslo.policy and its tools want them.
+
+The rules of operations are declared with these (`berth.api.operations`). Source:
+spec/operations.md 2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from oslo_config import cfg
+from oslo_policy import policy
+
+from berth.api.guarding import guarding_rules
+from berth.api.namespaces import NAMESPACES
+from berth.api.operation import Namespace
+from berth.config import PROJECT
+
+#: The roles that OpenStack always has.
+CUSTOMARY_ROLES = frozenset({"admin", "service", "member", "reader"})
+
+_ROLE = re.compile(r"\brole:([\w.-]+)")
+_REFERENCE = re.compile(r"\brule:([\w:.-]+)")
+
+_PROJECT_SCOPE = ["project"]
+_OLD_REASON = "Placement tells service users from administrators by roles of their own."
+_OLD_SINCE = "9.0.0"
+
+#: The rules that others refer to: name, default, whether admin sufficed before, scope, description.
+_BASE_RULES: tuple[tuple[str, str, bool, list[str] | None, str], ...] = (
+    ("admin_api", "role:admin", False, _PROJECT_SCOPE, "Administrators."),
+    ("service_api", "role:service", True, _PROJECT_SCOPE, "Services that call each other."),
+    (
+        "admin_or_service_api",
+        "role:admin or role:service",
+        True,
+        _PROJECT_SCOPE,
+        "Administrators and services.",
+    ),
+    (
+        "project_reader_api",
+        "role:reader and project_id:%(project_id)s",
+        True,
+        None,
+        "Readers of the project that the request is about.",
+    ),
+    (
+        "admin_or_project_reader_or_service_api",
+        "role:admin or rule:project_reader_api or role:service",
+        True,
+        _PROJECT_SCOPE,
+        "Administrators, services, and readers of the project that the request is about.",
+    ),
+    (
+        "berth_reader",
+        "rule:admin_or_service_api or role:auditor",
+        False,
+        _PROJECT_SCOPE,
+        "Those who may read everything and change nothing, such as auditors.",
+    ),
+)
+
+
+def list_rules(namespaces: Sequence[Namespace] = NAMESPACES) -> list[policy.RuleDefault]:
+    """Every rule with its default, for the enforcer and for oslo.policy's tools."""
+    rules: list[policy.RuleDefault] = [
+        policy.RuleDefault(
+            name,
+            default,
+            description=description,
+            scope_types=scope,
+            deprecated_rule=_admin_only(name) if admin_sufficed else None,
+        )
+        for name, default, admin_sufficed, scope, description in _BASE_RULES
+    ]
+    rules += [
+        policy.DocumentedRuleDefault(
+            guarding.rule.name,
+            guarding.rule.default,
+            guarding.rule.description,
+            [{"method": method, "path": path} for method, path in guarding.requests],
+            scope_types=_PROJECT_SCOPE,
+            deprecated_rule=None
+            if _is_own(guarding.rule.name)
+            else _admin_only(guarding.rule.name),
+        )
+        for guarding in guarding_rules(namespaces)
+    ]
+    return rules
+
+
+def create_enforcer(
+    conf: cfg.ConfigOpts, namespaces: Sequence[Namespace] = NAMESPACES
+) -> policy.Enforcer:
+    """An oslo.policy enforcer that knows the rules, with the files of a configuration."""
+    enforcer = policy.Enforcer(conf)
+    enforcer.suppress_default_change_warnings = True
+    enforcer.suppress_deprecation_warnings = True
+    enforcer.register_defaults(list_rules(namespaces))
+    return enforcer
+
+
+def get_enforcer() -> policy.Enforcer:
+    """The enforcer that oslo.policy's command line tools work with."""
+    conf = cfg.ConfigOpts()
+    conf([], project=PROJECT)
+    return create_enforcer(conf)
+
+
+def unknown_rules(conf: cfg.ConfigOpts) -> list[str]:
+    """The names in the policy files that have no effect: no operation and no other rule uses
+    them."""
+    enforcer = create_enforcer(conf)
+    enforcer.load_rules()
+    return unknown_in(enforcer)
+
+
+def unknown_in(enforcer: policy.Enforcer) -> list[str]:
+    """See `unknown_rules`."""
+    meant = {*enforcer.registered_rules, enforcer.default_rule}
+    for check in enforcer.rules.values():
+        meant.update(_REFERENCE.findall(str(check)))
+    return sorted(set(enforcer.file_rules) - meant)
+
+
+def named_roles(conf: cfg.ConfigOpts) -> frozenset[str]:
+    """The roles that the rules in force name, and the customary ones, in lower case."""
+    enforcer = create_enforcer(conf)
+    enforcer.load_rules()
+    asked_for = (_ROLE.findall(str(check)) for check in enforcer.rules.values())
+    return CUSTOMARY_ROLES.union(*([role.lower() for role in roles] for roles in asked_for))
+
+
+def print_sample() -> None:
+    """Print a policy file with every rule and its default, commented out."""
+    # Here, because a service does not need it, and it takes a tenth of a second to import.
+    from oslo_policy import generator
+
+    generator.generate_sample(["--namespace", PROJECT])
+
+
+def _is_own(name: str) -> bool:
+    """Whether OpenStack Placement has no such rule."""
+    return name.startswith("berth:")
+
+
+def _admin_only(name: str) -> policy.DeprecatedRule:
+    return policy.DeprecatedRule(
+        name, "role:admin", deprecated_reason=_OLD_REASON, deprecated_since=_OLD_SINCE
+    )

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Explain: why nothing fits a question, and what would help.
+
+This is no second search, and counts nothing inside the first. It asks the same search *derived
+requests*: the question with some of its atoms left out, or in another scenario, and counts the
+hosts that fit. So what it says is true by the definition of the search.
+
+Source: spec/beyond.md 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from berth.candidates.budget import Budget
+from berth.candidates.explain.amounts import Amount
+from berth.candidates.explain.asking import Asking
+from berth.candidates.explain.atoms import Atom, atoms_of, bits
+from berth.candidates.explain.effect import ineffective_relations
+from berth.candidates.explain.explanation import (
+    Count,
+    Explanation,
+    HostCounts,
+    NearHost,
+    Relaxation,
+    Wanted,
+)
+from berth.candidates.explain.fleet import Fleet
+from berth.candidates.explain.nearest import Nearest
+from berth.candidates.explain.reduction import Reduction
+from berth.candidates.explain.relaxations import Dropped, Relaxing
+from berth.candidates.explain.splitting import fitting_if_split
+from berth.candidates.explain.stages import Prefix, count, is_cut, painted, prefixes_of, stage_of
+from berth.candidates.explain.verdict import summary_of, verdict_of
+from berth.candidates.question import Question
+from berth.candidates.references import References, UnknownName, unknown_names, unknown_references
+from berth.index.snapshot import Snapshot
+
+__all__ = ["Explanation", "Wanted", "explain"]
+
+
+def explain(
+    snapshot: Snapshot, question: Question, *, wanted: Wanted, budget: Budget
+) -> Explanation:
+    """Explain how a question fits a fleet.
+
+    What the time of `budget` cuts short is a lower bound; the verdict comes first.
+    """
+    references = References(snapshot)
+    unknown = tuple(unknown_names(question, snapshot))
+    explaining = _Explaining(snapshot, question, references, unknown, budget)
+    return explaining.explanation(wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Help:
+    """What would let some host fit."""
+
+    binding: tuple[str, ...] = ()
+    relaxations: tuple[Relaxation, ...] | None = None
+    split_would_fit: Count | None = None
+    nearest: tuple[NearHost, ...] | None = None
+
+
+class _Explaining:
+    """One question of one fleet."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        question: Question,
+        references: References,
+        unknown: tuple[UnknownName, ...],
+        budget: Budget,
+    ) -> None:
+        self._question = question
+        self._references = references
+        self._unknown = unknown
+        self._fleet = Fleet(snapshot)
+        self._atoms = [atom for atom in atoms_of(question) if not _names(atom, unknown)]
+        self._reduction = Reduction(question, self._atoms, references)
+        self._asking = Asking(snapshot, self._fleet, self._atoms, self._reduction, budget)
+        self._all = bits(range(len(self._atoms)))
+
+    def explanation(self, wanted: Wanted) -> Explanation:
+        asking, fleet = self._asking, self._fleet
+        prefixes = prefixes_of(asking)
+        fit = Count(int(prefixes[-1].hosts.sum()), prefixes[-1].at_least)
+        empty = asking.with_nothing_used()
+        # Nothing that an atom of the host says depends on what is used.
+        first = next((n for n, atom in enumerate(self._atoms) if atom.group is not None), 0)
+        if_empty = empty.fit(self._all, among=prefixes[first].hosts)
+        counts = HostCounts(
+            total=fleet.size,
+            pools=int(fleet.pools().sum()),
+            fit=fit,
+            fit_if_undrained=fit,
+            fit_if_empty=count(asking, if_empty),
+        )
+        verdict = verdict_of(asking, counts, if_empty, self._unknown)
+        stages = tuple(
+            stage_of(asking, empty, number, prefixes[number + 1])
+            for number in range(len(self._atoms))
+        )
+        help_ = _Help() if fit.hosts else self._help(wanted, prefixes)
+        return Explanation(
+            verdict=verdict,
+            summary=summary_of(verdict, counts, self._unknown, help_.relaxations or ()),
+            hosts=counts,
+            stages=stages,
+            binding=help_.binding,
+            relaxations=help_.relaxations,
+            split_would_fit=help_.split_would_fit,
+            nearest=help_.nearest,
+            unknown_names=self._unknown,
+            unknown_references=tuple(unknown_references(self._question, self._references)),
+            ineffective=tuple(
+                ineffective_relations(asking, self._question, self._all, prefixes[-1].hosts)
+            ),
+            paint=painted(asking, prefixes) if wanted.paint else None,
+            is_complete=not is_cut(asking),
+        )
+
+    def _help(self, wanted: Wanted, prefixes: list[Prefix]) -> _Help:
+        relaxing = Relaxing(self._asking, prefixes, self._amounts())
+        if not wanted.relaxations and not wanted.nearest_max:
+            return _Help(nearest=())
+        singles = relaxing.singles()
+        pairs = [] if singles else relaxing.pairs()
+        described: tuple[Relaxation, ...] = ()
+        if wanted.relaxations:
+            described = tuple(relaxing.described(singles or pairs))
+        nearest = self._nearest(relaxing, singles, pairs, wanted.nearest_max)
+        return _Help(
+            binding=tuple(self._atoms[single.atoms[0]].at for single in singles),
+            relaxations=described if wanted.relaxations else None,
+            # Last, because sets of providers may take all of the time.
+            split_would_fit=self._split_would_fit() if wanted.relaxations else None,
+            nearest=nearest,
+        )
+
+    def _nearest(
+        self, relaxing: Relaxing, singles: list[Dropped], pairs: list[Dropped], most: int
+    ) -> tuple[NearHost, ...]:
+        nearest = Nearest(relaxing, most)
+        if not most:
+            return ()
+        if singles:
+            return tuple(nearest.of_one(singles))
+        return tuple(nearest.of_two(pairs) if pairs else nearest.of_many())
+
+    def _split_would_fit(self) -> Count | None:
+        hosts = fitting_if_split(self._asking, self._all)
+        return None if hosts is None else count(self._asking, hosts)
+
+    def _amounts(self) -> dict[int, Amount]:
+        groups = dict(self._question.groups)
+        amounts = {}
+        for number, atom in enumerate(self._atoms):
+            if atom.asked is not None and atom.group is not None:
+                split = dict(groups[atom.group].split).get(atom.asked[0])
+                amounts[number] = Amount(self._asking, number, split)
+        return amounts
+
+
+def _names(atom: Atom, unknown: tuple[UnknownName, ...]) -> bool:
+    """Whether an atom has an unknown name."""
+    return any(each.at == atom.at or each.at.startswith(f"{atom.at}/") for each in unknown)

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asks the search for the hosts that fit some of a question's atoms.
+
+What a host lacks by itself is asked once for each atom. A host that fails an atom alone fails every
+request that has it, so most derived requests look at few hosts, or at none. Groups that no relation
+and no class connects are asked one by one. Hosts of one provider, with which no other tree shares
+anything, are settled by the atoms alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Final
+
+from berth.candidates.budget import Budget
+from berth.candidates.explain.atoms import Atom, Part, bits
+from berth.candidates.explain.fleet import Fleet
+from berth.candidates.explain.reduction import Amounts, Reduction
+from berth.candidates.fitting import fitting_hosts
+from berth.candidates.masks import fits, fits_if_unused
+from berth.candidates.plan import TraitTest
+from berth.candidates.request import CandidatesRequest
+from berth.candidates.resolve import NothingFits, plan_of
+from berth.index.aggregate_sets import Mask
+from berth.index.memory import Memory
+from berth.index.scenario import nothing_used
+from berth.index.snapshot import Snapshot
+
+#: What the searches of one explanation keep takes at most about this many bytes.
+_KEPT_BYTES_MAX: Final = 16 << 20
+
+
+class Asking:
+    """One fleet, asked about the atoms of one question.
+
+    Once the budget has ended, hosts are missing from every answer.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        fleet: Fleet,
+        atoms: Sequence[Atom],
+        reduction: Reduction,
+        budget: Budget,
+        *,
+        is_unused: bool = False,
+    ) -> None:
+        """The hosts of a snapshot, as they are or with nothing used."""
+        self._present = snapshot
+        self._is_unused = is_unused
+        self.fleet = fleet
+        self.atoms = atoms
+        self.reduction = reduction
+        self.budget = budget
+        self._alone: dict[int, Mask] = {}
+        self._relations = bits(n for n, atom in enumerate(atoms) if atom.is_relation)
+        self._of_class: dict[str, int] = {}
+        groups: dict[str, int] = {}
+        for number, atom in enumerate(atoms):
+            if atom.group is not None:
+                groups[atom.group] = groups.get(atom.group, 0) | 1 << number
+            if atom.asked is not None:
+                name = atom.asked[0]
+                self._of_class[name] = self._of_class.get(name, 0) | 1 << number
+        self._groups = tuple(groups.values())
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """The fleet; what searches keep ends with this object."""
+        # PERF bench, explain: copying what is used of 100,000 hosts takes as long as two searches,
+        # and flat hosts need none.
+        snapshot = nothing_used(self._present) if self._is_unused else self._present
+        return replace(snapshot, memory=Memory(_KEPT_BYTES_MAX, is_brief=True))
+
+    def with_nothing_used(self) -> Asking:
+        """The same questions of the same hosts with nothing used."""
+        present, fleet = self._present, self.fleet
+        other = Asking(present, fleet, self.atoms, self.reduction, self.budget, is_unused=True)
+        other._alone = {
+            number: hosts
+            for number, hosts in self._alone.items()
+            if self.atoms[number].asked is None
+        }
+        return other
+
+    def alone(self, number: int) -> Mask:
+        """The hosts that fit one atom alone."""
+        hosts = self._alone.get(number)
+        if hosts is None:
+            asked = self.atoms[number].asked
+            hosts = self._giving(number, asked[1]) if asked is not None else self._meeting(number)
+            self._alone[number] = hosts
+        return hosts
+
+    def having(self, number: int) -> Mask:
+        """The hosts that have any inventory of the class of an atom."""
+        return self._giving(number, 0)
+
+    def fit(self, kept: int, *, among: Mask | None = None, amounts: Amounts | None = None) -> Mask:
+        """The hosts that fit some atoms.
+
+        Args:
+            among: the hosts that count; None for all.
+            amounts: what to ask for instead.
+        """
+        amounts = amounts or {}
+        bound = self._bound(kept, among, amounts)
+        if not bound.any():
+            return bound
+        if self._are_independent(kept):
+            for own in self._groups:
+                if kept & own and bound.any():
+                    bound &= self._fit_group(kept & own, amounts, bound)
+            return bound
+        return self._search(kept, amounts, bound)
+
+    def _fit_group(self, kept: int, amounts: Amounts, bound: Mask) -> Mask:
+        """Those of some hosts, which fit each of some atoms of one group alone, that fit them
+        together."""
+        changed = {number: amount for number, amount in amounts.items() if kept >> number & 1}
+        if kept.bit_count() == 1:
+            # Alone they fit as asked.
+            for number, amount in changed.items():
+                bound = bound & self._giving(number, amount)
+            return bound
+        settled = bound & self.settled
+        for number, amount in changed.items():
+            settled &= self._locally_giving(number, amount)
+        rest = bound & ~self.settled
+        return settled | self._search(kept, changed, rest) if rest.any() else settled
+
+    def _meeting(self, number: int) -> Mask:
+        """The hosts that fit an atom alone that asks for no class."""
+        item = self.reduction.trait_item(self.atoms[number])
+        if item is None:
+            return self._search(1 << number, {}, None)
+        ids = self._present.names.trait_ids
+        names = frozenset(ids[name] for name in item.names)
+        test = TraitTest(forbidden=names) if item.is_negated else TraitTest((names,))
+        part, group = self.atoms[number].part, self.atoms[number].group
+        meeting = self.fleet.none()
+        for _, block, hosts in self.fleet.spans:
+            shape = block.shape
+            if group is not None:
+                meeting[hosts] = any(test.passes(node.traits) for node in shape.node_types)
+            elif part is Part.ANYWHERE:
+                meeting[hosts] = test.passes(shape.traits)
+            else:
+                meeting[hosts] = test.passes(shape.node_types[0].traits)
+        if group is None:
+            return meeting
+        rest = ~meeting & self._shared
+        return meeting | self._search(1 << number, {}, rest) if rest.any() else meeting
+
+    def _giving(self, number: int, amount: int) -> Mask:
+        """The hosts that fit an amount of the class of an atom alone."""
+        giving = self._locally_giving(number, amount)
+        split_or_shared = ~giving
+        if not (self.reduction.is_split(self.atoms[number]) and amount):
+            split_or_shared &= self._shared
+        if not split_or_shared.any():
+            return giving
+        return giving | self._search(1 << number, {number: amount}, split_or_shared)
+
+    def _locally_giving(self, number: int, amount: int) -> Mask:
+        """The hosts of which one provider can give an amount of the class of an atom."""
+        asked = self.atoms[number].asked
+        assert asked is not None
+        class_id = self._present.names.class_ids[asked[0]]
+        fit = fits_if_unused if self._is_unused else fits
+        giving = self.fleet.none()
+        for _, block, hosts in self.fleet.spans:
+            if class_id in block.columns and not amount:
+                giving[hosts] = True
+            elif class_id in block.columns:
+                every = fit(block.columns[class_id], amount, (slice(None), slice(0, block.rows)))
+                giving[hosts] = every[0] if len(every) == 1 else every.any(axis=0)
+        return giving
+
+    def fit_request(self, request: CandidatesRequest, among: Mask | None) -> Mask:
+        """The hosts that fit a request."""
+        rows = None if among is None else self.fleet.by_block(among)
+        return self.fleet.of_blocks(self._rows(request, rows))
+
+    def _bound(self, kept: int, among: Mask | None, amounts: Amounts) -> Mask:
+        """The hosts that fit each of some atoms alone."""
+        bound = self.fleet.all() if among is None else among.copy()
+        for number in range(len(self.atoms)):
+            if kept & ~self._relations & 1 << number and number not in amounts:
+                bound &= self.alone(number)
+        return bound
+
+    def _are_independent(self, kept: int) -> bool:
+        """Whether what serves one group does not matter to the others."""
+        return not kept & self._relations and all(
+            (kept & asking).bit_count() < 2 for asking in self._of_class.values()
+        )
+
+    @cached_property
+    def _shared(self) -> Mask:
+        return self.fleet.shared()
+
+    @cached_property
+    def settled(self) -> Mask:
+        """The hosts of one provider: the only one that can serve them."""
+        return self.fleet.childless() & ~self._shared
+
+    def _search(self, kept: int, amounts: Amounts, among: Mask | None) -> Mask:
+        return self.fit_request(self.reduction.request(kept, amounts), among)
+
+    def _rows(
+        self, request: CandidatesRequest, rows: Mapping[int, Mask] | None
+    ) -> Mapping[int, Mask]:
+        if self.budget.is_spent():
+            return {}
+        try:
+            plan = plan_of(self.snapshot, request, one_per_tree=False)
+        except NothingFits:
+            return {}
+        return fitting_hosts(self.snapshot, plan, self.budget, rows)

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All hosts of a snapshot in one line, so that a set of hosts is one mask.
+
+N is the number of hosts: the rows of all blocks, one block behind another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from berth.index.aggregate_sets import Mask
+from berth.index.block import Block, Bytes, Ints
+from berth.index.shape import Shape
+from berth.index.snapshot import Snapshot
+
+
+class Span(NamedTuple):
+    """The hosts of one block."""
+
+    block_id: int
+    block: Block
+    hosts: slice
+
+
+class Fleet:
+    """The hosts of a snapshot.
+
+    Attributes:
+        spans: of each block, ascending.
+        size: N.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self.spans: list[Span] = []
+        self.size = 0
+        for block_id, block in snapshot.occupied():
+            hosts = slice(self.size, self.size + block.rows)
+            self.spans.append(Span(block_id, block, hosts))
+            self.size = hosts.stop
+
+    def none(self) -> Mask:
+        """No host."""
+        return np.zeros(self.size, dtype=np.bool_)
+
+    def all(self) -> Mask:
+        """Every host."""
+        return np.ones(self.size, dtype=np.bool_)
+
+    def only(self, host: int) -> Mask:
+        """One host."""
+        mask = self.none()
+        mask[host] = True
+        return mask
+
+    def by_block(self, hosts: Mask) -> dict[int, Mask]:
+        """Those blocks that have some of the hosts, with the rows of them."""
+        parts = ((span.block_id, hosts[span.hosts]) for span in self.spans)
+        return {block_id: rows for block_id, rows in parts if rows.any()}
+
+    def of_blocks(self, rows: Mapping[int, Mask]) -> Mask:
+        """The hosts that are some rows of blocks."""
+        hosts = self.none()
+        for span in self.spans:
+            mask = rows.get(span.block_id)
+            if mask is not None:
+                hosts[span.hosts] = mask
+        return hosts
+
+    def place(self, host: int) -> tuple[Span, int]:
+        """Where a host is: its block, and the row."""
+        span = next(span for span in self.spans if host < span.hosts.stop)
+        return span, host - span.hosts.start
+
+    def uuid(self, host: int) -> str:
+        """The uuid of a host."""
+        span, row = self.place(host)
+        return span.block.uuid(0, row)
+
+    def pools(self) -> Mask:
+        """The hosts of which every provider with inventory is a sharing provider."""
+        hosts = self.none()
+        for span in self.spans:
+            hosts[span.hosts] = is_pool(self._snapshot, span.block.shape)
+        return hosts
+
+    def childless(self) -> Mask:
+        """The hosts of one provider."""
+        hosts = self.none()
+        for span in self.spans:
+            hosts[span.hosts] = span.block.shape.size == 1
+        return hosts
+
+    def shared(self) -> Mask:
+        """The hosts with which a provider of another tree shares something."""
+        hosts = self.none()
+        if self._snapshot.sharing.by_aggregate:
+            for span in self.spans:
+                hosts[span.hosts] = self._shared_in(span.block)
+        return hosts
+
+    def _shared_in(self, block: Block) -> Mask:
+        sharing, sets = self._snapshot.sharing, self._snapshot.aggregate_sets
+        shared: Mask = np.zeros(block.rows, dtype=np.bool_)
+        for tree_set in set(block.tree_aggregate_sets.tolist()):
+            providers = sharing.serving(tree_set, sets)
+            if providers:
+                rows = (block.tree_aggregate_sets == tree_set).nonzero()[0]
+                own = np.isin(block.provider_ids[:, rows], providers).sum(axis=0)
+                shared[rows] = own < len(providers)
+        return shared
+
+    def first(self, hosts: Mask, count: int) -> list[int]:
+        """The first of some hosts by uuid."""
+        places = hosts.nonzero()[0]
+        if len(places) > count:
+            order = _by_uuid(self._uuid_bytes(hosts))[:count]
+            return [int(place) for place in places[order]]
+        return sorted(map(int, places), key=self.uuid)
+
+    def in_order(self) -> Ints:
+        """All hosts, ascending by the uuids of their roots."""
+        return _by_uuid(self._uuid_bytes(self.all()))
+
+    def _uuid_bytes(self, hosts: Mask) -> Bytes:
+        parts = [span.block.uuid_bytes[0][hosts[span.hosts]] for span in self.spans]
+        return np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.uint8)
+
+
+def is_pool(snapshot: Snapshot, shape: Shape) -> bool:
+    """Whether every provider with inventory is a sharing provider, in trees of a shape."""
+    trait = snapshot.sharing.trait
+    return all(trait in node.traits for node in shape.node_types if node.classes)
+
+
+def _by_uuid(uuids: Bytes) -> Ints:
+    """The order of some uuids, ascending."""
+    if not len(uuids):
+        return np.zeros(0, dtype=np.int64)
+    # PERF bench, explain: eight bytes as one number sort ten times as fast as 36 as a text.
+    begins = np.ascontiguousarray(uuids[:, :8]).view(">u8")[:, 0].astype(np.uint64)
+    order = np.argsort(begins, kind="stable")
+    ranked = begins[order]
+    if (ranked[1:] == ranked[:-1]).any():
+        order = np.argsort(np.ascontiguousarray(uuids).view(f"S{uuids.shape[1]}")[:, 0])
+    return order

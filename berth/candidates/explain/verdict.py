@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdict, and the sentences that sum an explanation up. Source: spec/beyond.md 3.4 and 3.6."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from berth.candidates.explain.asking import Asking
+from berth.candidates.explain.explanation import HostCounts, Relaxation, Verdict
+from berth.candidates.explain.fleet import is_pool
+from berth.candidates.references import UnknownName
+from berth.index.aggregate_sets import Mask
+from berth.index.snapshot import Location
+
+#: How many relaxations a summary names.
+_NAMED_MAX: Final = 2
+
+
+def verdict_of(
+    asking: Asking, counts: HostCounts, if_empty: Mask, unknown: Sequence[UnknownName]
+) -> Verdict:
+    """The first verdict that applies.
+
+    Args:
+        if_empty: the hosts that would fit with nothing used.
+    """
+    if unknown:
+        return Verdict.UNKNOWN_NAME
+    if counts.fit.hosts:
+        return Verdict.FITS
+    if counts.fit.at_least:
+        return Verdict.GAVE_UP
+    if counts.fit_if_undrained.hosts:
+        return Verdict.DRAINED
+    if not counts.fit_if_empty.hosts:
+        # Nothing is said of what could fit, before all hosts were looked at.
+        return Verdict.GAVE_UP if counts.fit_if_empty.at_least else Verdict.NEVER
+    return Verdict.FRAGMENTED if _is_enough_free(asking, if_empty) else Verdict.USED_UP
+
+
+def _is_enough_free(asking: Asking, hosts: Mask) -> bool:
+    """Whether what is free on some hosts, and in the pools that serve them, adds up to what is
+    asked of each class."""
+    asked: dict[str, int] = {}
+    for atom in asking.atoms:
+        if atom.asked is not None:
+            name, amount = atom.asked
+            asked[name] = asked.get(name, 0) + amount
+    trees = hosts | _pools_serving(asking, hosts)
+    return all(_free(asking, trees, name) >= amount for name, amount in asked.items())
+
+
+def _pools_serving(asking: Asking, hosts: Mask) -> Mask:
+    """The pools of which a provider shares with one of some hosts."""
+    snapshot, fleet = asking.snapshot, asking.fleet
+    pools = fleet.none()
+    if not snapshot.sharing.by_aggregate:
+        return pools
+    tree_sets: set[int] = set()
+    for span in fleet.spans:
+        tree_sets.update(span.block.tree_aggregate_sets[hosts[span.hosts]].tolist())
+    serving = {
+        provider
+        for tree_set in tree_sets
+        for provider in snapshot.sharing.serving(tree_set, snapshot.aggregate_sets)
+    }
+    at = {location for provider in serving if (location := snapshot.locate(provider))}
+    for span in fleet.spans:
+        if is_pool(snapshot, span.block.shape):
+            pools[span.hosts][_rows_in(span.block_id, at)] = True
+    return pools
+
+
+def _rows_in(block_id: int, locations: set[Location]) -> list[int]:
+    return [location.row for location in locations if location.block_id == block_id]
+
+
+def _free(asking: Asking, hosts: Mask, class_name: str) -> float:
+    """What all providers of some trees have left of a class."""
+    class_id = asking.snapshot.names.class_ids[class_name]
+    free = 0.0
+    for span in asking.fleet.spans:
+        columns = span.block.columns.get(class_id)
+        if columns is not None:
+            rows = hosts[span.hosts]
+            left = columns.capacity[:, rows] - columns.used[:, rows]
+            free += float(np.maximum(left, 0).sum())
+    return free
+
+
+def summary_of(
+    verdict: Verdict,
+    counts: HostCounts,
+    unknown: Sequence[UnknownName],
+    relaxations: Sequence[Relaxation],
+) -> str:
+    """One or two sentences, and what would help most."""
+    sentences = [_said(verdict, counts, unknown), _helpful(relaxations)]
+    return " ".join(filter(None, sentences))
+
+
+def _said(verdict: Verdict, counts: HostCounts, unknown: Sequence[UnknownName]) -> str:
+    if verdict is Verdict.UNKNOWN_NAME:
+        return " ".join(map(_unknown_text, unknown))
+    if verdict is Verdict.FITS:
+        return f"{_hosts(counts.fit.hosts)}."
+    return {
+        Verdict.GAVE_UP: "The search ran out of time; whether a host fits is not known.",
+        Verdict.DRAINED: f"No host fits now; {counts.fit_if_undrained.hosts:,} would without"
+        " drains.",
+        Verdict.NEVER: "No host could hold this, even with nothing used.",
+        Verdict.FRAGMENTED: f"No host fits now; {_would(counts)}. Enough is free in total, but not"
+        " on one host.",
+        Verdict.USED_UP: f"No host fits now; {_would(counts)}.",
+    }[verdict]
+
+
+def _would(counts: HostCounts) -> str:
+    return f"{counts.fit_if_empty.hosts:,} would with nothing used"
+
+
+def _hosts(number: int) -> str:
+    return "1 host fits" if number == 1 else f"{number:,} hosts fit"
+
+
+def _unknown_text(unknown: UnknownName) -> str:
+    kind = "resource class" if unknown.kind == "resource_class" else "trait"
+    meant = " or ".join(unknown.did_you_mean)
+    return f"There is no {kind} {unknown.name}{f'; did you mean {meant}?' if meant else '.'}"
+
+
+def _helpful(relaxations: Sequence[Relaxation]) -> str:
+    sentences = []
+    for relaxation in relaxations[:_NAMED_MAX]:
+        without = " and ".join(map(_condition, relaxation.texts))
+        sentences.append(f"Without {without}, {_hosts(relaxation.hosts)}.")
+        if relaxation.reduce_to and relaxation.hosts_reduced:
+            amount, number = relaxation.reduce_to, relaxation.hosts_reduced
+            less = _reduced(relaxation.texts[0], amount)
+            sentences[-1] = f"With {less}, {_hosts(number)}."
+    return " ".join(sentences)
+
+
+def _condition(text: str) -> str:
+    """`VCPU 16` and `trait HW_CPU_X86_AVX2`, but `"in zone=z1"`, in a sentence."""
+    is_noun = text[0].isupper() or text.startswith("trait ")
+    return text if is_noun else f'"{text}"'
+
+
+def _reduced(text: str, amount: int) -> str:
+    """`VCPU 16 for _A` with another amount, and with what it is instead."""
+    name, asked, *whose = text.split(" ", 2)
+    return " ".join([name, f"{amount:,} instead of {int(asked):,}", *whose])

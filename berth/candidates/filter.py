@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Filtering: from a snapshot to the trees that may anchor candidates, with every demand's options.
+
+`STAGES` names the filters in their order, with the reason for each place: cheap and selective ones
+first. All but the last take a mask over rows of a block and return one; a stage that cannot remove
+any tree of a shape is skipped for all of them. To count what each stage removes, compare the trees
+that are left after `STAGES[:n]` and `STAGES[:n + 1]`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from berth.candidates.budget import Budget
+from berth.candidates.masks import (
+    Masks,
+    Rows,
+    any_of,
+    fits,
+    has_membership,
+    take_rows,
+)
+from berth.candidates.node_tests import NodeTests
+from berth.candidates.places import ANYWHERE
+from berth.candidates.plan import Plan
+from berth.candidates.served import with_sharing
+from berth.candidates.shape_tests import (
+    NEVER,
+    ShapeTests,
+    SharingScope,
+    shape_tests,
+    sharing_scope_of,
+)
+from berth.candidates.sharing import SharingProviders
+from berth.candidates.trees import FilteredTrees
+from berth.index.aggregate_sets import Mask
+from berth.index.block import ROWS_MAX, Block
+from berth.index.shape import Shape
+from berth.index.snapshot import Snapshot
+from berth.model.ids import ClassId
+
+#: The rows of the first window when few candidates are wanted: fewer where sharing providers may
+#: serve, because each of those costs as much as hundreds of rows; and the factor by which the
+#: window grows each time that it was too small.
+WINDOW_MIN: Final = 256
+SHARED_WINDOW_MIN: Final = 64
+WINDOW_GROWTH: Final = 4
+
+_ALL_NODES: Final = slice(None)
+
+#: The lineage of a root.
+ROOT: Final = 1
+
+#: A block with its number, and some of its rows, from the first up to the last but one.
+Span = tuple[int, Block, int, int]
+
+#: query id -> choice -> rows of a window.
+Options = dict[int, dict[int, Mask | None]]
+
+
+class Window:
+    """Some consecutive rows of a block, and the conditions that the stages apply to them."""
+
+    __slots__ = ("_options", "among", "block", "block_id", "budget", "plan", "rows", "tests")
+
+    def __init__(
+        self,
+        block_id: int,
+        block: Block,
+        rows: slice,
+        tests: ShapeTests,
+        plan: Plan,
+        budget: Budget,
+        among: Mask | None = None,
+    ) -> None:
+        """A window.
+
+        Args:
+            among: those of the rows that count; None for all.
+        """
+        self.block_id = block_id
+        self.block = block
+        self.rows = rows
+        self.tests = tests
+        self.plan = plan
+        self.budget = budget
+        self.among = among
+        self._options: Options | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        count: int = self.rows.stop - self.rows.start
+        return count
+
+    @property
+    def options(self) -> Options | None:
+        """The options of the unsettled queries, without nodes that serve none of the rows; None if
+        the budget ended meanwhile."""
+        if self._options is None:
+            self._options = _options_in(self)
+        return self._options
+
+    def left(self, stages: Iterable[Stage]) -> tuple[Rows, Masks] | None:
+        """The rows of the block that pass some stages, and their options; None if there are
+        none."""
+        # The stages write into the mask.
+        alive = None if self.among is None else self.among.copy()
+        for stage in stages:
+            alive = stage.keep(self, alive)
+        start = self.rows.start
+        if alive is None:
+            rows: Rows = np.arange(start, self.rows.stop)
+        else:
+            rows = alive.nonzero()[0]
+            if not len(rows):
+                return None
+        tests = self.tests
+        if not tests.unsettled:
+            masks = tests.settled
+        else:
+            options = self.options
+            if options is None:
+                return None
+            masks = {**tests.settled, **options}
+            if alive is not None and len(rows) < len(alive):
+                masks = take_rows(rows, masks)
+        if start and alive is not None:
+            rows += start
+        return rows, masks
+
+
+def _by_structure(window: Window, _: Mask | None) -> Mask | None:
+    return np.zeros(window.size, dtype=np.bool_)
+
+
+def _by_amounts(window: Window, alive: Mask | None) -> Mask | None:
+    columns, rows = window.block.columns, window.rows
+    for class_id, line, amount in window.tests.fits:
+        alive = _both(alive, fits(columns[class_id], amount, (line, rows)))
+    return alive
+
+
+def _by_aggregates(window: Window, alive: Mask | None) -> Mask | None:
+    for demand, node in window.tests.members:
+        alive = _both(alive, has_membership(window.block, demand, node, window.rows))
+    return alive
+
+
+def _by_root_aggregates(window: Window, alive: Mask | None) -> Mask | None:
+    plan = window.plan
+    own = window.block.aggregate_sets[0, window.rows]
+    for forbidden in (plan.forbidden_at_root, plan.root_membership.forbidden):
+        if forbidden is not None:
+            alive = _both(alive, ~forbidden[own])
+    if plan.root_membership.member is not None:
+        alive = _both(alive, plan.root_membership.member[own])
+    return alive
+
+
+def _by_named_hosts(window: Window, alive: Mask | None) -> Mask | None:
+    plan = window.plan
+    if plan.within is not None:
+        alive = _both(alive, plan.within.mask(window.block_id, ROOT, window.rows))
+    if plan.not_in is not None and plan.not_in.has_any_in(window.block_id):
+        alive = _both(alive, ~plan.not_in.mask(window.block_id, ROOT, window.rows))
+    return alive
+
+
+def _both(alive: Mask | None, mask: Mask) -> Mask:
+    return mask if alive is None else np.logical_and(alive, mask, alive)
+
+
+def _by_options(window: Window, alive: Mask | None) -> Mask | None:
+    if alive is not None and not np.count_nonzero(alive):
+        return alive
+    options = window.options
+    if options is None:
+        return alive
+    for query_id, _, _, is_needed in window.tests.unsettled:
+        if is_needed:
+            choices = options[query_id]
+            if not choices:
+                return np.zeros(window.size, dtype=np.bool_)
+            some = any_of(choices.values())
+            if some is not None:
+                alive = some if alive is None else alive & some
+    return alive
+
+
+class Stage(NamedTuple):
+    """One filter.
+
+    Attributes:
+        why: the reason for its place.
+        applies: whether it can remove any tree of a shape.
+        keep: the mask of the rows that are left; None stands for all rows.
+    """
+
+    name: str
+    why: str
+    applies: Callable[[ShapeTests, Plan], bool]
+    keep: Callable[[Window, Mask | None], Mask | None]
+
+
+STRUCTURE: Final = Stage(
+    "structure",
+    "traits, classes and their nodes: decided once for a shape, for thousands of trees",
+    lambda tests, _: tests is NEVER,
+    _by_structure,
+)
+#: It also splits the trees by the structure of the providers that serve them, so `filter_trees`
+#: calls `with_sharing` for it.
+SHARING: Final = Stage(
+    "sharing providers",
+    "a provider that is met costs as much as hundreds of rows: only for trees that are left",
+    lambda _tests, _plan: False,
+    lambda _, alive: alive,
+)
+STAGES: Final = (
+    STRUCTURE,
+    Stage(
+        "amounts",
+        "what only one node can give: one comparison of whole arrays for each class",
+        lambda tests, _: bool(tests.fits),
+        _by_amounts,
+    ),
+    Stage(
+        "aggregates",
+        "of those nodes: one look-up of whole arrays, twice as slow as a comparison",
+        lambda tests, _: bool(tests.members),
+        _by_aggregates,
+    ),
+    Stage(
+        "root aggregates",
+        "the same for the root, which is seldom asked",
+        lambda _, plan: plan.forbidden_at_root is not None or plan.root_membership.has_conditions,
+        _by_root_aggregates,
+    ),
+    Stage(
+        "named hosts",
+        "a few rows, or all but a few: one mask, however many hosts are named",
+        lambda _, plan: plan.within is not None or plan.not_in is not None,
+        _by_named_hosts,
+    ),
+    Stage(
+        "options",
+        "what several nodes can give: as many comparisons as there are nodes",
+        lambda tests, _: bool(tests.unsettled),
+        _by_options,
+    ),
+    SHARING,
+)
+
+
+def filter_trees(
+    snapshot: Snapshot,
+    plan: Plan,
+    budget: Budget,
+    *,
+    wanted: int | None = None,
+    among: Mapping[int, Mask] | None = None,
+    stages: Sequence[Stage] = STAGES,
+    start: int = 0,
+) -> Iterator[FilteredTrees]:
+    """The trees that may anchor candidates, lazily, in few parts; ends with the budget.
+
+    Args:
+        wanted: how many candidates are wanted: of few, the first part is sought among few rows.
+        among: the rows of each block that count; None for all of all blocks.
+        stages: some of `STAGES`; with others than all, the trees that are left can be counted, but
+            not searched.
+        start: where among all trees to begin, modulo their number; the others follow in a circle.
+    """
+    scope = sharing_scope_of(plan, snapshot)
+    sharing_providers = SharingProviders(snapshot, plan, budget)
+    is_split = scope.is_shared and SHARING in stages
+    kept_tests = snapshot.memory.table(scope)
+    nodes: NodeTests | None = None
+    least = SHARED_WINDOW_MIN if scope.is_shared else WINDOW_MIN
+    size = ROWS_MAX if wanted is None else max(least, min(4 * wanted, ROWS_MAX))
+    for block_id, block, first, end in _spans(snapshot, plan, scope, start):
+        if budget.is_spent():
+            return
+        some = None if among is None else among.get(block_id)
+        if some is None and among is not None:
+            continue
+        kept: tuple[ShapeTests, tuple[Stage, ...]] | None = kept_tests.get(block.shape.number)
+        if kept is None:
+            nodes = nodes or NodeTests(plan)
+            kept = _kept_tests_of(snapshot, plan, scope, block.shape, nodes, budget)
+        tests, applying = kept
+        if tests is NEVER and STRUCTURE in stages:
+            continue
+        if stages is not STAGES:
+            applying = tuple(stage for stage in applying if stage in stages)
+        while first < end:
+            rows = slice(first, min(first + size, end))
+            budget.trees += rows.stop - first
+            left = Window(
+                block_id, block, rows, tests, plan, budget, None if some is None else some[rows]
+            ).left(applying)
+            if left is not None:
+                passing, masks = left
+                if is_split:
+                    yield from with_sharing(
+                        snapshot, scope, sharing_providers, block_id, passing, masks
+                    )
+                else:
+                    yield FilteredTrees(
+                        block_id, block, passing, (), None, sharing_providers, scope, masks
+                    )
+            first = rows.stop
+            size = min(size * WINDOW_GROWTH, ROWS_MAX)
+            # The loop over blocks asks the budget itself.
+            if first < end and budget.is_spent():
+                return
+
+
+def _spans(snapshot: Snapshot, plan: Plan, scope: SharingScope, start: int) -> Iterator[Span]:
+    """The trees that may be anchors."""
+    root = scope.fixed_root
+    if root is not None:
+        return iter([(root.block_id, snapshot.block(root.block_id), root.row, root.row + 1)])
+    if plan.within is not None:
+        numbers = plan.within.blocks()
+        blocks: Iterable[tuple[int, Block]] = ((each, snapshot.block(each)) for each in numbers)
+    else:
+        blocks = snapshot.occupied()
+    spans = ((block_id, block, 0, block.rows) for block_id, block in blocks)
+    return _circle([*spans], start) if start else spans
+
+
+def _circle(spans: Sequence[Span], start: int) -> Iterator[Span]:
+    """Some whole blocks from one of their rows on, and then those before it."""
+    ends = list(accumulate(block.rows for _, block, _, _ in spans))
+    if not ends:
+        return
+    start %= ends[-1]
+    place = bisect_right(ends, start)
+    block_id, block, _, end = spans[place]
+    row = start - (ends[place] - end)
+    yield block_id, block, row, end
+    yield from spans[place + 1 :]
+    yield from spans[:place]
+    if row:
+        yield block_id, block, 0, row
+
+
+def _kept_tests_of(
+    snapshot: Snapshot,
+    plan: Plan,
+    scope: SharingScope,
+    shape: Shape,
+    nodes: NodeTests,
+    budget: Budget,
+) -> tuple[ShapeTests, tuple[Stage, ...]]:
+    """What a plan asks of the trees of a shape, and the stages that can remove some; kept for the
+    next search."""
+    tests = shape_tests(plan, shape, scope.shareable, nodes, budget)
+    kept = tests, tuple(stage for stage in STAGES if stage.applies(tests, plan))
+    if budget.ended is None:
+        snapshot.memory.keep_for(shape, scope, kept, tests.size)
+    return kept
+
+
+def _options_in(window: Window) -> Options | None:
+    """`Window.options`."""
+    block, rows, budget = window.block, window.rows, window.budget
+    count = rows.stop - rows.start
+    fitting: dict[tuple[ClassId, int], Mask] = {}
+    members: dict[tuple[int, int], Mask] = {}
+    options: Options = {}
+    for query_id, demand, nodes, _ in window.tests.unsettled:
+        if budget.is_spent():
+            return None
+        choices: dict[int, Mask | None] = {}
+        options[query_id] = choices
+        places = None if demand.places is ANYWHERE else demand.places
+        if not nodes or (places and not places.has_any_in(window.block_id)):
+            continue
+        for amount in demand.amounts:
+            if amount not in fitting:
+                fitting[amount] = fits(block.columns[amount[0]], amount[1], (_ALL_NODES, rows))
+        for node in nodes:
+            mask: Mask | None = None
+            for amount in demand.amounts:
+                fit = fitting[amount][block.shape.row_of_node[amount[0]][node]]
+                mask = fit if mask is None else mask & fit
+            if demand.membership.has_conditions:
+                key = id(demand.membership), node
+                if key not in members:
+                    members[key] = has_membership(block, demand, node, rows)
+                mask = members[key] if mask is None else mask & members[key]
+            if places:
+                inside = places.mask(window.block_id, block.shape.lineage[node], rows)
+                if inside is not None:
+                    mask = inside if mask is None else mask & inside
+            passing = count if mask is None else np.count_nonzero(mask)
+            if passing:
+                choices[node] = None if passing == count else mask
+    return options

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranking: the best candidates of a search, in their order.
+
+Without scores the search stops with the last candidate that is wanted. With scores all candidates
+are found and scored, whole batches at a time, and only the best are kept meanwhile.
+
+Source: spec/beyond.md 2.6 and 2.7.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from operator import attrgetter
+from typing import Final, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth.candidates import search
+from berth.candidates.assign import PerTree
+from berth.candidates.batch import Batch
+from berth.candidates.budget import Budget
+from berth.candidates.hosts import Hashes, Hosts, hosts_of, scattered
+from berth.candidates.masks import Rows
+from berth.candidates.order import Order, Scorer, Scores
+from berth.candidates.plan import Plan
+from berth.candidates.request import SearchSettings
+from berth.index.aggregate_sets import Mask
+from berth.index.block import Floats
+from berth.index.snapshot import Snapshot
+
+T = TypeVar("T", bound=np.generic)
+
+#: At most so many candidates of one host are scored.
+SCORED_PER_HOST_MAX: Final = 256
+#: Beyond so many candidates that may be among the best, the others are dropped.
+KEPT_MAX: Final = 1 << 15
+
+#: Spreads seeds over the trees of a fleet.
+_SPREAD: Final = 0x9E3779B97F4A7C15
+
+
+class Ranked(NamedTuple):
+    """Candidates in their order.
+
+    Attributes:
+        batches: all of them, each with its scores if there are any.
+        order: for each candidate, the number of its batch and its place there.
+        more: whether there are further candidates.
+    """
+
+    batches: Sequence[tuple[Batch, Scores | None]]
+    order: Sequence[tuple[int, int]]
+    more: bool
+
+
+def rank(
+    snapshot: Snapshot,
+    plan: Plan,
+    order: Order,
+    *,
+    limit: int,
+    per_host: int | None,
+    budget: Budget,
+) -> Ranked:
+    """The best candidates of a plan, or some of them if the budget ends.
+
+    Args:
+        limit: how many at most.
+        per_host: how many of one host at most; None for no bound.
+    """
+    if not order.has_scores and order.among is None:
+        return _unscored(snapshot, plan, limit=limit, per_host=per_host, budget=budget)
+    per_tree = PerTree(SCORED_PER_HOST_MAX)
+    batches = search(
+        snapshot,
+        plan,
+        SearchSettings(),
+        order.among,
+        rng=random.Random(0),
+        budget=budget,
+        per_tree=per_tree,
+        start=0 if order.among is None else (order.seed + 1) * _SPREAD >> 16,
+    )
+    bound = _PerHost(snapshot, SCORED_PER_HOST_MAX, per_tree)
+    best = _Best(snapshot, Scorer(snapshot, plan, order), order, limit=limit, per_host=per_host)
+    for batch in _among(order.among, bound.first_of(batches)):
+        best.add(batch)
+    return best.ranked(left_out=per_tree.left_out)
+
+
+def _unscored(
+    snapshot: Snapshot, plan: Plan, *, limit: int, per_host: int | None, budget: Budget
+) -> Ranked:
+    """The candidates that are found first."""
+    per_tree = None if per_host is None else PerTree(per_host)
+    batches = search(
+        snapshot,
+        plan,
+        SearchSettings(),
+        # One more, to know whether there is one.
+        limit + 1,
+        rng=random.Random(0),
+        budget=budget,
+        per_tree=per_tree,
+    )
+    if per_tree is not None:
+        batches = _PerHost(snapshot, per_tree.most, per_tree).first_of(batches)
+    chosen: list[tuple[Batch, None]] = []
+    order: list[tuple[int, int]] = []
+    for batch in batches:
+        part = batch.first(limit - len(order))
+        if len(part.positions):
+            order += [(len(chosen), place) for place in range(len(part.positions))]
+            chosen.append((part, None))
+        if len(part.positions) < len(batch.positions):
+            return Ranked(chosen, order, more=True)
+    return Ranked(chosen, order, more=per_tree is not None and per_tree.left_out)
+
+
+class _PerHost:
+    """At most so many candidates of each host, where several trees may have the same host."""
+
+    def __init__(self, snapshot: Snapshot, most: int, per_tree: PerTree) -> None:
+        self._snapshot = snapshot
+        self._most = most
+        self._per_tree = per_tree
+        #: block_id -> how many candidates each row has had so far.
+        self._counts: dict[int, Rows] = {}
+
+    def first_of(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """The candidates of some batches, without those beyond the bound."""
+        if not self._snapshot.sharing.by_aggregate:
+            # Then each host is one tree, and the search has counted.
+            yield from batches
+            return
+        for batch in batches:
+            is_among: Mask = np.ones(len(batch.positions), dtype=np.bool_)
+            for hosts in hosts_of(self._snapshot, batch):
+                is_among[hosts.at] = counted(self._counts, hosts) <= self._most
+            if is_among.all():
+                yield batch
+            else:
+                self._per_tree.left_out = True
+                yield batch.at(is_among)
+
+
+def counted(counts: dict[int, Rows], hosts: Hosts) -> Rows:
+    """Count some candidates: for each, how many its host has had then.
+
+    Args:
+        counts: block_id -> how many candidates each row has had so far; these are added.
+    """
+    of_rows = counts.get(hosts.block_id)
+    if of_rows is None:
+        of_rows = counts[hosts.block_id] = np.zeros(hosts.block.rows, dtype=np.int64)
+    if isinstance(hosts.at, slice):
+        # The hosts are different.
+        of_rows[hosts.rows] += 1
+        return of_rows[hosts.rows]
+    numbers = np.empty(len(hosts.rows), dtype=np.int64)
+    for place, row in enumerate(hosts.rows.tolist()):
+        of_rows[row] += 1
+        numbers[place] = of_rows[row]
+    return numbers
+
+
+def _among(most: int | None, batches: Iterable[Batch]) -> Iterator[Batch]:
+    """All candidates of the first trees that have any; None for all trees. Batches of the same
+    trees come one after another."""
+    if most is None:
+        yield from batches
+        return
+    left = most
+    for trees, several in groupby(batches, key=attrgetter("trees")):
+        is_seen: Mask = np.zeros(len(trees.rows), dtype=np.bool_)
+        is_admitted: Mask = np.zeros(len(trees.rows), dtype=np.bool_)
+        for batch in several:
+            new = batch.positions[~is_seen[batch.positions]]
+            is_seen[new] = True
+            is_admitted[new[:left]] = True
+            left -= min(left, len(new))
+            yield batch.at(is_admitted[batch.positions])
+        if not left:
+            return
+
+
+class _Best:
+    """Collects candidates, and keeps those that may be among the best."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        scorer: Scorer,
+        order: Order,
+        *,
+        limit: int,
+        per_host: int | None,
+    ) -> None:
+        self._snapshot = snapshot
+        self._scorer = scorer
+        self._order = order
+        self._limit = limit
+        self._per_host = per_host
+        self._batches: list[tuple[Batch, Scores]] = []
+        #: How many candidates are kept, and how many there were.
+        self._kept = 0
+        self._count = 0
+        #: No candidate with less is among the best.
+        self._least = -np.inf
+        #: Whether any host has had more candidates than `per_host`; see `counted`.
+        self._is_crowded = False
+        self._counts: dict[int, Rows] = {}
+
+    def add(self, batch: Batch) -> None:
+        """Add the candidates of a batch."""
+        scores = self._scorer.scores(batch)
+        self._count += len(batch.positions)
+        if self._per_host is not None and not self._is_crowded:
+            for hosts in hosts_of(self._snapshot, batch):
+                crowded = counted(self._counts, hosts) > self._per_host
+                self._is_crowded |= bool(crowded.any())
+        good = scores.total >= self._least
+        if not good.all():
+            batch, scores = batch.at(good), scores.at(good)
+        if len(batch.positions):
+            self._batches.append((batch, scores))
+            self._kept += len(batch.positions)
+        if self._kept > KEPT_MAX + 2 * self._limit:
+            self._drop()
+
+    def ranked(self, *, left_out: bool) -> Ranked:
+        """The best candidates.
+
+        Args:
+            left_out: whether there are candidates that were not added.
+        """
+        numbers, places = self._located(self._best())
+        chosen: dict[int, list[int]] = {}
+        for number, place in zip(numbers.tolist(), places.tolist(), strict=True):
+            chosen.setdefault(number, []).append(place)
+        later = {number: iter(range(len(each))) for number, each in chosen.items()}
+        new = {number: place for place, number in enumerate(chosen)}
+        order = [(new[number], next(later[number])) for number in numbers.tolist()]
+        parts = [self._part(number, np.array(each)) for number, each in chosen.items()]
+        shown = self._order.has_scores
+        return Ranked(
+            [(batch, scores if shown else None) for batch, scores in parts],
+            order,
+            more=left_out or self._count > len(order),
+        )
+
+    def _part(self, number: int, places: Rows) -> tuple[Batch, Scores]:
+        batch, scores = self._batches[number]
+        return batch.at(places), scores.at(places)
+
+    def _drop(self) -> None:
+        """Drop all candidates that are not among the best so far."""
+        best = self._best()
+        if len(best) == self._limit:
+            (number,), (place,) = self._located(best[-1:])
+            self._least = float(self._batches[number][1].total[place])
+        # Batches stay in their order, and the candidates of each too.
+        self._batches = [
+            self._part(number, places) for number, places in self._split(np.sort(best))
+        ]
+        self._kept = len(best)
+
+    def _best(self) -> Rows:
+        """The best candidates in their order. All that are kept are numbered, batch by batch."""
+        if not self._batches:
+            return np.zeros(0, dtype=np.int64)
+        totals = np.concatenate([scores.total for _, scores in self._batches])
+        return self._of_crowded(totals) if self._is_crowded else self._of_all(totals)
+
+    def _of_all(self, totals: Floats) -> Rows:
+        """The best of all candidates."""
+        some = np.arange(len(totals))
+        if (spare := len(totals) - self._limit) > 0:
+            least = np.partition(totals, spare)[spare]
+            some, equal = np.flatnonzero(totals > least), np.flatnonzero(totals == least)
+            if (count := self._limit - len(some)) < len(equal):
+                equal = np.sort(equal[np.argpartition(self._hashes_of(equal), count)[:count]])
+            some = np.sort(np.concatenate((some, equal)))
+        best: Rows = some[np.lexsort((self._hashes_of(some), -totals[some]))]
+        return best
+
+    def _of_crowded(self, totals: Floats) -> Rows:
+        """The best, without those beyond `per_host`."""
+        assert self._per_host is not None, "no host is crowded without a bound"
+        several = [hosts_of(self._snapshot, batch) for batch, _ in self._batches]
+        keys = np.concatenate([_spread([hosts.keys for hosts in each], each) for each in several])
+        hashes = np.concatenate([self._hashes(batch) for batch, _ in self._batches])
+        order = np.lexsort((hashes, -totals))
+        best: Rows = order[_nth_of_each(keys[order]) < self._per_host][: self._limit]
+        return best
+
+    @property
+    def _starts(self) -> Rows:
+        """The number of the first candidate of each batch, and the number of all."""
+        return np.cumsum([0, *(len(batch.positions) for batch, _ in self._batches)])
+
+    def _located(self, some: Rows) -> tuple[Rows, Rows]:
+        """The batches of some candidates, and their places there."""
+        starts = self._starts
+        numbers = np.searchsorted(starts, some, side="right") - 1
+        return numbers, some - starts[numbers]
+
+    def _split(self, some: Rows) -> Iterator[tuple[int, Rows]]:
+        """Each batch that has some of the candidates, which ascend, and their places there."""
+        starts = self._starts
+        bounds = np.searchsorted(some, starts).tolist()
+        for number, (begin, end) in enumerate(pairwise(bounds)):
+            if begin < end:
+                yield number, some[begin:end] - starts[number]
+
+    def _hashes_of(self, some: Rows) -> Hashes:
+        """The hashes of some candidates, which ascend."""
+        batches = [self._batches[number][0].at(places) for number, places in self._split(some)]
+        return np.concatenate([self._hashes(batch) for batch in batches])
+
+    def _hashes(self, batch: Batch) -> Hashes:
+        several = hosts_of(self._snapshot, batch)
+        return _spread([scattered(hosts, self._order.seed) for hosts in several], several)
+
+
+def _spread(values: Sequence[NDArray[T]], several: Sequence[Hosts]) -> NDArray[T]:
+    """Values of hosts, put in the order of their candidates."""
+    if len(values) == 1:
+        return values[0]
+    spread = np.empty(sum(map(len, values)), dtype=values[0].dtype)
+    for each, hosts in zip(values, several, strict=True):
+        spread[hosts.at] = each
+    return spread
+
+
+def _nth_of_each(keys: Rows) -> Rows:
+    """For each key how many equal ones come before it."""
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    lengths = np.diff(starts, append=len(keys))
+    nth = np.empty(len(keys), dtype=np.int64)
+    nth[order] = np.arange(len(keys)) - np.repeat(starts, lengths)
+    return nth

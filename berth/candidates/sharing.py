@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sharing providers as other trees see them.
+
+A search numbers the sharing providers that it meets, so that rows served by different providers of
+the same structure can be searched and rendered together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth.candidates.budget import Budget
+from berth.candidates.masks import fits
+from berth.candidates.plan import Plan
+from berth.index.aggregate_sets import Mask
+from berth.index.block import UUID_LENGTH, Block
+from berth.index.snapshot import Location, Snapshot
+from berth.model.ids import ClassId, ProviderId
+
+Amounts = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+Texts = NDArray[np.void]
+
+_UUID: Final = np.dtype(f"V{UUID_LENGTH}")
+
+
+class SharingProvider(NamedTuple):
+    """A sharing provider, seen from other trees.
+
+    Attributes:
+        serves: the queries that it could serve.
+    """
+
+    number: int
+    provider_id: ProviderId
+    location: Location
+    serves: frozenset[int]
+
+
+class SharingProviders:
+    """The sharing providers that one search has met.
+
+    Those that it meets after its budget has ended serve nothing.
+    """
+
+    def __init__(self, snapshot: Snapshot, plan: Plan, budget: Budget) -> None:
+        self._snapshot = snapshot
+        self._plan = plan
+        self._budget = budget
+        self._met: list[SharingProvider] = []
+        self._numbers: dict[ProviderId, int] = {}
+        #: Arguments of `useful` -> its results.
+        self._useful: dict[tuple[ProviderId, ...], tuple[SharingProvider, ...]] = {}
+        #: (block_id, node) -> (query id, the rows in which that node could serve it).
+        self._serving: dict[tuple[int, int], list[tuple[int, Mask]]] = {}
+        self._uuid_texts: dict[int, Texts] = {}
+        self._texts: Texts | None = None
+        self._rooms: dict[ClassId, Amounts] = {}
+
+    def __len__(self) -> int:
+        return len(self._met)
+
+    def __getitem__(self, number: int) -> SharingProvider:
+        return self._met[number]
+
+    def useful(self, serving: tuple[ProviderId, ...]) -> tuple[SharingProvider, ...]:
+        """Those of some sharing providers that could serve any query; within a tree, parents before
+        their children."""
+        useful = self._useful.get(serving)
+        if useful is None:
+            met = [each for each in map(self._meet, serving) if each.serves]
+            if len(met) > 1:
+                met.sort(key=lambda each: each.location)
+            useful = self._useful[serving] = tuple(met)
+        return useful
+
+    def structure(self, foreign: Iterable[SharingProvider]) -> Hashable:
+        """Everything about some sharing providers but their amounts and names: the queries they
+        could serve, their shapes and nodes, and which of them are in the same tree."""
+        trees: dict[tuple[int, int], int] = {}
+        return tuple(
+            [
+                (
+                    each.serves,
+                    self._snapshot.block(each.location.block_id).shape.number,
+                    each.location.node,
+                    trees.setdefault(each.location[:2], len(trees)),
+                )
+                for each in foreign
+            ]
+        )
+
+    def texts(self, numbers: Numbers) -> Texts:
+        """The uuids of some providers, as void elements of 36 bytes."""
+        if self._texts is None or len(self._texts) < len(self._met):
+            self._texts = np.empty(len(self._met), dtype=_UUID)
+            for each in self._met:
+                self._texts[each.number] = self.text(each)
+        return self._texts[numbers]
+
+    def text(self, foreign: SharingProvider) -> np.void:
+        """The uuid of one provider."""
+        block_id, row, node = foreign.location
+        texts = self._uuid_texts.get(block_id)
+        if texts is None:
+            texts = self._uuid_texts[block_id] = self._snapshot.block(block_id).uuid_elements
+        text: np.void = texts[node, row]
+        return text
+
+    def room(self, foreign: SharingProvider, class_id: ClassId) -> float:
+        """`Trees.room` of one provider."""
+        block_id, row, node = foreign.location
+        return room_at(self._snapshot.block(block_id), node, row, class_id)
+
+    def units(self, foreign: SharingProvider, class_id: ClassId) -> tuple[int, int]:
+        """min_unit and step_size of a class that a provider has."""
+        block_id, row, node = foreign.location
+        block = self._snapshot.block(block_id)
+        line, columns = block.shape.row_of_node[class_id][node], block.columns[class_id]
+        return columns.min_unit.item(line, row), columns.step_size.item(line, row)
+
+    def rooms(self, class_id: ClassId, numbers: Numbers) -> Amounts:
+        """`Trees.room` of some providers, all of which have the class."""
+        rooms = self._rooms.get(class_id)
+        if rooms is None or len(rooms) < len(self._met):
+            rooms = self._rooms[class_id] = np.array(
+                [
+                    self.room(each, class_id) if self._has(each, class_id) else 0.0
+                    for each in self._met
+                ]
+            )
+        return rooms[numbers]
+
+    def _has(self, foreign: SharingProvider, class_id: ClassId) -> bool:
+        block_id, _, node = foreign.location
+        return class_id in self._snapshot.block(block_id).shape.node_types[node].classes
+
+    def _meet(self, provider: ProviderId) -> SharingProvider:
+        number = self._numbers.get(provider)
+        if number is not None:
+            return self._met[number]
+        location = self._snapshot.locate(provider)
+        assert location is not None, "a snapshot has the sharing providers that it names"
+        block_id, row, node = location
+        serving = self._serving.get((block_id, node))
+        if serving is None:
+            # PERF bench, sharing: all trees of the block at once, because most sharing providers
+            # look alike.
+            block = self._snapshot.block(block_id)
+            by_query = (
+                () if self._budget.is_spent() else _serving(self._plan, block_id, block, node)
+            )
+            serving = self._serving[block_id, node] = list(by_query)
+        serves = frozenset([query_id for query_id, mask in serving if mask.item(row)])
+        foreign = SharingProvider(len(self._met), provider, location, serves)
+        self._numbers[provider] = foreign.number
+        self._met.append(foreign)
+        return foreign
+
+
+def room_at(block: Block, node: int, row: int, class_id: ClassId) -> float:
+    """`Trees.room` of one provider."""
+    return float(block.columns[class_id].room.item(block.shape.row_of_node[class_id][node], row))
+
+
+def _serving(plan: Plan, block_id: int, block: Block, node: int) -> Iterator[tuple[int, Mask]]:
+    """The queries of other trees that a node of a block's trees could serve, and in which rows."""
+    node_type = block.shape.node_types[node]
+    for query_id, wanted in plan.queries.items():
+        places = wanted.places
+        if places.in_tree is not None and wanted.unsuffixed:
+            continue
+        if not places.has_any_in(block_id):
+            continue
+        if not wanted.traits.passes(node_type.traits) or not all(
+            class_id in node_type.classes for class_id, _ in wanted.amounts
+        ):
+            continue
+        mask: Mask = np.ones(block.rows, dtype=np.bool_)
+        for class_id, amount in wanted.amounts:
+            line = block.shape.row_of_node[class_id][node]
+            mask &= fits(block.columns[class_id], amount, (line, slice(None)))
+        if wanted.membership.member is not None:
+            mask &= wanted.membership.member[block.aggregate_sets[node]]
+        if wanted.membership.forbidden is not None:
+            mask &= ~wanted.membership.forbidden[block.aggregate_sets[node]]
+        if places.has_conditions:
+            inside = places.mask(block_id, block.shape.lineage[node], slice(0, block.rows))
+            if inside is not None:
+                mask &= inside
+        yield query_id, mask

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Splits: amounts that come from one provider, or from several of the anchor's tree.
+
+All other demands are assigned first. Then each split takes sets of providers, over all trees of
+a batch at once: a set costs a few operations on arrays, however many trees there are. Only minimal
+sets are candidates: with all other choices the same, no part of the set would do.
+
+Source: spec/beyond.md 2.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth.candidates.batch import Batch, Part
+from berth.candidates.budget import Budget
+from berth.candidates.plan import Plan, PlannedSplit, Rules
+from berth.candidates.rules import allows, union_holds
+from berth.candidates.structure import Structure, bits_of
+from berth.candidates.trees import FilteredTrees, Trees, UniformTrees
+from berth.candidates.walk import Duplicates
+from berth.index.aggregate_sets import Mask
+from berth.index.block import Ints
+from berth.index.snapshot import Snapshot
+
+#: The sets of one split that are kept while a batch is searched.
+_SETS_MAX: Final = 10_000
+
+
+def with_splits(
+    snapshot: Snapshot,
+    plan: Plan,
+    batches: Iterable[Batch],
+    budget: Budget,
+    duplicates: Duplicates | None,
+) -> Iterator[Batch]:
+    """The candidates of a plan with splits, from those of its demands.
+
+    Args:
+        batches: of `assign`, without the removal of duplicates.
+    """
+    for batch in batches:
+        for candidates in _Splitting(snapshot, plan, batch, budget).batches():
+            positions = candidates.positions
+            if duplicates is not None:
+                positions = duplicates.removed_from(
+                    candidates.trees, candidates.all_choices, positions
+                )
+            if len(positions):
+                yield Batch(candidates.trees, candidates.choices, positions, candidates.parts)
+
+
+class _Option(NamedTuple):
+    """A choice that may give a part of an amount.
+
+    Attributes:
+        is_local: whether it is in the anchor's own tree.
+        serves: where it meets all conditions but the amount.
+        room: the most that it may give, for each row.
+        min_unit, step_size: of its inventory, for each row.
+    """
+
+    choice: int
+    is_local: bool
+    serves: Mask
+    room: NDArray[np.float64]
+    min_unit: Ints
+    step_size: Ints
+
+    @property
+    def most(self) -> float:
+        """The most that it may give in any row."""
+        return float(self.room.max())
+
+
+class _Bounds(NamedTuple):
+    """What each provider of a set could give.
+
+    Attributes:
+        lo, hi: (providers, rows) the least and the most.
+        fits: (rows,) whether the amount can be made of these.
+    """
+
+    lo: Ints
+    hi: Ints
+    fits: Mask
+
+
+class _Sets:
+    """The sets of providers that could give one amount, in some trees."""
+
+    def __init__(
+        self,
+        split: PlannedSplit,
+        options: Sequence[_Option],
+        wanted: Mask,
+        budget: Budget,
+        *,
+        need_traits: bool,
+    ) -> None:
+        """See `berth.candidates.splits`.
+
+        Args:
+            wanted: the rows that count.
+            need_traits: whether a larger set may be needed for its traits.
+        """
+        self.split = split
+        self._options = {
+            option.choice: option
+            for option in sorted(options, key=lambda option: (not option.is_local, option.choice))
+        }
+        self._wanted = wanted
+        self._budget = budget
+        self._need_traits = need_traits
+        self._is_uniform = all(bool((option.step_size == 1).all()) for option in options)
+        self._bounds: dict[int, _Bounds] = {}
+
+    def all(self) -> Iterator[int]:
+        """The sets that may be minimal in some row, depth first."""
+        return self._beyond(0, list(self._options))
+
+    def _beyond(self, choices: int, later: list[int]) -> Iterator[int]:
+        """The sets of some choices and at least one of those that come later."""
+        for place, choice in enumerate(later):
+            if self._budget.is_spent():
+                return
+            larger = choices | 1 << choice
+            if choices and not (self._options[choice].is_local and self._is_possible(larger)):
+                continue
+            fits = self.fits(larger)
+            if fits.any():
+                yield larger
+            if self._may_grow(larger, fits, later[place + 1 :]):
+                yield from self._beyond(larger, later[place + 1 :])
+
+    def _is_possible(self, choices: int) -> bool:
+        """Whether all may give a part in some row. More providers only raise the least that each
+        must give."""
+        lo, hi, _ = self._of_several([self._options[choice] for choice in bits_of(choices)])
+        possible: Mask = (lo <= hi).all(axis=0) & (lo.sum(axis=0) <= self.split.amount)
+        return bool(possible.any())
+
+    def _may_grow(self, choices: int, fits: Mask, later: list[int]) -> bool:
+        """Whether a larger set may be minimal where this set does not do, or may do at all."""
+        left = self.split.parts - choices.bit_count()
+        if left <= 0 or not self._options[choices.bit_length() - 1].is_local:
+            return False
+        if not self._need_traits and bool(fits[self._wanted].all()):
+            return False
+        most = sorted((self._options[choice].most for choice in later), reverse=True)[:left]
+        chosen = sum(self._options[choice].most for choice in bits_of(choices))
+        return bool(most) and chosen + sum(most) >= self.split.amount
+
+    def smaller(self, choices: int) -> Iterator[int]:
+        """The parts of a set that decide whether it is minimal."""
+        if choices.bit_count() <= 2 or self._need_traits or not self._is_uniform:
+            yield from _parts_of(choices)
+            return
+        # With one step, a set does if a part of it does that has all but one: it has more to give.
+        for choice in bits_of(choices):
+            yield choices & ~(1 << choice)
+            yield 1 << choice
+
+    def fits(self, choices: int) -> Mask:
+        """The rows in which a set can give the amount."""
+        return self.bounds(choices).fits
+
+    def amounts(self, choices: int) -> Ints:
+        """What each provider of a set gives: the least of each, and the rest from those that may
+        give most; (providers, rows)."""
+        if choices.bit_count() == 1:
+            lo, _, fits = self.bounds(choices)
+            return np.full((1, len(fits)), self.split.amount, dtype=np.int64)
+        lo, hi, _ = self.bounds(choices)
+        amounts = lo.copy()
+        rest = self.split.amount - lo.sum(axis=0)
+        columns = np.arange(lo.shape[1])
+        for line in np.argsort(-hi, axis=0, kind="stable"):
+            more = np.clip(rest, 0, (hi - lo)[line, columns])
+            amounts[line, columns] += more
+            rest = rest - more
+        return amounts
+
+    def bounds(self, choices: int) -> _Bounds:
+        """`_Bounds` of a set; kept, because larger sets ask for it again."""
+        bounds = self._bounds.get(choices)
+        if bounds is None:
+            if len(self._bounds) >= _SETS_MAX:
+                self._bounds.clear()
+            options = [self._options[choice] for choice in bits_of(choices)]
+            bounds = self._of_one(options[0]) if len(options) == 1 else self._of_several(options)
+            self._bounds[choices] = bounds
+        return bounds
+
+    def _of_one(self, option: _Option) -> _Bounds:
+        """Of one provider the ordinary test holds, whatever the split's least part and step."""
+        amount = self.split.amount
+        fits = (option.room >= amount) & (option.min_unit <= amount)
+        fits &= (amount % option.step_size == 0) & option.serves
+        each = np.full((1, len(fits)), amount, dtype=np.int64)
+        return _Bounds(each, each, fits)
+
+    def _of_several(self, options: Sequence[_Option]) -> _Bounds:
+        split = self.split
+        steps = np.array([option.step_size for option in options])
+        step = np.lcm(np.lcm.reduce(steps, axis=0), split.step)
+        least = np.array([np.maximum(option.min_unit, split.min) for option in options])
+        rooms = np.array([option.room for option in options]).astype(np.int64)
+        lo, hi = -(-least // step) * step, rooms // step * step
+        fits = (lo <= hi).all(axis=0) & (split.amount % step == 0)
+        fits &= (lo.sum(axis=0) <= split.amount) & (split.amount <= hi.sum(axis=0))
+        for option in options:
+            fits &= option.serves
+        return _Bounds(lo, hi, fits)
+
+
+class _Splitting:
+    """The splits of one batch."""
+
+    def __init__(self, snapshot: Snapshot, plan: Plan, batch: Batch, budget: Budget) -> None:
+        assert plan.whole is not None
+        self._plan = plan
+        self._rules: Rules = plan.whole
+        self._batch = batch
+        self._budget = budget
+        self._structure = Structure(snapshot, batch.trees)
+        self._wanted: Mask = np.zeros(len(batch.trees.rows), dtype=np.bool_)
+        self._wanted[batch.positions] = True
+        traits = self._rules.union_traits.required
+        self._sets = [
+            _Sets(
+                split,
+                self._options(place, split),
+                self._wanted,
+                budget,
+                need_traits=bool(traits) and split.demand.unsuffixed,
+            )
+            for place, split in enumerate(plan.splits)
+        ]
+
+    def batches(self) -> Iterator[Batch]:
+        """The candidates, each combination of sets in one batch."""
+        batch = self._batch
+        for combination in self._combinations(len(self._sets)):
+            if not allows(self._rules, self._structure, self._chosen(combination)):
+                continue
+            rows = self._minimal(combination)
+            if rows.any():
+                parts = [
+                    Part(tuple(bits_of(choices)), sets.amounts(choices))
+                    for sets, choices in zip(self._sets, combination, strict=True)
+                ]
+                yield Batch(batch.trees, batch.choices, np.flatnonzero(rows), tuple(parts))
+
+    def _combinations(self, count: int) -> Iterator[tuple[int, ...]]:
+        """A set for each of the first `count` splits."""
+        if not count:
+            yield ()
+            return
+        for before in self._combinations(count - 1):
+            for choices in self._sets[count - 1].all():
+                yield *before, choices
+
+    def _minimal(self, combination: tuple[int, ...]) -> Mask:
+        """The rows in which all amounts can be given so, and none by a part of its set."""
+        rows = self._wanted.copy()
+        for sets, choices in zip(self._sets, combination, strict=True):
+            rows &= sets.fits(choices)
+        for place, (sets, choices) in enumerate(zip(self._sets, combination, strict=True)):
+            for smaller in sets.smaller(choices):
+                if not rows.any() or self._budget.is_spent():
+                    return rows & False
+                less = (*combination[:place], smaller, *combination[place + 1 :])
+                if self._has_traits(less):
+                    rows &= ~sets.fits(smaller)
+        return rows
+
+    def _has_traits(self, combination: tuple[int, ...]) -> bool:
+        """Whether the unsuffixed group has its traits."""
+        return union_holds(self._rules, self._structure, self._chosen(combination))
+
+    def _chosen(self, combination: tuple[int, ...]) -> list[int]:
+        return [*(1 << choice for choice in self._batch.choices), *combination]
+
+    def _options(self, place: int, split: PlannedSplit) -> list[_Option]:
+        trees, size = self._batch.trees, self._batch.trees.block.shape.size
+        options = []
+        for choice, serves in _serving(trees, self._plan, place):
+            room = np.broadcast_to(trees.room(choice, split.class_id), len(trees.rows))
+            taken = sum(
+                amount
+                for demand, other in zip(self._plan.demands, self._batch.choices, strict=True)
+                for class_id, amount in demand.amounts
+                if other == choice and class_id == split.class_id
+            )
+            units = trees.units(choice, split.class_id)
+            options.append(_Option(choice, choice < size, serves, room - taken, *units))
+        return options
+
+
+def _serving(trees: Trees, plan: Plan, place: int) -> Iterator[tuple[int, Mask]]:
+    """The choices that meet the conditions of a split but for the amount, and in which rows."""
+    everywhere: Mask = np.ones(len(trees.rows), dtype=np.bool_)
+    if isinstance(trees, FilteredTrees):
+        masks = trees.masks[plan.splits[place].demand.query_id]
+        for choice in sorted(masks):
+            mask = masks[choice]
+            yield choice, everywhere if mask is None else mask
+    elif isinstance(trees, UniformTrees):
+        for choice in bits_of(trees.options[len(plan.demands) + place]):
+            yield choice, everywhere
+
+
+def _parts_of(choices: int) -> Iterator[int]:
+    """The proper subsets of a set, without the empty one."""
+    part = (choices - 1) & choices
+    while part:
+        yield part
+        part = (part - 1) & choices

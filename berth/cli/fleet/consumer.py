@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth consumer`: consumers, and the allocations that they have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from berth.cli.columns import amount, counted, print_columns, print_fields
+from berth.cli.fleet.access import Access, accessing
+from berth.cli.fleet.provider import provider_argument
+
+if TYPE_CHECKING:
+    from berth.cli.fleet.client import Client
+    from berth.cli.fleet.references import Json
+
+
+@click.group()
+def consumer() -> None:
+    """Show consumers and their allocations."""
+
+
+@consumer.command()
+@click.argument("uuid", metavar="CONSUMER")
+@accessing
+def show(access: Access, uuid: str) -> None:
+    """Show a consumer: its project, user and type, and its allocations."""
+    # Deferred: `--help` does not need them.
+    from berth.cli.fleet.client import path_of, print_answer
+    from berth.cli.fleet.refusals import NotThere
+
+    with access.client() as client:
+        answer = client.get(path_of("allocations", uuid))
+        if access.as_json:
+            print_answer(answer)
+            return
+        body = answer.json()
+        if not body["allocations"]:
+            raise NotThere(f"no consumer {uuid} has allocations")
+        _print_consumer(client, uuid, body)
+
+
+def _print_consumer(client: Client, uuid: str, body: Json) -> None:
+    # Deferred: `--help` does not need it.
+    from berth.cli.fleet.references import names_of
+
+    print_fields(
+        [
+            ("consumer", uuid),
+            ("type", body["consumer_type"]),
+            ("project", body["project_id"]),
+            ("user", body["user_id"]),
+            ("generation", amount(body["consumer_generation"])),
+        ]
+    )
+    click.echo()
+    allocations = body["allocations"]
+    names = names_of(client, allocations)
+    rows = sorted(
+        [names[provider], resource_class, amount(used)]
+        for provider, allocation in allocations.items()
+        for resource_class, used in allocation["resources"].items()
+    )
+    print_columns(("PROVIDER", "CLASS", "USED"), rows, right=["USED"])
+
+
+@consumer.command(name="list")
+@provider_argument
+@accessing
+def list_consumers(access: Access, reference: str) -> None:
+    """List the consumers that have allocations of a provider itself."""
+    # Deferred: `--help` does not need them.
+    from berth.cli.fleet.client import print_answer
+    from berth.cli.fleet.references import uuid_of
+
+    with access.client() as client:
+        answer = client.get(f"/resource_providers/{uuid_of(client, reference)}/allocations")
+        if access.as_json:
+            print_answer(answer)
+            return
+        allocations = answer.json()["allocations"]
+        rows = sorted(
+            [uuid, resource_class, amount(used)]
+            for uuid, allocation in allocations.items()
+            for resource_class, used in allocation["resources"].items()
+        )
+        if rows:
+            print_columns(("CONSUMER", "CLASS", "USED"), rows, right=["USED"])
+        click.echo(counted(len(allocations), "consumer"))

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth provider`: providers and their trees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from berth.cli.columns import amount, counted, print_columns, print_fields
+from berth.cli.fleet.access import Access, accessing
+from berth.cli.fleet.completing import amounts, provider_names, trait_names
+
+if TYPE_CHECKING:
+    from berth.cli.fleet.client import Client
+    from berth.cli.fleet.references import Json
+
+provider_argument = click.argument("reference", metavar="PROVIDER", shell_complete=provider_names)
+
+
+@click.group()
+def provider() -> None:
+    """List, show, create, change and delete providers."""
+
+
+@provider.command(name="list")
+@click.option("--name", metavar="NAME", help="Only the provider with this name.")
+@click.option(
+    "--in-tree",
+    metavar="PROVIDER",
+    shell_complete=provider_names,
+    help="Only the tree that contains this provider.",
+)
+@click.option(
+    "--resource",
+    "resources",
+    multiple=True,
+    metavar="CLASS=AMOUNT",
+    shell_complete=amounts,
+    help="Only providers that could give this much now; may be repeated.",
+)
+@click.option(
+    "--required",
+    multiple=True,
+    metavar="TRAITS",
+    shell_complete=trait_names,
+    help="Only providers with these traits: A,B has both, !A has it not, in:A,B has one of them; "
+    "may be repeated.",
+)
+@click.option(
+    "--member-of",
+    multiple=True,
+    metavar="AGGREGATES",
+    help="Only providers in an aggregate, named by UUID, name or label: A, !A, in:A,B or !in:A,B; "
+    "may be repeated.",
+)
+@accessing
+def list_providers(
+    access: Access,
+    name: str | None,
+    in_tree: str | None,
+    resources: Sequence[str],
+    required: Sequence[str],
+    member_of: Sequence[str],
+) -> None:
+    """List providers: all, or those that satisfy every option."""
+    # Deferred: `--help` does not need them.
+    from berth.cli.fleet.client import print_answer
+    from berth.cli.fleet.filters import provider_query
+
+    with access.client() as client:
+        query = provider_query(client, name, in_tree, resources, required, member_of)
+        answer = client.get("/resource_providers", query)
+        if access.as_json:
+            print_answer(answer)
+        else:
+            _print_list(answer.json()["resource_providers"])
+
+
+def _print_list(providers: Sequence[Json]) -> None:
+    names = {item["uuid"]: item["name"] for item in providers}
+    rows = []
+    for item in sorted(providers, key=lambda item: str(item["name"])):
+        parent = item["parent_provider_uuid"]
+        rows.append([item["name"], item["uuid"], names.get(parent, parent) or "-"])
+    if rows:
+        print_columns(("NAME", "UUID", "PARENT"), rows)
+    trees = len({item["root_provider_uuid"] for item in providers})
+    click.echo(f"{counted(len(providers), 'provider')} in {counted(trees, 'tree')}")
+
+
+@provider.command()
+@provider_argument
+@accessing
+def show(access: Access, reference: str) -> None:
+    """Show a provider: its place in its tree, inventory, traits and aggregates."""
+    # Deferred: `--help` does not need them.
+    from berth.cli.fleet.client import print_answer
+    from berth.cli.fleet.references import uuid_of
+
+    with access.client() as client:
+        answer = client.get(f"/resource_providers/{uuid_of(client, reference)}")
+        if access.as_json:
+            print_answer(answer)
+        else:
+            _print_provider(client, answer.json())
+
+
+def _print_provider(client: Client, item: Json) -> None:
+    # Deferred: `--help` does not need them.
+    from berth.cli.fleet.contents import contents_of, print_inventories
+    from berth.cli.fleet.references import Labels, described, names_of
+
+    contents = contents_of(client, item)
+    above = [uuid for uuid in (item["parent_provider_uuid"], item["root_provider_uuid"]) if uuid]
+    names = names_of(client, set(above))
+    print_fields(
+        [
+            ("name", item["name"]),
+            ("uuid", item["uuid"]),
+            ("parent", names.get(item["parent_provider_uuid"], "-")),
+            ("root", names[item["root_provider_uuid"]]),
+            ("generation", amount(item["generation"])),
+            ("traits", " ".join(contents.traits) or "-"),
+            ("aggregates", described(Labels(client), contents.aggregates) or "-"),
+            ("consumers", amount(len(contents.consumers))),
+        ]
+    )
+    if contents.inventories:
+        click.echo()
+        print_inventories(contents.inventories, contents.usages)
+
+
+@provider.command()
+@provider_argument
+@accessing
+def tree(access: Access, reference: str) -> None:
+    """Show the tree that contains a provider, with what is used and what each provider has.
+
+    With --json, it prints the list of the tree's providers.
+    """
+    # Deferred: `--help` does not need them.
+    from berth.cli.fleet.client import print_answer
+    from berth.cli.fleet.provider_trees import print_tree
+    from berth.cli.fleet.references import uuid_of
+
+    with access.client() as client:
+        uuid = uuid_of(client, reference)
+        answer = client.get("/resource_providers", [("in_tree", uuid)])
+        if access.as_json:
+            print_answer(answer)
+        else:
+            print_tree(client, reference, answer.json()["resource_providers"])
+
+
+@provider.command()
+@click.argument("name", metavar="NAME")
+@click.option("--uuid", metavar="UUID", help="Its UUID.  [default: the service chooses one]")
+@click.option(
+    "--parent",
+    metavar="PROVIDER",
+    shell_complete=provider_names,
+    help="Create it below this provider.",
+)
+@accessing
+def create(access: Access, name: str, uuid: str | None, parent: str | None) -> None:
+    """Create a provider, without inventory."""
+    # Deferred: `--help` does not need them.
+    from berth.cli.fleet.client import print_answer
+    from berth.cli.fleet.references import uuid_of
+
+    with access.client() as client:
+        body = {"name": name}
+        if uuid is not None:
+            body["uuid"] = uuid
+        if parent is not None:
+            body["parent_provider_uuid"] = uuid_of(client, parent)
+        answer = client.send("POST", "/resource_providers", body)
+        if access.as_json:
+            print_answer(answer)
+        else:
+            click.echo(f"created {name} ({answer.json()['uuid']})")
+
+
+@provider.command(name="set")
+@provider_argument
+@click.option("--name", metavar="NAME", help="Rename it.")
+@click.option(
+    "--parent",
+    metavar="PROVIDER",
+    shell_complete=provider_names,
+    help="Move it, with everything below it, below this provider.",
+)
+@click.option("--no-parent", is_flag=True, help="Make it the root of a tree of its own.")
+@accessing
+def set_provider(
+    access: Access, reference: str, name: str | None, parent: str | None, no_parent: bool
+) -> None:
+    """Rename a provider, or move it in the tree."""
+    # Deferred: `--help` does not need them.
+    from berth.cli.fleet.client import print_answer
+    from berth.cli.fleet.references import find_provider, uuid_of
+
+    if parent is not None and no_parent:
+        raise click.UsageError("--parent and --no-parent exclude each other")
+    if name is None and parent is None and not no_parent:
+        raise click.UsageError("nothing to change: give --name, --parent or --no-parent")
+    with access.client() as client:
+        item = find_provider(client, reference)
+        body = {
+            "name": name or item["name"],
+            "parent_provider_uuid": None if no_parent else item["parent_provider_uuid"],
+        }
+        if parent is not None:
+            body["parent_provider_uuid"] = uuid_of(client, parent)
+        answer = client.send("PUT", f"/resource_providers/{item['uuid']}", body)
+        if access.as_json:
+            print_answer(answer)
+        else:
+            click.echo(f"changed {body['name']}")
+
+
+@provider.command()
+@provider_argument
+@click.option("--tree", "with_tree", is_flag=True, help="Also delete every provider below it.")
+@accessing
+def delete(access: Access, reference: str, with_tree: bool) -> None:
+    """Delete a provider, with its inventory, traits and memberships.
+
+    A provider that has allocations, or providers below it, cannot be deleted. The command then says
+    which.
+    """
+    # Deferred: `--help` does not need them.
+    from berth.cli.fleet.provider_deletion import delete_providers
+    from berth.cli.fleet.references import find_provider
+
+    with access.client() as client:
+        deleted = delete_providers(client, find_provider(client, reference), with_tree=with_tree)
+        if not access.as_json:
+            click.echo(f"deleted {', '.join(deleted)}")

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wanted: the options of every question, as the body of a request.
+
+Source: spec/beyond.md 2.2 and 4.4.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final, TextIO
+
+import click
+
+from berth.cli.fleet.completing import amounts as classes_for_amounts
+from berth.cli.fleet.completing import provider_names, trait_names
+from berth.cli.fleet.filters import amounts_of, conditions
+
+#: A query string of `GET /allocation_candidates`, alone or after the path in a line of a log.
+_QUERY: Final = re.compile(r"(?:.*\?)?(?P<query>(?:resources|required|member_of)\S*=.*:.*)")
+
+
+def _several(
+    option: str, metavar: str, text: str, complete: Callable[..., list[str]] | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option(option, multiple=True, metavar=metavar, help=text, shell_complete=complete)
+
+
+_OPTIONS: Final = (
+    click.argument(
+        "amounts", metavar="[CLASS=AMOUNT]...", nargs=-1, shell_complete=classes_for_amounts
+    ),
+    click.option(
+        "--request",
+        metavar="FILE",
+        type=click.File(),
+        help="Read the request, or the whole body of the question, from this JSON file, or from "
+        "standard input (-).",
+    ),
+    _several(
+        "--required",
+        "TRAITS",
+        "Traits: A,B for both, !A for not, in:A,B for one of them.",
+        trait_names,
+    ),
+    _several("--member-of", "AGGREGATES", "Aggregates by UUID, name or label, in the same form."),
+    _several("--in-tree", "PROVIDER", "In the tree that contains it.", provider_names),
+    _several("--under", "PROVIDER", "From it, or from below it.", provider_names),
+    _several("--not-under", "PROVIDER", "Not from it, nor from below it.", provider_names),
+    _several(
+        "--group",
+        "TEXT",
+        "A group that one provider serves: its name, CLASS=AMOUNT..., and its conditions as "
+        "required=, member_of=, in_tree=, under= and not_under=.",
+    ),
+    _several("--host-required", "TRAITS", "Traits of the host itself.", trait_names),
+    _several("--host-anywhere", "TRAITS", "Traits anywhere in the host's tree.", trait_names),
+    _several("--host-member-of", "AGGREGATES", "Aggregates of the host itself."),
+    _several("--host-in", "PROVIDER", "Only these hosts.", provider_names),
+    _several("--host-not-in", "PROVIDER", "Not these hosts.", provider_names),
+    _several("--together", "A,B@LEVEL", "Groups with one and the same LEVEL (see below)."),
+    _several("--apart", "A,B@LEVEL", "Groups with different ones."),
+    _several("--tolerate", "DRAIN", "Also use what this drain excludes; * is any drain."),
+    click.option("--nothing-used", is_flag=True, help="Ask as if nothing were used."),
+    _several("--without-host", "PROVIDER", "Ask as if this host were gone.", provider_names),
+    _several("--without-consumer", "UUID", "Ask as if this consumer were gone."),
+)
+
+#: The members of a group, and whether each is a list of conditions or of references.
+_CONDITIONS: Final = ("required", "member_of")
+_REFERENCES: Final = ("in_tree", "under", "not_under")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options of a question, as they were typed."""
+
+    amounts: Sequence[str]
+    request: TextIO | None
+    required: Sequence[str]
+    member_of: Sequence[str]
+    in_tree: Sequence[str]
+    under: Sequence[str]
+    not_under: Sequence[str]
+    group: Sequence[str]
+    host_required: Sequence[str]
+    host_anywhere: Sequence[str]
+    host_member_of: Sequence[str]
+    host_in: Sequence[str]
+    host_not_in: Sequence[str]
+    together: Sequence[str]
+    apart: Sequence[str]
+    tolerate: Sequence[str]
+    nothing_used: bool
+    without_host: Sequence[str]
+    without_consumer: Sequence[str]
+
+    def body(self) -> dict[str, Any]:
+        """The members `request` and `what_if` of a question.
+
+        Raises:
+            UsageError: nothing is wanted, or an option does not have its form.
+        """
+        body = self._body_of_file() if self.request else {"request": self._request()}
+        if what_if := self._what_if():
+            body["what_if"] = {**body.get("what_if", {}), **what_if}
+        return body
+
+    def _body_of_file(self) -> dict[str, Any]:
+        assert self.request is not None, "there is a file"
+        others = {
+            field.name.replace("_", "-"): getattr(self, field.name)
+            for field in fields(self)
+            if not field.name.startswith(("request", "nothing", "without"))
+        }
+        if given := [name for name, value in others.items() if value]:
+            name = "CLASS=AMOUNT" if given[0] == "amounts" else f"--{given[0]}"
+            raise click.UsageError(f"{name} and --request exclude each other")
+        body = read_json(self.request)
+        return body if "request" in body else {"request": body}
+
+    def _request(self) -> dict[str, Any]:
+        if len(self.amounts) == 1 and (match := _QUERY.fullmatch(self.amounts[0])):
+            return {"query": match["query"]}
+        request: dict[str, Any] = {"groups": self._groups()}
+        if host := self._host():
+            request["host"] = host
+        for name, texts in ("together", self.together), ("apart", self.apart):
+            if texts:
+                request[name] = [_relation(name, text) for text in texts]
+        if self.tolerate:
+            request["tolerate"] = "*" if "*" in self.tolerate else list(self.tolerate)
+        return request
+
+    def _groups(self) -> dict[str, Any]:
+        unnamed = _group(
+            self.amounts,
+            {
+                "required": self.required,
+                "member_of": self.member_of,
+                "in_tree": self.in_tree,
+                "under": self.under,
+                "not_under": self.not_under,
+            },
+        )
+        groups = {"": unnamed} if unnamed else {}
+        for text in self.group:
+            name, group = _named_group(text)
+            groups[name] = group
+        if not groups:
+            raise click.UsageError("nothing is wanted: give CLASS=AMOUNT, as in VCPU=4")
+        return groups
+
+    def _host(self) -> dict[str, Any]:
+        return {
+            **_items("required", self.host_required),
+            **_items("anywhere", self.host_anywhere),
+            **_items("member_of", self.host_member_of),
+            **({"in": list(self.host_in)} if self.host_in else {}),
+            **({"not_in": list(self.host_not_in)} if self.host_not_in else {}),
+        }
+
+    def _what_if(self) -> dict[str, Any]:
+        return {
+            **({"nothing_used": True} if self.nothing_used else {}),
+            **({"without_hosts": list(self.without_host)} if self.without_host else {}),
+            **({"without_consumers": list(self.without_consumer)} if self.without_consumer else {}),
+        }
+
+
+def wanting(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of `Wanted`; the command gets a `Wanted` as `wanted`."""
+
+    def with_wanted(**options: Any) -> None:
+        names = [field.name for field in fields(Wanted)]
+        wanted = Wanted(**{name: options.pop(name) for name in names})
+        command(wanted=wanted, **options)
+
+    functools.update_wrapper(with_wanted, command)
+    decorated: Callable[..., None] = with_wanted
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+def read_json(file: TextIO) -> dict[str, Any]:
+    """The JSON object in a file.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        body = json.load(file)
+    except ValueError as error:
+        raise click.UsageError(f"{file.name} is not JSON: {error}") from error
+    if not isinstance(body, dict):
+        raise click.UsageError(f"{file.name} is not a JSON object")
+    return body
+
+
+def _group(amounts: Sequence[str], texts: Mapping[str, Iterable[str]]) -> dict[str, Any]:
+    group: dict[str, Any] = {"resources": amounts_of(amounts)} if amounts else {}
+    for name in _CONDITIONS:
+        group |= _items(name, texts.get(name, ()))
+    for name in _REFERENCES:
+        if references := list(texts.get(name, ())):
+            group[name] = references
+    return group
+
+
+def _named_group(text: str) -> tuple[str, dict[str, Any]]:
+    """A group as it is typed: `_GPU VGPU=1 required=CUSTOM_A100`."""
+    name, *words = shlex.split(text) or [""]
+    texts: dict[str, list[str]] = {}
+    amounts = []
+    for word in words:
+        key, _, value = word.partition("=")
+        if key in (*_CONDITIONS, *_REFERENCES):
+            texts.setdefault(key, []).append(value)
+        else:
+            amounts.append(word)
+    if not name or "=" in name:
+        raise click.UsageError(
+            f"--group '{text}' begins with the group's name, as in '_GPU VGPU=1'"
+        )
+    return name, _group(amounts, texts)
+
+
+def _items(member: str, texts: Iterable[str]) -> dict[str, Any]:
+    """Conditions in the grammar of requests: `A`, `!A`, or a list of which one is enough."""
+    items: list[str | list[str]] = []
+    for text in texts:
+        for names, is_forbidden in conditions(text):
+            if is_forbidden:
+                items += [f"!{name}" for name in names]
+            else:
+                items.append(names[0] if len(names) == 1 else names)
+    return {member: items} if items else {}
+
+
+def _relation(name: str, text: str) -> dict[str, Any]:
+    groups, at, level = text.rpartition("@")
+    if not at:
+        raise click.UsageError(f"--{name} {text} is not A,B@LEVEL, as in _GPU0,_GPU1@HW_NUMA_ROOT")
+    return {"groups": groups.split(","), "at": level}

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs `placement-manage` and `placement-status`, which need the service installed.
+
+The entry points import them through this module, so that a machine with only the host side prints
+one sentence and not a traceback.
+"""
+
+import sys
+from importlib import import_module
+
+from berth.cli.error_codes import failure_for
+from berth.extras import ServiceNotInstalled, needs_service
+
+
+def placement_manage() -> None:
+    """Run `placement-manage` and exit with its code."""
+    _run("placement-manage")
+
+
+def placement_status() -> None:
+    """Run `placement-status` and exit with its code."""
+    _run("placement-status")
+
+
+def _run(program: str) -> None:
+    try:
+        with needs_service():
+            module = import_module(f"berth.cli.{program.replace('-', '_')}")
+    except ServiceNotInstalled as error:
+        failure = failure_for(error)
+        print(f"{program}: {failure}", file=sys.stderr)
+        sys.exit(failure.code)
+    module.main()

@@ -1,0 +1,536 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The metrics: every instrument with its name, its labels and its help.
+
+An application has one set. If worker processes share a folder (PROMETHEUS_MULTIPROC_DIR),
+prometheus-client keeps the values in files there, so that each worker can report the sums of all.
+The layers below do not know this module: they have observers, which are implemented here.
+
+Instruments are looked up by their labels once and then kept: for prometheus-client a lookup takes
+longer than an increment. Every label has few values; arbitrary ones from callers count as `other`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+from bisect import bisect_left
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from typing import Final, Literal, TypeVar
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, values
+from prometheus_client.metrics import MetricWrapperBase
+
+from berth.config import METRICS_FOLDER, ConfigurationError
+from berth.edge.outage_log import OutageLog
+from berth.index import index
+from berth.model.errors import Unavailable
+from berth.store.engine import database
+
+#: A request takes from a tenth of a millisecond to as long as the database makes it wait.
+SECONDS: Final = (
+    *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
+    *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
+)
+
+#: Writes that share a commit (`berth.store.engine.group_commit.WRITES_MAX`).
+GROUP_SIZES: Final = (1, 2, 4, 8, 16, 32, 64)
+
+#: Seconds between two updates of a metric that changes with every request.
+FOLLOW_S: Final = 0.05
+
+#: Requests that are added to the instruments at a time, and the seconds between two times while
+#: other processes report them. What they report may be a second old
+#: (`berth.edge.exposition.REUSED_S`).
+PENDING_MAX: Final = 1024
+PENDING_S: Final = 0.25
+
+#: The label of a request whose microversion was not parsed.
+NO_MICROVERSION: Final = "none"
+OTHER: Final = "other"
+
+_METHODS: Final = frozenset(("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"))
+
+#: The method, route, status and minor of the microversion of a request.
+_Key = tuple[str, str, str, int | None]
+#: What counts the requests of one label set, and what takes their durations.
+_OfRequests = tuple[Counter, Histogram]
+
+M = TypeVar("M", bound=MetricWrapperBase)
+
+
+class ThrottledGauge:
+    """A gauge for a number that may change many times in a millisecond.
+
+    A zero is set at once, other values only some time after the last update: so a reader sees a
+    recent value, and an idle gauge shows zero.
+
+    Args:
+        follow_s: seconds between updates; 0 for a number that changes seldom and may idle above 0.
+    """
+
+    def __init__(self, gauge: Gauge, *, follow_s: float = FOLLOW_S) -> None:
+        self._gauge = gauge
+        self._follow_s = follow_s
+        self._shown = 0
+        self._shown_at = 0.0
+
+    def follow(self, number: int) -> None:
+        """Note the current number; calls must not overlap."""
+        if number == self._shown:
+            return
+        now = time.monotonic()
+        if number and now - self._shown_at < self._follow_s:
+            return
+        self._shown, self._shown_at = number, now
+        self._gauge.set(number)
+
+
+class BufferedCounter:
+    """A counter that collects frequent small amounts and adds them now and then.
+
+    The last amounts may wait for the next one, at most until this worker is scraped.
+    """
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
+        self._lock = threading.Lock()
+        self._pending = 0
+        self._flushed_at = 0.0
+
+    def add(self, amount: int) -> None:
+        """Count an amount."""
+        with self._lock:
+            self._pending += amount
+        if time.monotonic() - self._flushed_at >= FOLLOW_S:
+            self.flush()
+
+    def flush(self) -> None:
+        """Add the collected amounts to the counter."""
+        with self._lock:
+            pending, self._pending = self._pending, 0
+            self._flushed_at = time.monotonic()
+        if pending:
+            self._counter.inc(pending)
+
+
+class LineInstruments:
+    """Observes a queue of admission control (`berth.edge.admission.Observer`)."""
+
+    def __init__(self, running: Gauge, waiting: Gauge, refused: Counter) -> None:
+        self._running = ThrottledGauge(running)
+        self._waiting = ThrottledGauge(waiting)
+        self._refused = refused
+
+    def changed(self, running: int, waiting: int) -> None:
+        """See `Observer`."""
+        self._running.follow(running)
+        self._waiting.follow(waiting)
+
+    def refused(self) -> None:
+        """See `Observer`."""
+        self._refused.inc()
+
+
+class IndexInstruments(index.Observer):
+    """Observes an index."""
+
+    def __init__(self, make: Maker) -> None:
+        refresh_seconds = make.labelled(
+            partial(Histogram, buckets=SECONDS),
+            "index_refresh_seconds",
+            "Time that the index took to apply the changes of others, or to load everything.",
+            "extent",
+        )
+        self._changes = refresh_seconds("changes")
+        self._everything = refresh_seconds("everything")
+        self._refreshed_at = make.gauge(
+            "index_refreshed_timestamp_seconds",
+            "When the index of a worker last applied changes, or loaded everything.",
+            multiprocess_mode="liveall",
+        )
+        self._failures = make.counter(
+            "index_refresh_failures",
+            "Times that the index could not be refreshed because of the database.",
+        )
+
+    def clock(self) -> float:
+        """Monotonic seconds."""
+        return time.perf_counter()
+
+    def refreshed(self, seconds: float, *, wholly: bool) -> None:
+        """See `Observer`."""
+        (self._everything if wholly else self._changes).observe(seconds)
+        self._refreshed_at.set_to_current_time()
+
+    def failed(self) -> None:
+        """See `Observer`."""
+        self._failures.inc()
+
+
+class DatabaseInstruments(database.Observer):
+    """Observes a database.
+
+    Args:
+        pool_size: connections that the pool keeps.
+    """
+
+    def __init__(self, make: Maker, *, pool_size: int, pool_max: float) -> None:
+        self._pool_size = pool_size
+        self._connections = ThrottledGauge(
+            make.gauge(
+                "database_connections",
+                "Connections of the pools, including those in use.",
+                multiprocess_mode="livesum",
+            ),
+            follow_s=0.0,
+        )
+        self._in_use = ThrottledGauge(
+            make.gauge(
+                "database_connections_in_use",
+                "Connections of the pools that are in use.",
+                multiprocess_mode="livesum",
+            )
+        )
+        self._overflow = ThrottledGauge(
+            make.gauge(
+                "database_connections_overflow",
+                "Connections beyond those that the pools keep open.",
+                multiprocess_mode="livesum",
+            )
+        )
+        make.gauge(
+            "database_connections_max",
+            "Connections that the pools may have; one more waits for pool_timeout.",
+            multiprocess_mode="livesum",
+        ).set(pool_max)
+        self._commit_writes = make.histogram(
+            "commit_writes",
+            "Writes that shared a commit.",
+            buckets=GROUP_SIZES,
+        )
+        self._retries = make.labelled(
+            Counter,
+            "write_retries",
+            "Units of work that were run again: the database was busy, another write was faster, "
+            "or the connection was lost.",
+            "reason",
+        )
+        # Created in advance: a series that first appears with a 1 shows no increase.
+        for reason in ("busy", "lost_race", "lost_connection"):
+            self._retries(reason)
+        self._foreign_writes = make.counter(
+            "foreign_writes",
+            "Times that a provider was found to have been written by another program.",
+        )
+
+    def committed(self, writes: int) -> None:
+        """See `Observer`."""
+        self._commit_writes.observe(writes)
+
+    def retried(self, reason: str | None) -> None:
+        """See `Observer`."""
+        self._retries((reason or OTHER).replace(" ", "_")).inc()
+
+    def found_foreign_write(self) -> None:
+        """See `Observer`."""
+        self._foreign_writes.inc()
+
+    def pool_changed(self, connections: int, in_use: int) -> None:
+        """See `Observer`."""
+        self._connections.follow(connections)
+        self._in_use.follow(in_use)
+        self._overflow.follow(max(0, connections - self._pool_size))
+
+
+class ApiInstruments:
+    """Observes the API (`berth.api.observer.Observer`).
+
+    Args:
+        searches: the instruments of the searches' queue.
+    """
+
+    def __init__(self, make: Maker, *, searches: LineInstruments) -> None:
+        self._searches = searches
+        self._outages = OutageLog()
+        self._claims = make.counter("claims", "Consumers that were given allocations.")
+        self._releases = make.counter("releases", "Consumers whose allocations were removed.")
+        self._conflicts = make.labelled(
+            Counter, "conflicts", "Requests refused with 409, by error code.", "code"
+        )
+        self._database_failures = make.counter(
+            "database_failures", "Requests refused because the database could not be used."
+        )
+        self._trees = BufferedCounter(
+            make.counter(
+                "candidates_trees_examined",
+                "Provider trees that searches for candidates examined.",
+            )
+        )
+        self._returned = BufferedCounter(
+            make.counter("candidates_returned", "Candidates in answers.")
+        )
+        self._ended_early = make.labelled(
+            Counter,
+            "candidates_searches_ended_early",
+            "Searches that ended before they were complete: they reached the limit of time or of "
+            "size, or the client had disconnected.",
+            "reason",
+        )
+        for reason in ("time", "size", "gone"):
+            self._ended_early(reason)
+
+    def flush(self) -> None:
+        """Bring the buffered counters up to date."""
+        self._trees.flush()
+        self._returned.flush()
+
+    def claimed(self, consumers: int) -> None:
+        """See `Observer`."""
+        self._claims.inc(consumers)
+
+    def released(self, consumers: int) -> None:
+        """See `Observer`."""
+        self._releases.inc(consumers)
+
+    def searched(self, *, trees: int, candidates: int, ended: str | None) -> None:
+        """See `Observer`."""
+        self._trees.add(trees)
+        self._returned.add(candidates)
+        if ended:
+            self._ended_early(ended).inc()
+
+    def search_refused(self) -> None:
+        """See `Observer`."""
+        self._searches.refused()
+
+    def conflicted(self, code: str) -> None:
+        """See `Observer`."""
+        self._conflicts(code).inc()
+
+    def database_failed(self, error: Unavailable, request_id: str | None) -> None:
+        """See `Observer`."""
+        self._database_failures.inc()
+        self._outages.note(error, request_id)
+
+
+class RequestInstruments:
+    """Counts and times requests."""
+
+    def __init__(self, make: Maker, *, strategy: str) -> None:
+        self._requests = make.labelled(
+            Counter,
+            "requests",
+            "Requests answered.",
+            "method",
+            "route",
+            "status",
+            "microversion",
+        )
+        self._seconds = make.labelled(
+            partial(Histogram, buckets=SECONDS),
+            "request_seconds",
+            "Time from a request to its answer, including waiting.",
+            "method",
+            "route",
+        )
+        #: (method, route, status, minor) -> the instruments. PERF: one lookup per label set.
+        self._instruments: dict[_Key, _OfRequests] = {}
+        self._unauthenticated = make.labelled(
+            Counter,
+            "authentication_failures",
+            "Requests that failed authentication.",
+            "strategy",
+        )(strategy)
+        #: What is not yet added to the instruments. PERF bench.fixed_cost: an addition takes a
+        #: microsecond, and a request needs three. Appending is atomic, so it needs no lock.
+        self._pending: deque[tuple[_OfRequests, float]] = deque()
+        self._flushed_at = 0.0
+        #: Whether a thread will flush.
+        self._is_due = False
+        #: Whether other processes report what this one counts.
+        self._is_shared = shared_folder() is not None
+        if self._is_shared:
+            atexit.register(self.flush)
+
+    def answered(
+        self, method: str, route: str, status: str, minor: int | None, seconds: float
+    ) -> None:
+        """Record that a request was answered.
+
+        Args:
+            route: the template of its path.
+            status: three digits.
+            minor: the minor number of its microversion.
+        """
+        key = method, route, status, minor
+        self._pending.append((self._instruments.get(key) or self._make_instruments(key), seconds))
+        if self._is_shared and not self._is_due:
+            self._flush_soon()
+        elif len(self._pending) >= PENDING_MAX:
+            self.flush()
+        if status == "401":
+            self._unauthenticated.inc()
+
+    def flush(self) -> None:
+        """Bring the instruments up to date."""
+        self._is_due = False
+        self._flushed_at = time.monotonic()
+        pending = self._pending
+        durations: dict[_OfRequests, list[float]] = defaultdict(list)
+        # Those that are appended meanwhile are left to the next flush.
+        for _ in range(len(pending)):
+            try:
+                instruments, seconds = pending.popleft()
+            except IndexError:  # another thread flushes too
+                break
+            durations[instruments].append(seconds)
+        for (count, seconds_of), all_seconds in durations.items():
+            count.inc(len(all_seconds))
+            observe_all(seconds_of, all_seconds)
+
+    def _flush_soon(self) -> None:
+        """Flush: now, or in a thread soon after the last time."""
+        if time.monotonic() - self._flushed_at < PENDING_S:
+            timer = threading.Timer(PENDING_S, self.flush)
+            timer.daemon = True
+            self._is_due = True
+            with suppress(RuntimeError):  # no thread can be started
+                timer.start()
+                return
+        self.flush()
+
+    def _make_instruments(self, key: _Key) -> _OfRequests:
+        method, route, status, minor = key
+        if method not in _METHODS:
+            method = OTHER
+        microversion = NO_MICROVERSION if minor is None else f"1.{minor}"
+        made = self._requests(method, route, status, microversion), self._seconds(method, route)
+        if method != OTHER:
+            self._instruments[key] = made
+        return made
+
+
+def observe_all(histogram: Histogram, values: Iterable[float]) -> None:
+    """Add many values to a histogram without labels, or to a child of one with labels.
+
+    prometheus-client adds one value at a time, to its sum and to a bucket.
+    """
+    counts = [0] * len(histogram._upper_bounds)
+    total = 0.0
+    for value in values:
+        counts[bisect_left(histogram._upper_bounds, value)] += 1
+        total += value
+    histogram._sum.inc(total)
+    for bucket, count in zip(histogram._buckets, counts, strict=True):
+        if count:
+            bucket.inc(count)
+
+
+class Instruments:
+    """All instruments of one application.
+
+    Args:
+        strategy: the authentication strategy.
+        pool_size: connections that a pool keeps.
+        pool_max: connections that a pool may have at a time.
+
+    Raises:
+        ConfigurationError: the shared folder is not a writable directory.
+    """
+
+    def __init__(self, *, strategy: str, pool_size: int, pool_max: float) -> None:
+        check_shared_folder()
+        self.registry = CollectorRegistry()
+        make = Maker(self.registry)
+        self.requests = RequestInstruments(make, strategy=strategy)
+        self.index = IndexInstruments(make)
+        self.database = DatabaseInstruments(make, pool_size=pool_size, pool_max=pool_max)
+        running = make.labelled(
+            partial(Gauge, multiprocess_mode="livesum"),
+            "admission_running",
+            "Requests that run, including those that wait for the database.",
+            "line",
+        )
+        waiting = make.labelled(
+            partial(Gauge, multiprocess_mode="livesum"),
+            "admission_waiting",
+            "Requests that wait for their turn.",
+            "line",
+        )
+        refused = make.labelled(
+            Counter,
+            "admission_refused",
+            "Requests rejected because the server is overloaded.",
+            "line",
+        )
+        self.reads, self.writes, self.searches_line = (
+            LineInstruments(running(line), waiting(line), refused(line))
+            for line in ("reads", "writes", "searches")
+        )
+        self.api = ApiInstruments(make, searches=self.searches_line)
+
+
+class Maker:
+    """Makes instruments in one registry, with the common prefix in their names."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def counter(self, name: str, text: str) -> Counter:
+        """A counter without labels."""
+        return Counter(f"berth_{name}", text, registry=self._registry)
+
+    def histogram(self, name: str, text: str, *, buckets: Iterable[float]) -> Histogram:
+        """A histogram without labels."""
+        return Histogram(f"berth_{name}", text, registry=self._registry, buckets=tuple(buckets))
+
+    def gauge(self, name: str, text: str, *, multiprocess_mode: GaugeMode) -> Gauge:
+        """A gauge without labels."""
+        return Gauge(
+            f"berth_{name}", text, registry=self._registry, multiprocess_mode=multiprocess_mode
+        )
+
+    def labelled(
+        self, kind: Callable[..., M], name: str, text: str, *labels: str
+    ) -> Callable[..., M]:
+        """Instruments of one name, each made at the first lookup of its labels and kept."""
+        parent = kind(f"berth_{name}", text, labels, registry=self._registry)
+        children: dict[tuple[str, ...], M] = {}
+
+        def of(*label_values: str) -> M:
+            try:
+                return children[label_values]
+            except KeyError:
+                child = children[label_values] = parent.labels(*label_values)
+                return child
+
+        return of
+
+
+GaugeMode = Literal["liveall", "livesum"]
+
+
+def shared_folder() -> str | None:
+    """The folder in which this process shares its metrics with others; None if it does not."""
+    if values.ValueClass._multiprocess:
+        return os.environ[METRICS_FOLDER]
+    return None
+
+
+def check_shared_folder() -> None:
+    """Check that the folder for shared metrics, if there is one, can be written.
+
+    Raises:
+        ConfigurationError: it cannot.
+    """
+    folder = shared_folder()
+    if folder is not None and not (os.path.isdir(folder) and os.access(folder, os.W_OK)):
+        raise ConfigurationError(
+            f"{METRICS_FOLDER} is {folder}, which is not a writable directory: create it, and "
+            f"empty it before each start"
+        )

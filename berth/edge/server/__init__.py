@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The worker processes that serve requests, and their clients' connections."""

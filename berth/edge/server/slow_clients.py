@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slow clients: those that do not send the body they announced, or do not read the response.
+
+Granian waits for both for ever. A body blocks a thread, and a response stays in memory until the
+client has read it. So both have a deadline here: `seconds_max`, plus a second for every `RATE`
+bytes transferred. Granian itself closes connections with slow headers and idle ones.
+
+A thread checks the connections once a second. It cuts off clients that leave a response unread. If
+a body is late, it shuts the reading half of the connection: that ends the read, and the client gets
+408. The server does not say which connection that is. It is one from the same address that is late
+by the kernel's counters, with nothing sent on it since its request arrived; and among those, the
+one whose request arrived when the wait began. It can be confused only with that of a complete
+request from the same address that has run for as long; that client loses its response.
+
+When a client disconnects while its request runs, Granian closes the connection at once and lets
+the application continue. So a client has certainly gone when none of the connections from its
+address could be the one that carried its request (`has_gone`). With several requests from one
+address this may be detected late or never, but no waiting client is ever taken for gone.
+
+A fleet whose hosts send a request once a minute, each on its own connection, can fill a worker with
+idle connections. When few are left, those idle longest are closed before Granian would.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import socket
+import threading
+import time
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+from berth.edge.receiving import Stream
+from berth.edge.server.connections import Connection, Peer, connections_to, cut
+
+LOG = logging.getLogger(__name__)
+
+#: Bytes that extend a deadline by a second: an average of half a megabit per second.
+RATE: Final = 64 * 1024
+
+#: Seconds between two checks.
+_LOOK_EACH_S: Final = 1.0
+
+#: Seconds that a connection must have been idle before it may be closed to make room.
+_RESTED_S: Final = 1.0
+
+#: Seconds that may pass between the arrival of a request and the call of the application: all
+#: threads of a worker share one CPU.
+_CALLED_S_MAX: Final = 2.0
+
+#: Seconds by which the kernel's times may differ from ours: it counts in ticks.
+_TICK_S: Final = 0.1
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_WHEN = itemgetter(0)
+
+
+@dataclass(eq=False, slots=True)
+class Wait:
+    """A thread's wait for a body."""
+
+    address: str
+    #: When the wait began.
+    since: float
+    received: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is remembered of a connection from one check to the next."""
+
+    #: Whether the client sent something after the last response.
+    is_asking: bool
+    #: When the current request arrived; without one, when something was last sent.
+    asked_at: float
+    #: Bytes received before that.
+    came_before: int
+    #: Bytes received so far.
+    came: int
+    #: Since when a response has been continuously unread; None: there is none.
+    owed_since: float | None
+    #: Bytes that the client had acknowledged by then.
+    taken_before: int
+    #: Bytes that the client has acknowledged so far.
+    taken: int
+
+
+class Late(NamedTuple):
+    """The connections to cut off."""
+
+    #: Those whose response is unread.
+    untaken: list[Connection]
+    #: Those whose body is late.
+    owing: list[Connection]
+
+
+class Asking(NamedTuple):
+    """A connection whose client may be waiting for a response."""
+
+    #: The earliest possible time of the last send.
+    sent_from: float
+    #: The latest possible time of the last receive.
+    came_until: float
+
+
+class Look(NamedTuple):
+    """The result of a check of all connections."""
+
+    begun: float
+    asking: Mapping[Address, Sequence[Asking]]
+
+
+@dataclass
+class SlowClients:
+    """The deadlines of one worker's clients."""
+
+    seconds_max: float
+    #: The bodies that threads are waiting for now.
+    waits: set[Wait] = field(default_factory=set, init=False)
+    _seen: dict[Peer, Seen] = field(default_factory=dict, init=False)
+    _last: Look | None = field(default=None, init=False)
+
+    def watched(self, stream: Stream, address: str) -> WatchedBody:
+        """Wrap a body so that reading it ends at its deadline."""
+        return WatchedBody(stream, Wait(address, time.monotonic()), self)
+
+    def watch(self, port: int, connections_max: int) -> None:
+        """Start checking the clients of a port, for as long as this process runs.
+
+        Args:
+            connections_max: the number of connections that this process accepts.
+        """
+
+        def look() -> None:
+            while True:
+                time.sleep(_LOOK_EACH_S)
+                try:
+                    begun = time.monotonic()
+                    connections = list(connections_to(port))
+                    now = time.monotonic()
+                    self.note(connections, begun, now)
+                    _cut_off(self.late(connections, now))
+                    for connection in in_the_way(connections, connections_max):
+                        cut(connection, socket.SHUT_RD)
+                except Exception:
+                    LOG.exception("Cannot check for slow clients")
+
+        threading.Thread(target=look, name="slow-clients", daemon=True).start()
+
+    def note(self, connections: list[Connection], begun: float, ended: float) -> None:
+        """Remember which clients may be waiting for a response.
+
+        Args:
+            connections: all of them, each as it was at some time between `begun` and `ended`.
+        """
+        asking: dict[Address, list[Asking]] = defaultdict(list)
+        for connection in connections:
+            if connection.came:
+                asking[_address(connection.peer[0])].append(
+                    Asking(begun - connection.sent_ago, ended - connection.came_ago)
+                )
+        self._last = Look(begun, asking)
+
+    def has_gone(self, address: str, since: float) -> bool:
+        """Whether a client has certainly gone: no connection from its address can be one that
+        received the request by then and has sent nothing since.
+
+        Args:
+            since: when its request reached the application.
+        """
+        last = self._last
+        if last is None or last.begun - since < _LOOK_EACH_S:
+            return False
+        return not any(
+            connection.came_until >= since - _CALLED_S_MAX
+            and connection.sent_from <= since + _TICK_S
+            for connection in last.asking.get(_address(address), ())
+        )
+
+    def late(self, connections: list[Connection], now: float) -> Late:
+        """The connections to cut off; call it repeatedly, each time with all connections."""
+        self._seen = {
+            connection.peer: _see(connection, self._seen.get(connection.peer), now)
+            for connection in connections
+        }
+        return Late(
+            untaken=[
+                connection for connection in connections if self._lies_untaken(connection, now)
+            ],
+            owing=list(self._owing(connections, now)),
+        )
+
+    def _owing(self, connections: list[Connection], now: float) -> Iterator[Connection]:
+        """The connections whose bodies are late."""
+        waits = [wait for wait in list(self.waits) if self.is_over(wait.since, wait.received, now)]
+        if not waits:
+            return
+        asking: dict[Address, list[tuple[float, Connection]]] = defaultdict(list)
+        for connection in connections:
+            seen = self._seen[connection.peer]
+            if self.is_over(seen.asked_at, connection.came - seen.came_before, now):
+                asking[_address(connection.peer[0])].append((seen.asked_at, connection))
+        for some in asking.values():
+            some.sort(key=_WHEN)
+        # The same connections are cut off in whatever order the waits come.
+        for wait in waits:
+            if some := asking[_address(wait.address)]:
+                yield some.pop(_awaited_among(some, wait.since))[1]
+
+    def _lies_untaken(self, connection: Connection, now: float) -> bool:
+        seen = self._seen[connection.peer]
+        return seen.owed_since is not None and self.is_over(
+            seen.owed_since, connection.taken - seen.taken_before, now
+        )
+
+    def is_over(self, since: float, progress: int, now: float) -> bool:
+        """Whether a deadline has passed, extended for the bytes transferred."""
+        return now - since > self.seconds_max + progress / RATE
+
+
+class WatchedBody:
+    """`wsgi.input` of a request, watched while a thread waits for it."""
+
+    def __init__(self, stream: Stream, wait: Wait, slow_clients: SlowClients) -> None:
+        self._stream = stream
+        self._wait = wait
+        self._slow_clients = slow_clients
+        self._has_ended = False
+
+    def is_read(self, announced: int | None) -> bool:
+        """Whether, as far as is known, all of it has been read."""
+        return self._has_ended or (announced is not None and self._wait.received >= announced)
+
+    def read(self, size: int, /) -> bytes:
+        """Read `size` bytes, or fewer at the end of the body.
+
+        Raises:
+            TimeoutError: it ended after its deadline, because the client was cut off.
+        """
+        wait = self._wait
+        waits = self._slow_clients.waits
+        waits.add(wait)
+        try:
+            piece = self._stream.read(size)
+        finally:
+            waits.discard(wait)
+        wait.received += len(piece)
+        self._has_ended = len(piece) < size
+        if len(piece) < size and self._slow_clients.is_over(
+            wait.since, wait.received, time.monotonic()
+        ):
+            raise TimeoutError(f"{wait.received} bytes came before the deadline")
+        return piece
+
+
+def in_the_way(connections: list[Connection], connections_max: int) -> list[Connection]:
+    """The idle connections to close to make room: once three quarters of the maximum are in use,
+    those idle longest, down to half of the maximum."""
+    if len(connections) <= connections_max * 3 // 4:
+        return []
+    resting = [
+        connection
+        for connection in connections
+        if connection.taken
+        and not connection.is_owed
+        and _RESTED_S < connection.sent_ago <= connection.came_ago
+    ]
+    resting.sort(key=lambda connection: connection.sent_ago, reverse=True)
+    return resting[: len(connections) - connections_max // 2]
+
+
+def _cut_off(late: Late) -> None:
+    if leaving := [*late.untaken, *late.owing]:
+        LOG.warning(
+            "Slow clients disconnected: %d did not send the request body, %d did not read the "
+            "response; one of them at %s",
+            len(late.owing),
+            len(late.untaken),
+            leaving[0].peer[0],
+        )
+    for connection in late.untaken:
+        cut(connection, socket.SHUT_RDWR)
+    for connection in late.owing:
+        cut(connection, socket.SHUT_RD)
+
+
+def _see(connection: Connection, before: Seen | None, now: float) -> Seen:
+    came_at, sent_at = now - connection.came_ago, now - connection.sent_ago
+    # The times of two checks differ by the kernel's rounding and by delays on a busy machine.
+    nothing_sent = (
+        before is not None and connection.taken == before.taken and not connection.is_owed
+    )
+    is_asking = came_at > sent_at
+    if not is_asking:
+        # RACE tests/edge/server/test_slow_clients.py: before the first response all bytes belong to
+        # one request, even those received in the same clock tick as the connection.
+        has_answered = connection.taken > 0 or connection.is_owed
+        asked_at, came_before = sent_at, connection.came if has_answered else 0
+    elif before is None:
+        asked_at, came_before = came_at, 0
+    elif before.is_asking and (sent_at <= before.asked_at or nothing_sent):
+        asked_at, came_before = before.asked_at, before.came_before
+    else:
+        asked_at, came_before = came_at, before.came
+    if not connection.is_owed:
+        owed_since, taken_before = None, connection.taken
+    elif before is None or before.owed_since is None:
+        owed_since, taken_before = now, connection.taken
+    else:
+        owed_since, taken_before = before.owed_since, before.taken_before
+    return Seen(
+        is_asking,
+        asked_at,
+        came_before,
+        connection.came,
+        owed_since,
+        taken_before,
+        connection.taken,
+    )
+
+
+def _address(host: str) -> Address:
+    """Parse an address in any spelling, without its interface (`%eth0`)."""
+    return ipaddress.ip_address(host.partition("%")[0])
+
+
+def _awaited_among(asking: list[tuple[float, Connection]], moment: float) -> int:
+    """The index, in a sorted list, of the request whose body has been awaited since a moment.
+
+    That is the last one that had arrived by then, or the first one if none had, by the kernel's
+    clock.
+    """
+    return max(bisect_right(asking, moment + _TICK_S, key=_WHEN) - 1, 0)

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scenarios: snapshots of a fleet that might be, for questions with assumptions (`what_if`).
+
+A scenario shares all blocks that it does not change with the snapshot that it is made from, and
+nothing that it does is seen by anybody else.
+
+Source: spec/beyond.md 4.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+from uuid import UUID, uuid5
+
+import msgspec
+import numpy as np
+
+from berth.index.aggregate_sets import Mask
+from berth.index.block import ROWS_MAX, Block, Ints, bytes_of, no_texts
+from berth.index.paged_map import PagedMap
+from berth.index.records import json_of
+from berth.index.snapshot import Location, Sharing, Snapshot, packed
+from berth.index.text_column import TextColumn
+from berth.model.ids import AggregateId, ClassId, ProviderId
+
+#: Above all ids that a database gives out.
+FIRST_ADDED_ID: Final = 1 << 40
+
+_NAMESPACE: Final = UUID("5cdb2f5e-0b1f-5d3a-9c39-2f6a1f0c7b11")
+
+
+class AssumedRatio(NamedTuple):
+    """Another allocation ratio of one class.
+
+    Attributes:
+        member: sets of aggregates, of which a root must have one; None for all hosts.
+    """
+
+    class_id: ClassId
+    ratio: float
+    member: Mask | None = None
+
+
+class AddedHosts(NamedTuple):
+    """Copies of one tree, with nothing used."""
+
+    like: Location
+    copies: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What is assumed, in the order in which it is applied.
+
+    Attributes:
+        nothing_used: nobody uses anything.
+        freed: (provider, class) -> an amount that is no longer used.
+        ratios: other allocation ratios.
+        without: trees that are gone, by the location of any of their providers.
+        added: trees that come in addition.
+    """
+
+    nothing_used: bool = False
+    freed: Mapping[tuple[ProviderId, ClassId], int] = field(default_factory=dict)
+    ratios: Sequence[AssumedRatio] = ()
+    without: Sequence[Location] = ()
+    added: Sequence[AddedHosts] = ()
+
+
+def nothing_used(snapshot: Snapshot) -> Snapshot:
+    """The fleet as if nobody used anything."""
+    return imagine(snapshot, Scenario(nothing_used=True))
+
+
+def imagine(snapshot: Snapshot, scenario: Scenario) -> Snapshot:
+    """The fleet as a scenario assumes it. Cost: in proportion to what it changes."""
+    blocks = list(snapshot.blocks)
+    if scenario.nothing_used:
+        for block_id, block in snapshot.occupied():
+            blocks[block_id] = _unused(block)
+    else:
+        _free(snapshot, blocks, scenario.freed)
+    for ratio in scenario.ratios:
+        for block_id, each in enumerate(blocks):
+            if each is not None and ratio.class_id in each.columns:
+                blocks[block_id] = _with_ratio(each, ratio)
+    likes = [_one_tree(blocks, added.like) for added in scenario.added]
+    locations, sharing = snapshot.locations, snapshot.sharing
+    if scenario.without or scenario.added:
+        locations = locations.fork()
+    if scenario.without:
+        gone = _remove(blocks, locations, scenario.without)
+        sharing = _sharing_without(sharing, gone)
+    next_id = FIRST_ADDED_ID
+    #: Tree -> how many copies of it there are.
+    existing: dict[tuple[int, int], int] = {}
+    for added, like in zip(scenario.added, likes, strict=True):
+        tree = added.like.block_id, added.like.row
+        first = existing.get(tree, 0)
+        existing[tree] = first + added.copies
+        for begin in range(first, first + added.copies, ROWS_MAX):
+            count = min(ROWS_MAX, first + added.copies - begin)
+            copies = _copies(like, count, begin, next_id)
+            next_id += count * like.shape.size
+            sharing = _sharing_with(snapshot, sharing, copies)
+            _locate(locations, len(blocks), copies)
+            blocks.append(copies)
+    return replace(snapshot, blocks=blocks, locations=locations, sharing=sharing)
+
+
+def _unused(block: Block) -> Block:
+    columns = {
+        class_id: each.with_values(used=np.zeros_like(each.used))
+        for class_id, each in block.columns.items()
+    }
+    return replace(block, columns=columns, summaries=no_texts(block.rows))
+
+
+def _free(
+    snapshot: Snapshot,
+    blocks: list[Block | None],
+    freed: Mapping[tuple[ProviderId, ClassId], int],
+) -> None:
+    changes: dict[tuple[int, ClassId], list[tuple[int, int, int]]] = {}
+    for (provider, class_id), amount in freed.items():
+        at = snapshot.locate(provider)
+        if at is None:
+            continue
+        block = snapshot.block(at.block_id)
+        line = block.shape.row_of_node.get(class_id, {}).get(at.node)
+        if line is not None:
+            used = max(int(block.columns[class_id].used.item(line, at.row)) - amount, 0)
+            changes.setdefault((at.block_id, class_id), []).append((line, at.row, used))
+    for (block_id, class_id), each in changes.items():
+        block = _block(blocks, block_id)
+        columns = {**block.columns, class_id: block.columns[class_id].with_used(each)}
+        blocks[block_id] = replace(block, columns=columns, summaries=no_texts(block.rows))
+
+
+def _with_ratio(block: Block, ratio: AssumedRatio) -> Block:
+    columns = block.columns[ratio.class_id]
+    capacity = np.trunc((columns.total - columns.reserved) * np.float64(ratio.ratio))
+    ratios = np.full_like(columns.allocation_ratio, ratio.ratio)
+    if ratio.member is not None:
+        here = ratio.member[block.aggregate_sets[0]]
+        if not here.any():
+            return block
+        capacity = np.where(here, capacity, columns.capacity)
+        ratios = np.where(here, ratios, columns.allocation_ratio)
+    changed = columns.with_values(capacity=capacity, allocation_ratio=ratios)
+    return replace(
+        block,
+        columns={**block.columns, ratio.class_id: changed},
+        summaries=no_texts(block.rows),
+    )
+
+
+def _remove(
+    blocks: list[Block | None], locations: PagedMap, without: Iterable[Location]
+) -> set[ProviderId]:
+    """Remove some trees; return their providers."""
+    gone_rows: dict[int, set[int]] = {}
+    for at in without:
+        gone_rows.setdefault(at.block_id, set()).add(at.row)
+    gone: set[ProviderId] = set()
+    for block_id, rows in gone_rows.items():
+        block = _block(blocks, block_id)
+        providers = block.provider_ids[:, sorted(rows)].ravel().tolist()
+        gone.update(map(ProviderId, providers))
+        for provider in providers:
+            locations.remove(provider)
+        if len(rows) == block.rows:
+            blocks[block_id] = None
+            continue
+        left, moved = block.without_rows(rows)
+        blocks[block_id] = replace(left, summaries=no_texts(left.rows))
+        _locate(locations, block_id, left, moved)
+    return gone
+
+
+def _locate(
+    locations: PagedMap, block_id: int, block: Block, rows: Sequence[int] | None = None
+) -> None:
+    """Note where the providers of some rows are; of all rows by default."""
+    some: Ints = np.arange(block.rows) if rows is None else np.array(rows, dtype=np.int64)
+    if not len(some):
+        return
+    for node in range(block.shape.size):
+        places = packed(block_id, some, np.full_like(some, node))
+        locations.set_many(block.provider_ids[node, some], places)
+
+
+def _block(blocks: Sequence[Block | None], block_id: int) -> Block:
+    block = blocks[block_id]
+    assert block is not None
+    return block
+
+
+def _one_tree(blocks: Sequence[Block | None], at: Location) -> Block:
+    return _block(blocks, at.block_id).part(at.row, at.row + 1)
+
+
+def _copies(like: Block, count: int, begin: int, first_id: int) -> Block:
+    """Copies of the only tree of a block; `begin` copies are elsewhere."""
+    size = like.shape.size
+    block = _unused(Block.joined([like] * count))
+    numbers = range(begin + 1, begin + count + 1)
+    uuids = [
+        str(uuid5(_NAMESPACE, f"{like.uuid(node, 0)}#{number}"))
+        for node in range(size)
+        for number in numbers
+    ]
+    names = [json_of(f"{_name(like, node)}#{number}") for node in range(size) for number in numbers]
+    return replace(
+        block,
+        provider_ids=np.arange(first_id, first_id + size * count).reshape(size, count),
+        uuid_bytes=bytes_of(uuids).reshape(size, count, -1),
+        names=TextColumn.of(names, count),
+    )
+
+
+def _name(block: Block, node: int) -> str:
+    name: str | None = msgspec.json.decode(block.names.item(node, 0))
+    return name or block.uuid(node, 0)
+
+
+def _sharing_without(sharing: Sharing, gone: set[ProviderId]) -> Sharing:
+    return _sharing(
+        sharing,
+        {
+            aggregate: tuple(provider for provider in providers if provider not in gone)
+            for aggregate, providers in sharing.by_aggregate.items()
+        },
+    )
+
+
+def _sharing_with(snapshot: Snapshot, sharing: Sharing, copies: Block) -> Sharing:
+    """The sharing providers, and those among some copies."""
+    by_aggregate = dict(sharing.by_aggregate)
+    for node, node_type in enumerate(copies.shape.node_types):
+        if sharing.trait in node_type.traits:
+            providers = [ProviderId(each) for each in copies.provider_ids[node].tolist()]
+            for aggregate in snapshot.aggregate_sets.members(int(copies.aggregate_sets[node, 0])):
+                by_aggregate[aggregate] = (*by_aggregate.get(aggregate, ()), *providers)
+    return _sharing(sharing, by_aggregate)
+
+
+def _sharing(
+    sharing: Sharing, by_aggregate: Mapping[AggregateId, tuple[ProviderId, ...]]
+) -> Sharing:
+    return Sharing(by_aggregate, sharing.trait, sharing.classes)

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bounds of a request of `/berth/v1`; `GET /berth/v1` shows them all.
+
+Source: spec/beyond.md 11.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: Request groups.
+GROUPS_MAX: Final = 64
+#: Resource classes of one group.
+CLASSES_MAX: Final = 32
+#: Items in one list of conditions.
+ITEMS_MAX: Final = 64
+#: Provider references in one list.
+REFERENCES_MAX: Final = 10_000
+#: Relations between groups.
+RELATIONS_MAX: Final = 64
+#: Preferences of an order.
+PREFERENCES_MAX: Final = 16
+#: Hosts that a scenario adds.
+ADDED_HOSTS_MAX: Final = 10_000
+#: Candidates in an answer.
+CANDIDATES_MAX: Final = 10_000
+#: Bytes in the body of a request.
+BODY_BYTES_MAX: Final = 2**20
+#: Labels of one aggregate.
+LABELS_MAX: Final = 32
+
+#: The bounds by their names on the wire.
+BOUNDS: Final = {
+    "max_groups": GROUPS_MAX,
+    "max_classes": CLASSES_MAX,
+    "max_items": ITEMS_MAX,
+    "max_references": REFERENCES_MAX,
+    "max_relations": RELATIONS_MAX,
+    "max_preferences": PREFERENCES_MAX,
+    "max_added_hosts": ADDED_HOSTS_MAX,
+    "max_candidates": CANDIDATES_MAX,
+    "max_body_bytes": BODY_BYTES_MAX,
+    "max_labels": LABELS_MAX,
+}

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What only berth keeps: the database's identity, and the labels of aggregates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Final
+
+from sqlalchemy import func, select
+
+from berth.store.engine.tables import berth_labels, berth_meta
+from berth.store.engine.transaction import Tx
+from berth.store.identity import IDENTITY_KEY, write_new_identity
+from berth.store.labels import NAME
+from berth.upkeep.integrity.fault import Fault, Faults, Key, Rule
+
+
+def _lost_identity(tx: Tx) -> Faults:
+    identities = select(func.count()).where(berth_meta.c.key == IDENTITY_KEY)
+    if not tx.connection.scalar(identities):
+        yield Fault("the database has no identity", "give the database a new identity", "", {})
+
+
+def _make_identity(tx: Tx, keys: Sequence[Key]) -> None:
+    """RACE: another process may have made one meanwhile; the newer one counts."""
+    write_new_identity(tx)
+
+
+def _odd_labels(tx: Tx) -> Faults:
+    row = berth_labels.c
+    query = select(row.aggregate_uuid, row.name, row.labels).order_by(row.id)
+    with closing(tx.connection.execute(query)) as rows:
+        for uuid, name, labels in rows:
+            if not _is_right(labels, name):
+                yield Fault(
+                    f"the labels of aggregate {uuid} are damaged: name {name!r}, labels {labels}",
+                    None,
+                    f"set its labels again with PUT /berth/v1/aggregates/{uuid}",
+                    {},
+                )
+
+
+def _is_right(labels: str, name: str | None) -> bool:
+    """Whether labels are an object of texts, of which one is the name."""
+    try:
+        decoded = json.loads(labels)
+    except ValueError:
+        return False
+    return (
+        isinstance(decoded, dict)
+        and all(isinstance(value, str) for value in decoded.values())
+        and decoded.get(NAME) == name
+    )
+
+
+RULES: Final = (Rule(_lost_identity, _make_identity), Rule(_odd_labels))

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Ways of authentication that need nothing but a file."""

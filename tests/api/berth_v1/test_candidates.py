@@ -1,0 +1,468 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`POST /berth/v1/candidates` over HTTP (spec/beyond.md 2.6 to 2.9)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from berth.api.berth_v1.asking import WARNINGS_MAX
+from tests.api import configured
+from tests.client import Client, Response
+from tests.world_over_http import built_over_http
+from tests.worlds import aggregate_uuid, consumer_uuid, provider_uuid, world
+
+PATH: Final = "/berth/v1/candidates"
+
+FLEET: Final = world("""
+    cn1      MEMORY_MB=1024(used:512)  @A  CUSTOM_GREEN
+      numa1  VCPU=4(used:1)  HW_NUMA_ROOT
+      numa2  VCPU=4          HW_NUMA_ROOT
+    cn2      MEMORY_MB=1024  @A
+      numa3  VCPU=4          HW_NUMA_ROOT
+      numa4  VCPU=4(used:4)  HW_NUMA_ROOT
+    pool     DISK_GB=1000  MISC_SHARES_VIA_AGGREGATE  @A
+""")
+VCPU: Final[dict[str, Any]] = {"groups": {"": {"resources": {"VCPU": 1}}}}
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A service that has only this fleet."""
+    client = configured.serve(tmp_path_factory.mktemp("fleet"))
+    with built_over_http(FLEET, client):
+        yield client
+
+
+def ask(client: Client, request: Any, **members: Any) -> dict[str, Any]:
+    """The answer to a question, which is no error."""
+    answered = client.post(PATH, json={"request": request, **members})
+    assert answered.status == 200, answered.text
+    body: dict[str, Any] = answered.json
+    return body
+
+
+def texts(answer: dict[str, Any]) -> list[str]:
+    """The candidates: the host, and what the providers give."""
+    names = FLEET.names
+    return [
+        f"{names[each['host']]}: "
+        + " ".join(
+            names[uuid] + "".join(f" {name}={n}" for name, n in given["resources"].items())
+            for uuid, given in each["allocations"].items()
+        )
+        for each in answer["candidates"]
+    ]
+
+
+def serving(answer: dict[str, Any]) -> set[str]:
+    """The providers of each group, by candidate."""
+    return {
+        " ".join(
+            f"{name}={'+'.join(sorted(FLEET.names[uuid] for uuid in uuids))}"
+            for name, uuids in each["mappings"].items()
+        )
+        for each in answer["candidates"]
+    }
+
+
+def test_an_answer(fleet: Client) -> None:
+    """Each candidate can be claimed as it is."""
+    answer = ask(fleet, VCPU, order={"by": "pack"}, limit=1)
+    (candidate,) = answer.pop("candidates")
+    assert answer.pop("revision").startswith("b1.")
+    assert answer == {"complete": True, "more": True, "warnings": []}
+    numa3 = provider_uuid("numa3")
+    assert candidate == {
+        "host": provider_uuid("cn2"),
+        "allocations": {numa3: {"resources": {"VCPU": 1}}},
+        "mappings": {"": [numa3]},
+        "score": {"total": 0.625, "pack": 0.625, "prefer": []},
+    }
+    claim = {
+        "allocations": candidate["allocations"],
+        "mappings": candidate["mappings"],
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    consumer = f"/allocations/{consumer_uuid('test')}"
+    assert fleet.put(consumer, json=claim).status == 204
+    assert fleet.delete(consumer).status == 204
+
+
+def test_the_defaults(fleet: Client) -> None:
+    """`any` shows no scores; all that fits is in the answer."""
+    answer = ask(fleet, VCPU)
+    assert sorted(texts(answer)) == ["cn1: numa1 VCPU=1", "cn1: numa2 VCPU=1", "cn2: numa3 VCPU=1"]
+    assert (answer["complete"], answer["more"]) == (True, False)
+    assert not any("score" in each for each in answer["candidates"])
+
+
+@pytest.mark.parametrize("order", [{}, {"by": "spread"}])
+@pytest.mark.parametrize(
+    ("limits", "count", "more"),
+    [
+        ({"limit": 2}, 2, True),
+        ({"limit": 3}, 3, False),
+        ({"per_host": 1}, 2, True),
+        ({"per_host": 2}, 3, False),
+        ({"per_host": 1, "limit": 1}, 1, True),
+        ({"per_host": 1, "limit": 2}, 2, True),
+    ],
+    ids=str,
+)
+def test_limits(
+    fleet: Client, order: dict[str, Any], limits: dict[str, int], count: int, more: bool
+) -> None:
+    """`more` says whether one of them left anything out."""
+    answer = ask(fleet, VCPU, order=order, **limits)
+    assert (len(answer["candidates"]), answer["more"]) == (count, more)
+
+
+def test_a_candidate_of_a_pool_alone_has_the_pool_as_host(fleet: Client) -> None:
+    """However many hosts share it."""
+    answer = ask(fleet, {"groups": {"": {"resources": {"DISK_GB": 10}}}}, per_host=1)
+    assert texts(answer) == ["pool: pool DISK_GB=10"]
+    assert answer["more"] is False
+
+
+def test_summaries_are_those_of_the_old_route(fleet: Client) -> None:
+    """At 1.39."""
+    query = "resources=VCPU:1,DISK_GB:10"
+    old = fleet.get(f"/allocation_candidates?{query}").json["provider_summaries"]
+    answer = ask(fleet, {"query": query}, summaries=True)
+    assert answer["provider_summaries"] == old
+    assert set(old) == {provider_uuid(each.name) for each in FLEET.providers}
+    assert "provider_summaries" not in ask(fleet, {"query": query})
+
+
+def test_the_first_alternative_with_a_candidate_counts(fleet: Client) -> None:
+    """The answer says which; without any, it does not."""
+    much = {"groups": {"": {"resources": {"VCPU": 5}}}}
+    nowhere = {**VCPU, "host": {"in": ["nobody"]}}
+    answer = ask(fleet, {"alternatives": [much, nowhere, VCPU, {"query": "resources=VCPU:1"}]})
+    assert answer["alternative"] == 2
+    assert len(answer["candidates"]) == 3
+    assert answer["warnings"] == [
+        {
+            "code": "unknown_provider",
+            "at": "/request/alternatives/1/host/in/0",
+            "reference": "nobody",
+        }
+    ]
+    answer = ask(fleet, {"alternatives": [much, much]})
+    assert (answer["candidates"], "alternative" in answer) == ([], False)
+    assert "alternative" not in ask(fleet, VCPU)
+
+
+def test_unknown_references_are_warnings(fleet: Client) -> None:
+    """They match nothing."""
+    request = {
+        "groups": {
+            "": {
+                "resources": {"VCPU": 1},
+                "member_of": [["zone=z1", aggregate_uuid("A")], "!rack-9"],
+                "not_under": ["numa1", "numa9"],
+            }
+        }
+    }
+    order = {"prefer": [{"weight": 1, "member_of": ["rack-8"]}]}
+    answer = ask(
+        fleet, request, order=order, what_if={"without_hosts": ["cn9"], "nothing_used": False}
+    )
+    assert sorted(texts(answer)) == ["cn1: numa2 VCPU=1", "cn2: numa3 VCPU=1"]
+    group = "/request/groups/"
+    assert sorted(answer["warnings"], key=json.dumps) == [
+        {"code": "unknown_aggregate", "at": "/order/prefer/0/member_of/0", "reference": "rack-8"},
+        {"code": "unknown_aggregate", "at": f"{group}/member_of/0/0", "reference": "zone=z1"},
+        {"code": "unknown_aggregate", "at": f"{group}/member_of/1", "reference": "rack-9"},
+        {"code": "unknown_provider", "at": f"{group}/not_under/1", "reference": "numa9"},
+        {"code": "unknown_provider", "at": "/what_if/without_hosts/0", "reference": "cn9"},
+    ]
+
+
+def test_warnings_are_bounded(fleet: Client) -> None:
+    """Ten thousand unknown hosts give no ten thousand warnings."""
+    unknown = [f"nobody-{number}" for number in range(9_999)]
+    answer = ask(fleet, {**VCPU, "host": {"in": [*unknown, "cn1"]}})
+    assert len(answer["warnings"]) == WARNINGS_MAX
+    assert {text.split(":")[0] for text in texts(answer)} == {"cn1"}
+
+
+def test_the_limit_of_a_query_is_ignored(fleet: Client) -> None:
+    """With a warning."""
+    answer = ask(fleet, {"query": "resources=VCPU:1&limit=1"})
+    assert len(answer["candidates"]) == 3
+    assert answer["warnings"] == [{"code": "limit_ignored", "at": "/request/query"}]
+
+
+@pytest.mark.parametrize(
+    ("what_if", "due"),
+    [
+        ({"nothing_used": True}, ["numa1", "numa2", "numa3", "numa4"]),
+        ({"without_consumers": [consumer_uuid("numa4")]}, ["numa2", "numa3", "numa4"]),
+        ({"without_consumers": [consumer_uuid("nobody")]}, ["numa2", "numa3"]),
+        ({"without_hosts": ["numa1"]}, ["numa3"]),
+        ({"allocation_ratio": [{"resource_class": "VCPU", "ratio": 0.5}]}, []),
+        (
+            {
+                "allocation_ratio": [
+                    {"resource_class": "VCPU", "ratio": 0.5, "member_of": ["!no-such-label"]}
+                ]
+            },
+            [],
+        ),
+        (
+            {"allocation_ratio": [{"resource_class": "VCPU", "ratio": 2}]},
+            ["numa1", "numa2", "numa3", "numa4"],
+        ),
+    ],
+    ids=str,
+)
+def test_a_scenario(fleet: Client, what_if: dict[str, Any], due: list[str]) -> None:
+    """It is assumed for this answer only."""
+    request = {"groups": {"": {"resources": {"VCPU": 4}}}}
+    answer = ask(fleet, request, what_if=what_if)
+    assert sorted(text.split()[1] for text in texts(answer)) == due
+    assert sorted(text.split()[1] for text in texts(ask(fleet, request))) == ["numa2", "numa3"]
+
+
+def test_hosts_may_be_added(fleet: Client) -> None:
+    """Copies of a tree, with nothing used."""
+    added = {"add_hosts": [{"like": "cn2", "count": 3}]}
+    request = {"groups": {"": {"resources": {"VCPU": 4}}}, "host": {"not_in": ["cn1", "cn2"]}}
+    answer = ask(fleet, request, what_if=added, per_host=1)
+    assert len({each["host"] for each in answer["candidates"]}) == 3
+
+
+WISHES: Final[dict[str, tuple[dict[str, Any], set[str]]]] = {
+    "root_member_of": (
+        {**VCPU, "host": {"member_of": [aggregate_uuid("A")], "required": ["CUSTOM_GREEN"]}},
+        {"=numa1", "=numa2"},
+    ),
+    "isolate=_A,_B": (
+        {
+            "groups": {
+                "_A": {"resources": {"VCPU": 1}},
+                "_B": {"resources": {"VCPU": 1}},
+                "_C": {"resources": {"VCPU": 1}, "under": ["numa1"]},
+            },
+            "apart": [{"groups": ["_A", "_B"], "at": "provider"}],
+        },
+        {"_A=numa1 _B=numa2 _C=numa1", "_A=numa2 _B=numa1 _C=numa1"},
+    ),
+    "same_subtree=_A,!_B": (
+        {
+            "groups": {
+                "_A": {"resources": {"MEMORY_MB": 1}, "in_tree": ["cn1"]},
+                "_B": {"resources": {"DISK_GB": 1}},
+                "_C": {"resources": {"VCPU": 1}, "not_under": ["numa1"]},
+            },
+            "apart": [{"groups": ["_A", "_B"], "at": "subtree"}],
+            "together": [{"groups": ["_A", "_C"], "at": "subtree"}],
+        },
+        {"_A=cn1 _B=pool _C=numa2"},
+    ),
+    "can_split": (
+        {"groups": {"": {"resources": {"VCPU": 6}, "split": {"VCPU": {"parts": 2}}}}},
+        {"=numa1+numa2"},
+    ),
+    "rolled-up inventory": (
+        {"groups": {"": {"resources": {"VCPU": 7}, "split": {"VCPU": {"parts": 16}}}}},
+        {"=numa1+numa2"},
+    ),
+    "two guest NUMA nodes on two host NUMA nodes": (
+        {
+            "groups": {"_N0": {"resources": {"VCPU": 3}}, "_N1": {"resources": {"VCPU": 3}}},
+            "apart": [{"groups": ["_N0", "_N1"], "at": "HW_NUMA_ROOT"}],
+        },
+        {"_N0=numa1 _N1=numa2", "_N0=numa2 _N1=numa1"},
+    ),
+    "local disk, not the pool": (
+        {
+            "groups": {"": {"resources": {"VCPU": 1}}, "_D": {"resources": {"DISK_GB": 1}}},
+            "together": [{"groups": ["", "_D"], "at": "tree"}],
+        },
+        set(),
+    ),
+}
+
+
+@pytest.mark.parametrize("wish", WISHES)
+def test_a_wish_that_placement_left_open(fleet: Client, wish: str) -> None:
+    """Each is one request (spec/beyond.md 2.4 and 2.5)."""
+    request, due = WISHES[wish]
+    answer = ask(fleet, request)
+    assert serving(answer) == due
+    assert len(answer["candidates"]) == len(due)
+
+
+def test_a_split_shows_what_each_provider_gives(fleet: Client) -> None:
+    """The summaries and the scores count every part."""
+    request = {"groups": {"": {"resources": {"VCPU": 6}, "split": {"VCPU": {}}}}}
+    answer = ask(fleet, request, order={"by": "pack"}, summaries=True)
+    assert texts(answer) in (["cn1: numa1 VCPU=2 numa2 VCPU=4"], ["cn1: numa1 VCPU=3 numa2 VCPU=3"])
+    (candidate,) = answer["candidates"]
+    assert candidate["score"]["pack"] == pytest.approx(7 / 8)
+    assert len(answer["provider_summaries"]) == 3
+
+
+def refusal(answered: Response) -> tuple[int, str | None, str | None]:
+    """Status, code and pointer."""
+    return answered.status, answered.code, answered.json["errors"][0].get("pointer")
+
+
+def spoiled(**members: Any) -> dict[str, Any]:
+    """A body with some other members."""
+    return {"request": VCPU, **members}
+
+
+INVALID: Final = "berth.request.invalid"
+TOO_LARGE: Final = "berth.request.too_large"
+NAME: Final = "berth.name.unknown"
+PREFER: Final = {"weight": 1, "required": ["CUSTOM_GREEN"]}
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "pointer"),
+    [
+        ([], INVALID, ""),
+        ({}, INVALID, ""),
+        ({"request": []}, INVALID, "/request"),
+        (spoiled(limits=1), INVALID, "/limits"),
+        (spoiled(limit=0), INVALID, "/limit"),
+        (spoiled(limit=1.0), INVALID, "/limit"),
+        (spoiled(limit="1"), INVALID, "/limit"),
+        (spoiled(limit=None), INVALID, "/limit"),
+        (spoiled(limit=True), INVALID, "/limit"),
+        (spoiled(limit=10_001), INVALID, "/limit"),
+        (spoiled(per_host=0), INVALID, "/per_host"),
+        (spoiled(summaries=1), INVALID, "/summaries"),
+        (spoiled(order=[]), INVALID, "/order"),
+        (spoiled(order={"by": "best"}), INVALID, "/order/by"),
+        (spoiled(order={"by": "preserve"}), INVALID, "/order/by"),
+        (spoiled(order={"weight": -1}), INVALID, "/order/weight"),
+        (spoiled(order={"weight": float("nan")}), INVALID, "/order/weight"),
+        (spoiled(order={"weight": float("inf")}), INVALID, "/order/weight"),
+        (spoiled(order={"weight": "1"}), INVALID, "/order/weight"),
+        (spoiled(order={"classes": {"VCPU": -1}}), INVALID, "/order/classes/VCPU"),
+        (spoiled(order={"classes": {"VCPU": float("nan")}}), INVALID, "/order/classes/VCPU"),
+        (spoiled(order={"classes": {"CUSTOM_NO": 1}}), NAME, "/order/classes/CUSTOM_NO"),
+        (spoiled(order={"seed": -1}), INVALID, "/order/seed"),
+        (spoiled(order={"seed": 2**64}), INVALID, "/order/seed"),
+        (spoiled(order={"among": 0}), INVALID, "/order/among"),
+        (spoiled(order={"prefer": [{}]}), INVALID, "/order/prefer/0"),
+        (spoiled(order={"prefer": [{**PREFER, "of": "_A"}]}), INVALID, "/order/prefer/0/of"),
+        (
+            spoiled(order={"prefer": [{"weight": float("-inf")}]}),
+            INVALID,
+            "/order/prefer/0/weight",
+        ),
+        (
+            spoiled(order={"prefer": [PREFER, {"weight": 1, "required": ["CUSTOM_NO"]}]}),
+            NAME,
+            "/order/prefer/1/required/0",
+        ),
+        (
+            spoiled(order={"prefer": [{"weight": 1, "required": ["A", "!A"]}]}),
+            INVALID,
+            "/order/prefer/0/required/0",
+        ),
+        (spoiled(order={"prefer": [PREFER] * 17}), TOO_LARGE, "/order/prefer"),
+        (spoiled(what_if={"drain": []}), INVALID, "/what_if/drain"),
+        (spoiled(what_if={"without_consumers": ["x"]}), INVALID, "/what_if/without_consumers/0"),
+        (
+            spoiled(what_if={"allocation_ratio": [{"resource_class": "CUSTOM_NO", "ratio": 1}]}),
+            NAME,
+            "/what_if/allocation_ratio/0/resource_class",
+        ),
+        (
+            spoiled(what_if={"add_hosts": [{"like": "cn1", "count": 0}]}),
+            INVALID,
+            "/what_if/add_hosts/0/count",
+        ),
+        (
+            spoiled(what_if={"add_hosts": [{"like": "cn1", "count": 9_999}] * 2}),
+            TOO_LARGE,
+            "/what_if/add_hosts",
+        ),
+        ({"request": {"groups": {"": {}}}}, INVALID, "/request/groups/"),
+        ({"request": {"query": "resources=CUSTOM_NO:1"}}, NAME, "/request/query"),
+        (
+            {"request": {"groups": {"_A": {"resources": {"CUSTOM_NO": 1}}}}},
+            NAME,
+            "/request/groups/_A/resources/CUSTOM_NO",
+        ),
+        (
+            {"request": {**VCPU, "host": {"required": ["CUSTOM_GREEN", ["CUSTOM_NO", "A"]]}}},
+            NAME,
+            "/request/host/required/1/0",
+        ),
+        (
+            {
+                "request": {
+                    "groups": {"": VCPU["groups"][""], "_A": {"resources": {"VCPU": 1}}},
+                    "apart": [{"groups": ["", "_A"], "at": "CUSTOM_NO"}],
+                }
+            },
+            NAME,
+            "/request/apart/0/at",
+        ),
+        (
+            {"request": {**VCPU, "host": {"not_in": ["x"] * 10_001}}},
+            TOO_LARGE,
+            "/request/host/not_in",
+        ),
+        (
+            {"request": {"groups": {str(n): VCPU["groups"][""] for n in range(65)}}},
+            TOO_LARGE,
+            "/request/groups",
+        ),
+    ],
+    ids=lambda value: str(value)[:70],
+)
+def test_what_is_refused(fleet: Client, body: Any, code: str, pointer: str) -> None:
+    """400 with a pointer, and nothing computed."""
+    assert refusal(fleet.post(PATH, json=body)) == (400, code, pointer)
+
+
+def test_an_unknown_name_comes_with_a_suggestion(fleet: Client) -> None:
+    """`did_you_mean` names those that somebody may have meant."""
+    request = {"groups": {"": {"resources": {"VCPU": 1}, "required": ["CUSTOM_GREN"]}}}
+    answered = fleet.post(PATH, json={"request": request})
+    assert answered.json["errors"][0]["did_you_mean"][0] == "CUSTOM_GREEN"
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"request": {"groups": NaN}}', "[" * 40 + "]" * 40])
+def test_a_body_that_is_no_request(fleet: Client, text: str) -> None:
+    """Malformed JSON, and JSON that is nested too deeply."""
+    answered = fleet.post(PATH, body=text.encode(), headers={"Content-Type": "application/json"})
+    assert (answered.status, answered.code) == (400, INVALID)
+
+
+def test_without_time_there_is_no_answer(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """503 with `Retry-After`, not an empty list."""
+    folder = tmp_path_factory.mktemp("hurried")
+    client = configured.serve(folder, "[berth]\ncandidates_time_budget = 0.000001\n")
+    with built_over_http(FLEET, client):
+        for order in ({}, {"by": "pack"}):
+            answered = client.post(PATH, json={"request": VCPU, "order": order})
+            assert (answered.status, answered.code) == (503, "berth.search.gave_up")
+            assert answered.headers["Retry-After"] == "1"
+
+
+def test_who_may_ask(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Services, administrators and auditors."""
+    client = configured.serve(tmp_path_factory.mktemp("asking"))
+    statuses = {
+        roles: client.post(
+            PATH, json={"request": VCPU}, headers={"X-Auth-Token": "alice:web", "X-Roles": roles}
+        ).status
+        for roles in ("auditor", "service", "admin", "reader", "member")
+    }
+    assert statuses == {"auditor": 200, "service": 200, "admin": 200, "reader": 403, "member": 403}

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`POST /berth/v1/explain` over HTTP (spec/beyond.md 3)."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from tests.api import configured
+from tests.client import Client
+from tests.world_over_http import built_over_http
+from tests.worlds import provider_uuid, world
+
+PATH: Final = "/berth/v1/explain"
+
+FLEET: Final = world("""
+    cn1     VCPU=4  MEMORY_MB=4096  CUSTOM_FAST  @A
+    cn2     VCPU=16(used:12)  MEMORY_MB=8192  CUSTOM_FAST  @A
+    cn3     VCPU=16  MEMORY_MB=8192  @A
+    pool    DISK_GB=100  MISC_SHARES_VIA_AGGREGATE  @A
+""")
+REQUEST: Final[dict[str, Any]] = {
+    "groups": {"_A": {"resources": {"VCPU": 8}, "required": ["CUSTOM_FAST"]}}
+}
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A service that has only this fleet."""
+    client = configured.serve(tmp_path_factory.mktemp("fleet"))
+    with built_over_http(FLEET, client):
+        yield client
+
+
+def explained(client: Client, request: Any = REQUEST, **members: Any) -> dict[str, Any]:
+    """The explanation of a request, which is no error."""
+    answered = client.post(PATH, json={"request": request, **members})
+    assert answered.status == 200, answered.text
+    body: dict[str, Any] = answered.json
+    return body
+
+
+def test_an_answer(fleet: Client) -> None:
+    """Every member of it."""
+    answer = explained(fleet)
+    assert answer.pop("revision").startswith("b1.")
+    cn1, cn2, cn3 = ({"uuid": provider_uuid(name), "name": name} for name in ("cn1", "cn2", "cn3"))
+    nearest = answer.pop("nearest")
+    assert [near["host"] for near in nearest] == [
+        *sorted((cn1, cn2), key=lambda host: host["uuid"]),
+        cn3,
+    ]
+    assert {
+        "host": cn3,
+        "lacks": [{"at": "/groups/_A/required/0", "text": "trait CUSTOM_FAST for _A"}],
+    } in nearest
+    assert {
+        "host": cn2,
+        "lacks": [
+            {
+                "at": "/groups/_A/resources/VCPU",
+                "text": "VCPU 8 for _A",
+                "asked": 8,
+                "possible": 4,
+                "reason": "used",
+                "provider": cn2,
+                "free": 4,
+                "capacity": 16,
+                "max_unit": 2147483647,
+            }
+        ],
+    } in nearest
+    assert answer == {
+        "complete": True,
+        "verdict": "used_up",
+        "summary": "No host fits now; 1 would with nothing used. With VCPU 4 instead of 8 for _A, 2"
+        " hosts fit. Without trait CUSTOM_FAST for _A, 1 host fits.",
+        "hosts": {"total": 4, "pools": 1, "fit": 0, "fit_if_undrained": 0, "fit_if_empty": 1},
+        "stages": [
+            {
+                "at": "/groups/_A/resources/VCPU",
+                "text": "VCPU 8 for _A",
+                "has": 3,
+                "if_empty": 2,
+                "alone": 1,
+                "left": 1,
+            },
+            {
+                "at": "/groups/_A/required/0",
+                "text": "trait CUSTOM_FAST for _A",
+                "alone": 2,
+                "left": 0,
+            },
+        ],
+        "binding": ["/groups/_A/resources/VCPU", "/groups/_A/required/0"],
+        "relaxations": [
+            {
+                "drop": ["/groups/_A/resources/VCPU"],
+                "hosts": 2,
+                "reduce_to": 4,
+                "hosts_reduced": 2,
+            },
+            {"drop": ["/groups/_A/required/0"], "hosts": 1},
+        ],
+        "split_would_fit": 0,
+        "unknown": [],
+        "warnings": [],
+        "request": REQUEST,
+    }
+
+
+def test_what_fits_needs_no_help(fleet: Client) -> None:
+    """Neither relaxations nor nearest hosts."""
+    answer = explained(fleet, {"groups": {"": {"resources": {"VCPU": 1}}}})
+    assert (answer["verdict"], answer["summary"]) == ("fits", "3 hosts fit.")
+    assert not {"relaxations", "split_would_fit", "nearest", "paint"} & set(answer)
+
+
+def test_only_what_is_wanted_is_explained(fleet: Client) -> None:
+    """No relaxations, fewer hosts, and paint."""
+    answer = explained(fleet, relaxations=False, nearest_max=1, paint=True)
+    assert "relaxations" not in answer
+    assert len(answer["nearest"]) == 1
+    painted = dict(zip(sorted(FLEET.names), b64decode(answer["paint"]), strict=True))
+    assert {FLEET.names[uuid]: byte for uuid, byte in painted.items()} == {
+        "cn1": 0,
+        "cn2": 0,
+        "cn3": 1,
+        "pool": 0,
+    }
+    assert explained(fleet, nearest_max=0)["nearest"] == []
+
+
+def test_a_scenario_is_explained(fleet: Client) -> None:
+    """With nothing used, one host fits; without it, none would."""
+    assert explained(fleet, what_if={"nothing_used": True})["verdict"] == "fits"
+    answer = explained(fleet, what_if={"nothing_used": True, "without_hosts": ["cn2", "cn9"]})
+    assert answer["hosts"]["total"] == 3
+    assert answer["verdict"] == "never"
+    assert answer["warnings"] == [
+        {"code": "unknown_provider", "at": "/what_if/without_hosts/1", "reference": "cn9"}
+    ]
+
+
+def test_unknown_names_and_references_are_explained(fleet: Client) -> None:
+    """With pointers into the normalised request."""
+    request = {
+        "groups": {"": {"resources": {"VCPU": 1}, "required": ["CUSTOM_FASST"]}},
+        "host": {"in": ["cn1", "cn7"]},
+    }
+    answer = explained(fleet, request)
+    assert answer["verdict"] == "unknown_name"
+    assert answer["unknown"] == [
+        {
+            "at": "/groups//required/0",
+            "kind": "trait",
+            "name": "CUSTOM_FASST",
+            "did_you_mean": ["CUSTOM_FAST"],
+        }
+    ]
+    assert answer["warnings"] == [
+        {"code": "unknown_provider", "at": "/host/in/1", "reference": "cn7"}
+    ]
+    assert answer["hosts"]["fit"] == 1
+
+
+def test_a_query_is_explained_as_the_request_that_it_is(fleet: Client) -> None:
+    """Its limit counts nothing."""
+    answer = explained(fleet, {"query": "resources=VCPU:8&required=CUSTOM_FAST&limit=3"})
+    assert answer["request"] == {
+        "groups": {"": {"resources": {"VCPU": 8}, "required": ["CUSTOM_FAST"]}}
+    }
+    assert answer["warnings"] == [{"code": "limit_ignored", "at": "/request/query"}]
+
+
+def test_each_alternative_is_explained(fleet: Client) -> None:
+    """In their order."""
+    fits = {"groups": {"": {"resources": {"VCPU": 1}}}}
+    answer = explained(fleet, {"alternatives": [REQUEST, fits]})
+    assert sorted(answer) == ["alternatives", "complete", "revision"]
+    assert [each["verdict"] for each in answer["alternatives"]] == ["used_up", "fits"]
+
+
+def test_candidates_say_why_there_are_none(fleet: Client) -> None:
+    """Only then, and only if asked."""
+    path = "/berth/v1/candidates"
+    sent: dict[str, Any] = {"request": REQUEST, "explain": True}
+    answer = fleet.post(path, json=sent).json
+    due = explained(fleet)
+    del due["revision"]
+    assert answer["explanation"] == due
+    assert "explanation" not in fleet.post(path, json={**sent, "explain": False}).json
+    fits = {"groups": {"": {"resources": {"VCPU": 1}}}}
+    assert "explanation" not in fleet.post(path, json={**sent, "request": fits}).json
+    both = {"alternatives": [REQUEST, REQUEST]}
+    several = fleet.post(path, json={**sent, "request": both}).json["explanation"]
+    assert [each["verdict"] for each in several["alternatives"]] == ["used_up", "used_up"]
+
+
+@pytest.mark.parametrize(
+    ("members", "pointer"),
+    [
+        ({"nearest_max": 51}, "/nearest_max"),
+        ({"nearest_max": 1.0}, "/nearest_max"),
+        ({"relaxations": 1}, "/relaxations"),
+        ({"paint": "yes"}, "/paint"),
+        ({"seconds": 0}, "/seconds"),
+        ({"seconds": "1"}, "/seconds"),
+        ({"order": {}}, "/order"),
+        ({"what_if": {"add_hosts": 1}}, "/what_if/add_hosts"),
+        ({"request": {"groups": {"": {}}}}, "/request/groups/"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_named(fleet: Client, members: dict[str, Any], pointer: str) -> None:
+    """400 with a pointer."""
+    answered = fleet.post(PATH, json={"request": REQUEST, **members})
+    assert answered.status == 400
+    (error,) = answered.json["errors"]
+    assert error["pointer"] == pointer

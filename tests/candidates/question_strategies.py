@@ -1,0 +1,605 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random worlds and random requests of `/berth/v1`, as they are sent.
+
+Worlds have up to twelve providers: trees with up to four levels and traits at all of them, pools
+with children, labels on aggregates, odd names. Requests have few names, so that they often name
+something that exists, and amounts at the edges of what is free.
+
+A case follows from one seed: drawing each choice by Hypothesis takes twenty times as long, and
+half of the cases are then the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from random import Random
+from typing import Any, Final, TypeVar
+
+from hypothesis import strategies as st
+
+from tests.brute_question import Request, find, root_of
+from tests.candidates.strategies import AGGREGATES, CLASSES, TRAITS, Node
+from tests.worlds import (
+    MAX_INT,
+    SHARING_TRAIT,
+    Stock,
+    World,
+    WorldProvider,
+    aggregate_uuid,
+    consumer_uuid,
+    provider_uuid,
+)
+
+T = TypeVar("T")
+
+PROVIDERS_MAX: Final = 12
+ATOMS_MAX: Final = 8
+GROUPS: Final = ("", "_A", "1", "-x")
+LEVELS: Final = ("provider", "tree", "subtree", *TRAITS)
+
+#: What references to aggregates stand for: nothing, one, or several.
+LABELS: Final = ("rack-A", "name=rack-B", "zone=z1", "zone=z2", "zone=z3", "no-rack")
+
+#: A name that JSON escapes.
+ODD_NAME: Final = 'p "é" = \\'
+
+Members = dict[str, Any]
+
+
+class Dice:
+    """Random choices that follow from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+
+    def one(self, of: Sequence[T]) -> T:
+        """One of some things."""
+        return self._random.choice(of)
+
+    def number(self, least: int, most: int) -> int:
+        """A number, the bounds included."""
+        return self._random.randint(least, most)
+
+    def shuffled(self, of: Sequence[T]) -> list[T]:
+        """All of some things."""
+        return self._random.sample(of, len(of))
+
+    def some(self, of: Sequence[T], least: int, most: int) -> list[T]:
+        """Different ones of some things."""
+        return self._random.sample(of, min(len(of), self.number(least, most)))
+
+    def few(self, names: Sequence[str], most: int = 2) -> frozenset[str]:
+        """A small set of names, empty half of the time."""
+        return frozenset(self.some(names, 1, most)) if self.half() else frozenset()
+
+    def half(self) -> bool:
+        """True one time in two."""
+        return self.number(1, 2) == 1
+
+    def sometimes(self) -> bool:
+        """True one time in three."""
+        return self.number(1, 3) == 1
+
+    def seldom(self) -> bool:
+        """True one time in six."""
+        return self.number(1, 6) == 1
+
+
+def seeded(make: Callable[[Dice], T]) -> st.SearchStrategy[T]:
+    """A strategy of what is made with random choices; it prints what was made."""
+    return st.integers(0, 2**64 - 1).map(lambda seed: make(Dice(seed)))
+
+
+def fleets_with_requests(*, splits: bool = True) -> st.SearchStrategy[tuple[World, list[Request]]]:
+    """A world and several requests."""
+
+    def make(dice: Dice) -> tuple[World, list[Request]]:
+        world = fleet(dice)
+        return world, [request(dice, world, splits=splits) for _ in range(6)]
+
+    return seeded(make)
+
+
+# --- Worlds
+
+
+def fleet(dice: Dice) -> World:
+    """A world of up to twelve providers, often with labels."""
+    shapes = [numa_shape(dice) if dice.number(1, 4) > 1 else any_shape(dice) for _ in range(2)]
+    shapes += [pool_shape(dice) for _ in range(dice.number(0, 2))]
+    providers: list[WorldProvider] = []
+    for shape in dice.shuffled(shapes):
+        for _ in range(dice.number(1, 2)):
+            if len(providers) + len(shape) <= PROVIDERS_MAX:
+                providers += tree(dice, shape, first=len(providers))
+    labels = {
+        "A": {"name": "rack-A", "zone": dice.one(("z1", "z2"))},
+        "B": {"name": "rack-B", "zone": "z2"},
+    }
+    world = World(tuple(providers), frozenset(CLASSES[2:]), frozenset(TRAITS[:2]))
+    return renamed(dice, replace(world, labels={} if dice.seldom() else labels))
+
+
+def numa_shape(dice: Dice) -> list[Node]:
+    """A root, one to three nodes with traits that serve as levels, and devices below them."""
+    nodes = [Node(None, dice.few(CLASSES), dice.few(TRAITS, 1))]
+    of_nodes = frozenset(dice.some(CLASSES, 1, 2))
+    level = dice.few(TRAITS) | dice.few(("HW_NUMA_ROOT",))
+    for _ in range(dice.one((1, 2, 2, 3, 3))):
+        top = len(nodes)
+        nodes.append(Node(0, of_nodes, dice.few(TRAITS) if dice.seldom() else level))
+        for _ in range(dice.one((0, 0, 1, 1, 2))):
+            if len(nodes) < PROVIDERS_MAX // 2:
+                parent = dice.number(top, len(nodes) - 1)
+                nodes.append(Node(parent, dice.few(CLASSES), device_traits(dice)))
+    return nodes
+
+
+def device_traits(dice: Dice) -> frozenset[str]:
+    """Traits, seldom with that of a sharing provider."""
+    return dice.few(TRAITS) | (frozenset({SHARING_TRAIT}) if dice.seldom() else frozenset())
+
+
+def any_shape(dice: Dice) -> list[Node]:
+    """One to four nodes, each below any other."""
+    nodes = [Node(None, dice.few(CLASSES), device_traits(dice))]
+    for _ in range(dice.number(0, 3)):
+        parent = dice.number(0, len(nodes) - 1)
+        nodes.append(Node(parent, frozenset(dice.some(CLASSES, 0, 2)), device_traits(dice)))
+    return nodes
+
+
+def pool_shape(dice: Dice) -> list[Node]:
+    """A sharing provider, sometimes with a child, which may be the one that shares."""
+    shared = frozenset({SHARING_TRAIT})
+    traits, classes = dice.few(TRAITS, 1), frozenset(dice.some(CLASSES, 1, 2))
+    if dice.number(1, 3) > 1:
+        return [Node(None, classes, traits | shared)]
+    pool = Node(None, classes, traits if dice.sometimes() else traits | shared)
+    return [pool, Node(0, dice.few(CLASSES), dice.few(TRAITS) | dice.few(tuple(shared)))]
+
+
+def tree(dice: Dice, shape: Sequence[Node], first: int) -> list[WorldProvider]:
+    """A tree of a shape; the providers are numbered from `first`."""
+    return [
+        WorldProvider(
+            name=f"p{first + place}",
+            parent=None if node.parent is None else f"p{first + node.parent}",
+            stocks={name: stock(dice) for name in sorted(node.classes)},
+            traits=node.traits,
+            aggregates=dice.few(AGGREGATES),
+        )
+        for place, node in enumerate(shape)
+    ]
+
+
+def stock(dice: Dice) -> Stock:
+    """An inventory that mostly has free capacity; sometimes with units, a ratio, or overused."""
+    total = dice.one((1, 2, 3, 4, 6, 8, 8, 100))
+    plain = Stock(total, used=dice.one((0, 0, 0, 1, 2, 5)))
+    if dice.seldom():
+        return replace(plain, max_unit=dice.number(1, 4))
+    if dice.seldom():
+        return replace(plain, step_size=dice.number(2, 3), min_unit=dice.number(1, 3))
+    if not dice.seldom():
+        return plain
+    return replace(
+        plain,
+        reserved=dice.one((0, dice.number(0, total))),
+        min_unit=dice.number(1, 3),
+        max_unit=dice.one((MAX_INT, dice.number(1, 6))),
+        step_size=dice.number(1, 3),
+        allocation_ratio=dice.one((1.0, 0.29, 0.7, 1.5, 16.0)),
+    )
+
+
+def renamed(dice: Dice, world: World) -> World:
+    """The same world, seldom with a provider whose name needs care: the uuid of another one, or
+    with letters that JSON escapes."""
+    if not dice.seldom():
+        return world
+    old = dice.one(world.providers).name
+    new = dice.one((provider_uuid(world.providers[0].name), ODD_NAME))
+
+    def other(name: str) -> str:
+        return new if name == old else name
+
+    return replace(
+        world,
+        providers=tuple(
+            replace(each, name=other(each.name), parent=each.parent and other(each.parent))
+            for each in world.providers
+        ),
+    )
+
+
+# --- Requests
+
+
+def request(dice: Dice, world: World, *, splits: bool = True) -> Request:
+    """A request of one to four groups and at most eight atoms."""
+    kind = dice.one(("wide", "wide", "hosts", "related", "split"))
+    if kind == "related":
+        return related_request(dice, world)
+    if kind == "split" and splits:
+        return split_request(dice, world)
+    return wide_request(dice, world, splits=splits, groups_max=1 if kind == "hosts" else 4)
+
+
+def wide_request(dice: Dice, world: World, *, splits: bool, groups_max: int) -> Request:
+    """A request with any members; with one group, also conditions on the host."""
+    count = min(dice.one((1, 1, 2, 2, 3, 4)), groups_max)
+    groups: dict[str, Members] = {}
+    for name in dice.shuffled(GROUPS)[:count]:
+        like = [each for other, each in groups.items() if other]
+        same = like and name and dice.seldom()
+        groups[name] = dict(like[-1]) if same else _group(dice, world, name)
+    asked: Members = {"groups": groups}
+    if groups_max == 1 or dice.sometimes():
+        asked["host"] = _host(dice, world)
+    _add_relations(dice, world, asked)
+    if splits and dice.half():
+        _add_splits(dice, groups)
+    _keep_few_atoms(dice, asked)
+    if dice.number(1, 4) > 1:
+        _loosen(dice, world, asked)
+    return asked
+
+
+def related_request(dice: Dice, world: World) -> Request:
+    """Two or three small groups with one or two relations, and little else."""
+    names = dice.some(GROUPS, 2, 3)
+    common = dice.one(_classes(world))
+    groups: dict[str, Members] = {}
+    for name in names:
+        each = dice.one((common, common, dice.one(_classes(world))))
+        groups[name] = {"resources": {each: dice.one((1, 1, 2))}}
+        if name and dice.seldom():
+            if len(groups) > 1 and dice.half():
+                groups[name].clear()
+            groups[name]["required"] = [dice.one(_traits(world))]
+    asked: Members = {"groups": groups}
+    for _ in range(dice.number(1, 2)):
+        _relate(dice, world, asked, dice.some(names, 2, len(names)))
+    _unrelated_go(asked)
+    if dice.half():
+        _loosen(dice, world, asked)
+    return asked
+
+
+def split_request(dice: Dice, world: World) -> Request:
+    """An amount that no provider of a tree can give alone, or hardly so, next to a small group."""
+    name, free = dice.one(_trees_with_several(world) or [(dice.one(_classes(world)), [1, 1])])
+    parts = dice.some(free, 2, 3)
+    amount = max(1, sum(parts) - dice.one((0, 0, 1, 2, 3)))
+    group = dice.one(("", "", "_A"))
+    groups: dict[str, Members] = {group: {"resources": {name: min(amount, SPLIT_MAX)}}}
+    allowed = max(2, len(parts) + dice.one((-1, 0, 0, 0, 1)))
+    groups[group]["split"] = {name: {**_split_rule(dice), "parts": allowed}}
+    if dice.sometimes():
+        groups[group]["required"] = _items(dice, _traits(world))
+    if not group and dice.sometimes():
+        groups[group]["resources"].setdefault(dice.one(_classes(world)), 1)
+    if dice.half():
+        groups["1"] = {"resources": {dice.one((name, dice.one(_classes(world)))): 1}}
+    asked: Members = {"groups": groups}
+    if len(groups) > 1 and dice.half():
+        _relate(dice, world, asked, sorted(groups))
+    if dice.half():
+        _loosen(dice, world, asked)
+    return asked
+
+
+def hopeless_request(dice: Dice, world: World) -> Request:
+    """A request that hardly fails: something is added to one that fits, until nothing fits."""
+    asked: Members = dict(request(dice, world))
+    for _ in range(_ADDITIONS_MAX):
+        if _atoms(asked) >= ATOMS_MAX or not find(world, asked):
+            break
+        _tighten(dice, world, asked)
+    return asked
+
+
+_ADDITIONS_MAX: Final = 5
+
+#: Greater amounts that are split would take the twin too long.
+SPLIT_MAX: Final = 32
+
+
+def _trees_with_several(world: World) -> list[tuple[str, list[int]]]:
+    """The classes that several providers of one tree could give, and how much each has free."""
+    free: dict[tuple[str, str], list[int]] = {}
+    for each in world.providers:
+        for name, had in each.stocks.items():
+            if n := _free(had):
+                free.setdefault((root_of(world, each.name), name), []).append(n)
+    return [(name, several) for (_, name), several in free.items() if len(several) > 1]
+
+
+def _classes(world: World) -> list[str]:
+    """The classes that providers have, the frequent ones often; all, if none has any."""
+    return [name for each in world.providers for name in each.stocks] or [*CLASSES]
+
+
+def _traits(world: World) -> list[str]:
+    """The traits that providers have, the frequent ones often; all, if none has any."""
+    return [name for each in world.providers for name in sorted(each.traits)] or [*TRAITS]
+
+
+def _free(each: Stock) -> int:
+    return max(0, int((each.total - each.reserved) * each.allocation_ratio) - each.used)
+
+
+def _group(dice: Dice, world: World, name: str) -> Members:
+    classes = dice.some(CLASSES, 1, dice.one((1, 1, 1, 2)) if name else 3)
+    members: Members = {"resources": {each: amount(dice, world, each) for each in classes}}
+    if dice.sometimes():
+        members["required"] = _items(dice, TRAITS)
+    if dice.seldom():
+        members["member_of"] = _items(dice, references_to_aggregates())
+    for member in ("in_tree", "under", "not_under"):
+        if dice.seldom():
+            members[member] = some_providers(dice, world)
+    return members
+
+
+def _host(dice: Dice, world: World) -> Members:
+    members: Members = {}
+    for member in ("required", "anywhere"):
+        if dice.sometimes():
+            members[member] = _items(dice, (*TRAITS, SHARING_TRAIT))
+    if dice.sometimes():
+        members["member_of"] = _items(dice, references_to_aggregates())
+    for member in ("in", "not_in"):
+        if dice.sometimes():
+            members[member] = some_providers(dice, world)
+    return members
+
+
+def _add_relations(dice: Dice, world: World, asked: Members) -> None:
+    """Relations, and sometimes a group without resources, which some relation must name."""
+    groups = asked["groups"]
+    if len(groups) < 2:
+        return
+    for name in groups:
+        if name and len(groups[name]) > 1 and dice.sometimes():
+            del groups[name]["resources"]
+    for _ in range(dice.one((0, 1, 1, 2))):
+        _relate(dice, world, asked, dice.some(sorted(groups), 2, 3))
+    for name, group in groups.items():
+        related = [each for kind in ("together", "apart") for each in asked.get(kind, [])]
+        if "resources" not in group and not any(name in each["groups"] for each in related):
+            other = next(other for other in groups if other != name)
+            _relate(dice, world, asked, [name, other])
+
+
+def _relate(dice: Dice, world: World, asked: Members, named: Sequence[str]) -> None:
+    kind = dice.one(("together", "apart"))
+    at = dice.one((dice.one(LEVELS), dice.one(_traits(world))))
+    asked[kind] = [*asked.get(kind, []), {"groups": list(named), "at": at}]
+
+
+def _add_splits(dice: Dice, groups: Mapping[str, Members]) -> None:
+    """Some classes are split, each by one group at most."""
+    split: set[str] = set()
+    for name, group in groups.items():
+        for each, n in group.get("resources", {}).items():
+            allowed = each not in split and (not name or len(group["resources"]) == 1)
+            if allowed and n <= SPLIT_MAX and dice.half():
+                split.add(each)
+                group["split"] = {**group.get("split", {}), each: _split_rule(dice)}
+
+
+def _split_rule(dice: Dice) -> Members:
+    rule: Members = {}
+    if dice.sometimes():
+        rule["min"] = dice.number(1, 3)
+    if dice.sometimes():
+        rule["step"] = dice.number(1, 3)
+    if dice.half():
+        rule["parts"] = dice.number(2, 4)
+    return rule
+
+
+def _keep_few_atoms(dice: Dice, asked: Members) -> None:
+    """Leave some conditions out if there are more than eight atoms."""
+    while (conditions := _conditions(asked)) and _atoms(asked) > ATOMS_MAX:
+        holder, member = dice.one(conditions)
+        del holder[member]
+
+
+def _loosen(dice: Dice, world: World, asked: Members) -> None:
+    """Leave conditions out, one by one, until something fits: so the last one was decisive."""
+    while not find(world, asked):
+        kinds = [each for each in _looser(asked) if each]
+        if not kinds:
+            return
+        dice.one(dice.one((kinds[0], kinds[0], kinds[-1])))()
+        _unrelated_go(asked)
+
+
+def _tighten(dice: Dice, world: World, asked: Members) -> None:
+    """Ask for more of a class, or for another condition on the host or on a group."""
+    having = [group for group in asked["groups"].values() if "resources" in group]
+    kind = dice.one(("amount", "amount", "host", "group"))
+    if kind == "host":
+        asked["host"] = {**_host(dice, world), **asked.get("host", {})}
+    elif having:
+        group = dice.one(having)
+        if kind == "amount":
+            name = dice.one(sorted(group["resources"]))
+            more = group["resources"][name] + amount(dice, world, name)
+            group["resources"][name] = min(more, SPLIT_MAX) if "split" in group else more
+        else:
+            named = {"required": TRAITS, "member_of": references_to_aggregates()}
+            member = dice.one(("required", "member_of"))
+            group.setdefault(member, _items(dice, named[member]))
+
+
+def _looser(asked: Members) -> Iterator[list[Callable[[], object]]]:
+    """The ways to ask for less: fewer conditions, less of a class, fewer groups and relations."""
+    yield [partial(holder.pop, member) for holder, member in _conditions(asked)]
+    yield [
+        partial(_lessen, group["resources"], name)
+        for group in asked["groups"].values()
+        for name, amount in group.get("resources", {}).items()
+        if amount > 1
+    ]
+    several = asked["groups"] if len(asked["groups"]) > 1 else ()
+    yield [
+        *(partial(_without_group, asked, name) for name in several),
+        *(
+            partial(asked[kind].remove, each)
+            for kind in ("together", "apart")
+            for each in asked.get(kind, [])
+        ),
+    ]
+
+
+def _lessen(resources: dict[str, int], name: str) -> None:
+    resources[name] -= max(1, resources[name] // 3)
+
+
+def _without_group(asked: Members, name: str) -> None:
+    del asked["groups"][name]
+    for kind in ("together", "apart"):
+        asked[kind] = [each for each in asked.get(kind, []) if name not in each["groups"]]
+
+
+def _unrelated_go(asked: Members) -> None:
+    """Remove groups without resources that no relation names any more; one group stays."""
+    related = [each for kind in ("together", "apart") for each in asked.get(kind, [])]
+    for name, group in [*asked["groups"].items()]:
+        if "resources" not in group and not any(name in each["groups"] for each in related):
+            del asked["groups"][name]
+    if not asked["groups"]:
+        asked["groups"][""] = {"resources": {CLASSES[0]: 1}}
+
+
+def _conditions(asked: Members) -> list[tuple[Members, str]]:
+    """What may be left out: everything but resources, relations, and groups without resources."""
+    holders = [asked.get("host", {})]
+    holders += [group for group in asked["groups"].values() if "resources" in group]
+    return [
+        (holder, member)
+        for holder in holders
+        for member in holder
+        if member not in {"resources", "split"}
+    ]
+
+
+def _atoms(asked: Members) -> int:
+    listed = ("required", "anywhere", "member_of", "resources")
+    holders = [asked.get("host", {}), *asked["groups"].values()]
+    of_holders = sum(
+        len(value) if member in listed else member != "split"
+        for holder in holders
+        for member, value in holder.items()
+    )
+    return of_holders + len(asked.get("together", ())) + len(asked.get("apart", ()))
+
+
+def amount(dice: Dice, world: World, name: str) -> int:
+    """An amount that often fits, just fits or just does not fit, or that two providers can give."""
+    free = [_free(each.stocks[name]) for each in world.providers if name in each.stocks] or [1]
+    one = dice.one(free)
+    two = one + dice.one(free)
+    return max(1, dice.one((1, 1, 1, 2, 2, 3, one, one, one + 1, two, two)))
+
+
+def _items(dice: Dice, names: Sequence[str]) -> list[str | list[str]]:
+    """One or two conditions: a name, a negated name, or alternatives."""
+    items: list[str | list[str]] = []
+    for _ in range(dice.one((1, 1, 2))):
+        name = dice.one(names)
+        kind = dice.one(("name", "name", "not", "not", "any"))
+        if kind == "any":
+            items.append([dice.one(names) for _ in range(dice.number(1, 3))])
+        else:
+            items.append(f"!{name}" if kind == "not" else name)
+    forbidden = {item[1:] for item in items if isinstance(item, str) and item[0] == "!"}
+    return [item for item in items if not forbidden.issuperset(_positive(item))] or items[:1]
+
+
+def _positive(item: str | list[str]) -> set[str]:
+    """The names that an item asks for; a negated one asks for itself."""
+    return {item} if isinstance(item, str) else set(item)
+
+
+def references_to_aggregates() -> tuple[str, ...]:
+    """Aggregates by uuid in several spellings, and by label."""
+    uuids = [aggregate_uuid(name) for name in AGGREGATES]
+    return (*uuids, uuids[0].upper(), uuids[1].replace("-", ""), *LABELS)
+
+
+def some_providers(dice: Dice, world: World) -> list[str]:
+    """Providers by uuid or by name, and seldom one that does not exist."""
+    names = [each.name for each in world.providers]
+    chosen = [dice.one(names) for _ in range(dice.number(1, 3))]
+    spelled = [dice.one((name, provider_uuid(name))) for name in chosen]
+    return [*spelled, "nobody"] if dice.seldom() else spelled
+
+
+# --- Orders and scenarios
+
+
+def order(dice: Dice, world: World, groups: Sequence[str]) -> Members:
+    """An order; `groups` are those that a preference may name."""
+    made: Members = {"by": dice.one(("any", "random", "pack", "pack", "spread"))}
+    if dice.sometimes():
+        made["weight"] = dice.one((0, 1, 3, 1000))
+    if dice.sometimes():
+        made["classes"] = {name: dice.one((0, 1, 2, 1000)) for name in dice.some(CLASSES, 1, 3)}
+    if dice.sometimes():
+        made["seed"] = dice.one((0, 1, 2**32))
+    if dice.half():
+        made["prefer"] = [_preference(dice, world, groups) for _ in range(dice.number(1, 3))]
+    return made
+
+
+def _preference(dice: Dice, world: World, groups: Sequence[str]) -> Members:
+    item: Members = {"weight": dice.one((-1000, -1, 0, 1, 5))}
+    if dice.half():
+        item["of"] = dice.one(("host", *groups))
+    if dice.number(1, 3) > 1:
+        item["required"] = _items(dice, _traits(world))
+    if dice.half() or "required" not in item:
+        item["member_of"] = _items(dice, references_to_aggregates())
+    return item
+
+
+def scenario(dice: Dice, world: World) -> Members:
+    """What might be; nothing is added."""
+    made: Members = {}
+    holding = [consumer_uuid(each.name) for each in world.providers]
+    if dice.seldom():
+        made["nothing_used"] = True
+    if dice.sometimes():
+        made["without_consumers"] = dice.some(holding, 0, 3)
+    if dice.sometimes():
+        made["allocation_ratio"] = [_ratio(dice) for _ in range(dice.number(1, 2))]
+    if dice.sometimes():
+        made["without_hosts"] = some_providers(dice, world)
+    return made
+
+
+def _ratio(dice: Dice) -> Members:
+    ratio: Members = {
+        "resource_class": dice.one(CLASSES),
+        "ratio": dice.one((0.5, 1.0, 1.5, 4.0)),
+    }
+    if dice.half():
+        ratio["member_of"] = _items(dice, references_to_aggregates())
+    return ratio
+
+
+def growing_scenario(dice: Dice, world: World) -> Members:
+    """What might be, often with copies of trees that are there and stay."""
+    made = scenario(dice, world)
+    if "without_hosts" in made or dice.sometimes():
+        return made
+    likes = [dice.one(world.providers) for _ in range(dice.number(1, 3))]
+    added = [{"like": each.name, "count": dice.number(1, 2)} for each in likes]
+    return {**made, "add_hosts": added}

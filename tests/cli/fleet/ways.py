@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a command both ways: over HTTP against a service, and on a database without a service.
+
+Each way has a database of its own, which only these commands change, so that both must print the
+same.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.cli.in_process import InProcess
+
+
+@dataclass(frozen=True)
+class Printed:
+    """How a command ended, and what it printed."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def lines(self) -> list[str]:
+        """Its output, line by line."""
+        return self.stdout.splitlines()
+
+    @property
+    def answer(self) -> Any:
+        """Its output as JSON."""
+        return json.loads(self.stdout)
+
+
+@dataclass(frozen=True)
+class BothWays:
+    """Runs commands in this process, over HTTP and on the database."""
+
+    run: InProcess
+    url: str
+    conf: Path
+
+    def __call__(self, *arguments: str) -> Printed:
+        """Run a command both ways; the outputs are equal."""
+        over_http = self.over_http(*arguments)
+        on_database = self.on_database(*arguments)
+        assert on_database == over_http
+        return over_http
+
+    def ok(self, *arguments: str) -> Printed:
+        """Run a command that succeeds both ways."""
+        printed = self(*arguments)
+        assert (printed.code, printed.stderr) == (0, ""), printed
+        return printed
+
+    def over_http(self, *arguments: str) -> Printed:
+        """Run a command against the service."""
+        return self._run(*arguments, "--url", self.url, "--token", "admin")
+
+    def on_database(self, *arguments: str) -> Printed:
+        """Run a command without a service."""
+        return self._run(*arguments, "--config-file", str(self.conf))
+
+    def _run(self, *arguments: str) -> Printed:
+        done = self.run(*arguments)
+        # The links of an answer have the path that the API is mounted under, and its revision has
+        # the identity of the database.
+        same = re.sub(r'"revision": *"[^"]*"', '"revision":""', done.stdout)
+        return Printed(done.returncode, same.replace('"/placement/', '"/'), done.stderr)

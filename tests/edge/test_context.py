@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The context of a request, against oslo.context's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from oslo_context import context as oslo
+from oslo_context.context import RequestContext, get_current
+
+from berth.edge.auth.identity import IDENTITY_HEADERS
+from berth.edge.context import Context
+
+READ_BY_OSLO = {name for names in oslo._ENVIRON_HEADERS.values() for name in names}
+OF_THE_REQUEST = {"openstack.request_id", "openstack.global_request_id"}
+HEADERS = sorted(READ_BY_OSLO | IDENTITY_HEADERS - {"HTTP_X_IDENTITY_STATUS"} - OF_THE_REQUEST)
+VALUES = st.sampled_from(["", "a", "A, b", "true", "False", "all"])
+
+
+def attributes(context: RequestContext) -> dict[str, Any]:
+    """Everything that a context says of a request."""
+    names = vars(RequestContext(request_id="-", overwrite=False))
+    said = {name: getattr(context, name) for name in names}
+    return {
+        **said,
+        "policy": dict(context.to_policy_values()),
+        "log": context.get_logging_values(),
+    }
+
+
+@given(environ=st.dictionaries(st.sampled_from(HEADERS), VALUES))
+def test_a_context_says_what_oslo_context_would(environ: dict[str, str]) -> None:
+    """Whatever headers there are."""
+    context = Context.begin("req-1", "req-2")
+    context.read_identity(environ)
+    wanted = RequestContext.from_environ(
+        environ, request_id="req-1", global_request_id="req-2", overwrite=False
+    )
+    assert attributes(context) == attributes(wanted)
+
+
+def test_a_context_knows_nothing_of_the_one_before() -> None:
+    """Each request begins with no caller, and is its thread's."""
+    before = Context.begin("req-1", "req-2")
+    before.read_identity({"HTTP_X_USER_ID": "alice", "HTTP_X_ROLES": "admin"})
+    context = Context.begin("req-3", None)
+    assert get_current() is context
+    wanted = RequestContext(request_id="req-3", overwrite=False)
+    assert attributes(context) == attributes(wanted)
+
+
+def test_a_context_can_be_copied_without_its_secrets() -> None:
+    """As oslo.context's can."""
+    context = Context.begin("req-1", None)
+    context.read_identity({"HTTP_X_USER_ID": "alice", "HTTP_X_AUTH_TOKEN": "5ecret"})
+    copy = context.redacted_copy(overwrite=False)
+    assert (copy.user_id, copy.auth_token, copy.request_id) == ("alice", None, "req-1")

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests are counted now and added to the metrics a little later."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client.samples import Sample
+
+from berth.edge import instruments
+from berth.edge.instruments import SECONDS, Maker, RequestInstruments, observe_all
+from tests.e2e.serving import wait_until
+
+KEY = ("GET", "/traits", "200", 39)
+LABELS = {"method": "GET", "route": "/traits", "status": "200", "microversion": "1.39"}
+
+
+class Counted:
+    """The instruments of requests in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = RequestInstruments(Maker(self.registry), strategy="noauth2")
+
+    @property
+    def total(self) -> float | None:
+        """How many requests the registry tells of."""
+        return self.registry.get_sample_value("berth_requests_total", LABELS)
+
+    @property
+    def seconds(self) -> float | None:
+        """How many durations it tells of."""
+        labels = {"method": "GET", "route": "/traits"}
+        return self.registry.get_sample_value("berth_request_seconds_count", labels)
+
+
+def samples_of(histogram: Histogram) -> list[Sample]:
+    """What a histogram tells."""
+    (metric,) = histogram.collect()
+    return [sample for sample in metric.samples if not sample.name.endswith("_created")]
+
+
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counted:
+    """Instruments whose values other processes report too."""
+    monkeypatch.setattr(instruments, "shared_folder", lambda: str(tmp_path))
+    return Counted()
+
+
+def test_many_values_at_once_are_those_one_by_one() -> None:
+    """Bounds belong to the bucket below them."""
+    values = [0.00001, *SECONDS, 0.3, 99.0, 0.3]
+    once, singly = (Histogram("h", "h", registry=None, buckets=SECONDS) for _ in range(2))
+    observe_all(once, values)
+    for value in values:
+        singly.observe(value)
+    assert samples_of(once) == samples_of(singly)
+
+
+def test_a_process_alone_counts_when_it_is_asked_and_when_there_is_much() -> None:
+    """Nobody else looks; and what waits is bounded."""
+    counted = Counted()
+    for _ in range(instruments.PENDING_MAX - 1):
+        counted.requests.answered(*KEY, 0.001)
+    assert counted.total == 0
+    counted.requests.answered(*KEY, 0.001)
+    assert (counted.total, counted.seconds) == (instruments.PENDING_MAX,) * 2
+    counted.requests.answered(*KEY, 0.001)
+    counted.requests.flush()
+    assert counted.total == instruments.PENDING_MAX + 1
+
+
+def test_what_other_processes_report_is_never_late(shared: Counted) -> None:
+    """A request after a pause is counted at once, and those that follow soon after, although no
+    other request comes."""
+    shared.requests.answered(*KEY, 0.001)
+    assert shared.total == 1
+    shared.requests.answered(*KEY, 0.001)
+    shared.requests.answered(*KEY, 0.001)
+    wait_until(lambda: shared.total == 3, "the requests to be counted")
+    assert shared.seconds == 3
+
+
+def test_without_a_thread_requests_are_counted_at_once(
+    shared: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the system gives none, a request is answered all the same."""
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    for _ in range(3):
+        shared.requests.answered(*KEY, 0.001)
+    assert shared.total == 3
+
+
+def test_threads_lose_no_request() -> None:
+    """Counted and flushed by several at a time."""
+    counted = Counted()
+
+    def count() -> None:
+        for number in range(2000):
+            counted.requests.answered(*KEY, 0.001)
+            if number % 7 == 0:
+                counted.requests.flush()
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    counted.requests.flush()
+    assert (counted.total, counted.seconds) == (8000, 8000)

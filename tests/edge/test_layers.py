@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The layers around the application: crashes, unavailable parts, the request log, JSON."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.util import setup_testing_defaults
+
+import pytest
+from oslo_context.context import RequestContext, get_current
+
+from berth.api import body
+from berth.api.body import LEVELS_MAX
+from berth.api.errors import MICROVERSION, REQUEST_ID, Refused, refusal_of, render
+from berth.edge.auth.identity import identify
+from berth.edge.auth.noauth2 import noauth2
+from berth.edge.crash_guard import catch_crashes
+from berth.edge.outage_log import AGAIN_S, OutageLog
+from berth.edge.request_log import log_requests
+from berth.model.errors import DatabaseUnavailable, IndexUnavailable
+from tests.client import Client
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
+
+
+def environment(**more: object) -> WSGIEnvironment:
+    """A WSGI environment."""
+    environ: WSGIEnvironment = {REQUEST_ID: "req-1"}
+    setup_testing_defaults(environ)
+    return {**environ, **more}
+
+
+def failing(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """An application that crashes after the microversion is negotiated."""
+    environ[MICROVERSION] = 39
+    raise RuntimeError("the <b>mistake</b>\nof somebody")
+
+
+def test_a_fault_is_logged_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    """500 with the exception's text on one line, without tags; only the log has the traceback."""
+    answer = Client.of(log_requests(catch_crashes(failing))).get("/anything")
+    assert answer.status == 500
+    assert answer.detail.endswith("\n\n the mistake of somebody  ")
+    assert answer.code == "placement.undefined_code"
+    assert answer.error["request_id"] == answer.headers["x-openstack-request-id"]
+    assert "openstack-api-version" not in answer.headers
+    assert "Traceback" not in answer.text
+    assert any(record.exc_info for record in caplog.records)
+
+
+def test_what_is_unavailable_may_be_asked_again() -> None:
+    """503 with the time after which to retry."""
+    refused = refusal_of(DatabaseUnavailable("the database is locked"), "GET /traits")
+    assert (refused.status, dict(refused.headers)) == (503, {"retry-after": "1"})
+
+
+def test_callers_are_not_told_which_database_there_is(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither host, nor port, nor the driver's message: only the log has them, once."""
+    said = 'connection to server at "db7.example.org" (10.0.0.7), port 5432 failed: refused'
+    database_error = DatabaseUnavailable(f"The database cannot be used at the moment: {said}")
+    assert refusal_of(database_error, "GET /traits").message == (
+        "The database cannot be used at the moment; try again"
+    )
+    index_error = IndexUnavailable()
+    index_error.__cause__ = database_error
+    now = [0.0]
+    outages = OutageLog(clock=lambda: now[0])
+    for _ in range(1000):
+        outages.note(database_error, "req-1")
+        outages.note(index_error, "req-2")
+    now[0] += AGAIN_S
+    outages.note(index_error, "req-3")
+    assert caplog.messages == [
+        f"Request req-1 was answered 503: The database cannot be used at the moment: {said}",
+        f"Request req-3 was answered 503: The database cannot be used at the moment: {said}"
+        "; requests before it that are not logged: 1999",
+    ]
+
+
+def test_each_reason_of_an_outage_is_logged_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Another reason is logged, however soon after the last one."""
+    outages = OutageLog(clock=lambda: 0.0)
+    for number, reason in enumerate(("full", "full", "full", "gone", "full")):
+        outages.note(DatabaseUnavailable(f"the disk is {reason}"), f"req-{number}")
+    assert caplog.messages == [
+        "Request req-0 was answered 503: the disk is full",
+        "Request req-3 was answered 503: the disk is gone; "
+        "requests before it that are not logged: 2",
+        "Request req-4 was answered 503: the disk is full",
+    ]
+
+
+def test_a_long_message_is_shortened_in_its_middle() -> None:
+    """It may quote megabytes of a body; its ends say what is wrong."""
+    _, raw = render(Refused(400, f"begin {'x' * 10_000_000} end"), environment())
+    assert len(raw) < 10_000
+    assert b"begin" in raw and b"end" in raw
+
+
+def test_the_request_log_tells_each_end(caplog: pytest.LogCaptureFixture) -> None:
+    """One line at INFO, in the form that log processors expect."""
+
+    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        environ[MICROVERSION] = 7
+        start_response("204 No Content", [("Content-Length", "0")])
+        return []
+
+    wrapped: WSGIApplication = log_requests(application)
+    with caplog.at_level(logging.INFO, logger="placement.requestlog"):
+        Client.of(wrapped, script_name="/placement").get("/a%20b?c=%20")
+    (record,) = caplog.records
+    assert record.getMessage().endswith(
+        '"GET /placement/a%20b?c=%20" status: 204 len: 0 microversion: 1.7'
+    )
+
+
+def test_a_log_line_never_bears_the_name_of_another_request(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A thread that has served a request logs a later refusal with only that request's id."""
+    contexts: list[RequestContext | None] = []
+    guarded = log_requests(noauth2(identify(failing)))
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            contexts.append(get_current())
+
+    listener = Listener()
+    logger = logging.getLogger("placement.requestlog")
+    logger.addHandler(listener)
+    try:
+        with caplog.at_level(logging.INFO, logger=logger.name):
+            Client.of(log_requests(noauth2(identify(catch_crashes(failing))))).get("/a")
+            answer = Client.of(guarded).acting_as({}).get("/a")
+    finally:
+        logger.removeHandler(listener)
+    served, refused = contexts
+    assert served is not None and served.user_id == "admin"
+    assert answer.status == 401
+    assert refused is not None and refused.user_id is None
+    assert refused.request_id == answer.headers["x-openstack-request-id"]
+
+
+def test_control_characters_of_a_query_are_quoted_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Some servers pass on characters that others refuse; they must not change lines or
+    terminals."""
+    with caplog.at_level(logging.INFO, logger="placement.requestlog"):
+        Client.of(log_requests(catch_crashes(failing))).get("/a?b=%20&c=\r\x1b[2J\xe9")
+    line = next(record.getMessage() for record in caplog.records if record.levelname == "INFO")
+    assert '"GET /a?b=%20&c=%0D%1B[2J%E9" status: 500' in line
+
+
+def test_a_server_may_leave_out_an_empty_path() -> None:
+    """PEP 3333 allows it; the empty path is the root."""
+    environ = environment(PATH_INFO="")
+    del environ["PATH_INFO"]
+    seen: list[str] = []
+
+    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        seen.append(environ["PATH_INFO"])
+        return []
+
+    list(log_requests(application)(environ, lambda *_: lambda _: None))
+    assert seen == [""]
+
+
+def test_a_fault_is_told_to_head_without_a_body() -> None:
+    """As every response to HEAD."""
+    answer = Client.of(log_requests(catch_crashes(failing))).request("HEAD", "/anything")
+    assert (answer.status, answer.body) == (500, b"")
+
+
+@pytest.mark.parametrize(
+    ("raw", "says"),
+    [
+        (b"", "Malformed JSON"),
+        (b"\xef\xbb\xbf{}", "Malformed JSON"),
+        (b'"\xff"', "can't decode byte 0xff in position 1"),
+        (b"{} x", "Malformed JSON"),
+        (b'"\\ud800"', "surrogate"),
+        (b"1" + b"0" * 5000, "Malformed JSON"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"[" * (LEVELS_MAX + 1) + b"]" * (LEVELS_MAX + 1), "nested too deeply"),
+        (b'{"a": ["\\u0000"]}', "NUL"),
+        (b'{"\\u0000": 1}', "NUL"),
+    ],
+)
+def test_json_that_nothing_behind_could_hold_is_malformed(raw: bytes, says: str) -> None:
+    """400, whichever decoder notices it."""
+    with pytest.raises(Refused, match=says) as refused:
+        body.decode(raw)
+    assert refused.value.status == 400
+
+
+def test_odd_json_is_still_json() -> None:
+    """Large integers, an escaped backslash before `u0000`, a number beyond a double."""
+    assert body.decode(b"1" + b"0" * 400) == 10**400
+    assert body.decode(rb'"\\u0000"') == "\\u0000"
+    assert body.decode(b"1e999") == body.decode(b"Infinity") == float("inf")
+    assert body.decode(b"NaN") != body.decode(b"NaN")
+    assert body.decode(b"[" * LEVELS_MAX + b"]" * LEVELS_MAX) != []
+    assert body.decode(b' {"a": 1, "a": 2} ') == {"a": 2}

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines that are written without a record, against those that logging writes."""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oslo_context.context import RequestContext
+
+from berth.edge.log_lines import LineFormatter, LineHandler, sole_handler
+from tests.edge.test_log_format import CONTEXTS, DATES, IDENTITIES, configuration
+
+NAME = "placement.requestlog"
+LINES = st.sampled_from(
+    [
+        None,
+        "%(asctime)s.%(msecs)03d %(levelname)-8s %(message)s",
+        "%(request_id)s %(user_identity)s %(instance)s%(message)s 100%% %%(name)s %(name)s",
+        "%(asctime)s %(process)6d [%(global_request_id)s] %(message)s",
+        "%(message)s %(thread)d",
+        "%(isotime)s %(message)s",
+    ]
+)
+#: Digits of the moment, which differ between two lines.
+MOMENT = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{3})?")
+
+
+def handler_of(formatter: logging.Formatter) -> LineHandler:
+    """A handler that writes into memory."""
+    handler = LineHandler(io.StringIO())
+    handler.setFormatter(formatter)
+    return handler
+
+
+def text_of(handler: LineHandler) -> str:
+    """What a handler has written, without the time of day."""
+    assert isinstance(handler.stream, io.StringIO)
+    return MOMENT.sub("<time>", handler.stream.getvalue())
+
+
+@settings(deadline=None)
+@given(
+    line=LINES,
+    identity=IDENTITIES,
+    contexts=st.lists(CONTEXTS, min_size=1, max_size=3),
+    message=st.sampled_from(["plain", "100% of %s", "GET /é"]),
+)
+def test_a_line_without_a_record_is_that_of_a_record(
+    line: str | None, identity: str | None, contexts: list[RequestContext], message: str
+) -> None:
+    """Whatever the formats and the callers, where it is written at all."""
+    formatter = LineFormatter(datefmt=DATES, config=configuration(line, identity))
+    direct, by_record = handler_of(formatter), handler_of(formatter)
+    for context in contexts:
+        context.update_store()
+        if direct.write_line(NAME, context, message):
+            record = logging.LogRecord(NAME, logging.INFO, "", 0, "%s", (message,), None)
+            by_record.handle(record)
+    assert text_of(direct) == text_of(by_record)
+
+
+def test_the_usual_line_needs_no_record() -> None:
+    """With the default formats."""
+    handler = handler_of(LineFormatter(datefmt=DATES, config=configuration()))
+    context = RequestContext(request_id="req-1", user_id="alice", overwrite=False)
+    assert handler.write_line(NAME, context, "message")
+    assert text_of(handler).endswith(
+        "INFO placement.requestlog [None req-1 alice - - - - -] message\n"
+    )
+
+
+def test_what_is_not_usual_takes_a_record() -> None:
+    """A format that shows more, another formatter, a filter, a level, a context of an object."""
+    context = RequestContext(request_id="req-1", overwrite=False)
+    of_object = RequestContext(request_id="req-1", resource_uuid="5e5e", overwrite=False)
+    usual = LineFormatter(datefmt=DATES, config=configuration())
+    line = "%(message)s %(thread)d"
+    shows_more = handler_of(LineFormatter(datefmt=DATES, config=configuration(line)))
+    formatted = handler_of(logging.Formatter("%(message)s"))
+    filtered, silent = handler_of(usual), handler_of(usual)
+    filtered.addFilter(lambda record: True)
+    silent.setLevel(logging.WARNING)
+    for handler in (shows_more, formatted, filtered, silent):
+        assert not handler.write_line(NAME, context, "message")
+    assert not handler_of(usual).write_line(NAME, of_object, "message")
+
+
+def test_a_stream_that_fails_is_left_to_the_record() -> None:
+    """Logging reports it, as it does for every handler."""
+    handler = handler_of(LineFormatter(datefmt=DATES, config=configuration()))
+    handler.stream.close()
+    context = RequestContext(request_id="req-1", overwrite=False)
+    assert not handler.write_line(NAME, context, "message")
+
+
+def test_a_line_goes_where_the_record_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To one handler of the root, and to nothing else."""
+    logger = logging.Logger("below")
+    logger.parent = logger.root
+    handler = handler_of(LineFormatter(datefmt=DATES, config=configuration()))
+    monkeypatch.setattr(logger.root, "handlers", [handler])
+    assert sole_handler(logger) is handler
+    logger.propagate = False
+    assert sole_handler(logger) is None
+    logger.propagate = True
+    logger.addFilter(lambda record: True)
+    assert sole_handler(logger) is None
+    logger.filters.clear()
+    logger.addHandler(logging.NullHandler())
+    assert sole_handler(logger) is None
+    logger.handlers.clear()
+    logger.root.handlers.append(logging.NullHandler())
+    assert sole_handler(logger) is None
+    logger.root.handlers[:] = [logging.StreamHandler(io.StringIO())]
+    assert sole_handler(logger) is None
+    logger.root.handlers[:] = [handler]
+    between = logging.Logger("between")
+    between.parent, logger.parent = logger.root, between
+    assert sole_handler(logger) is None

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much the random tests and the proofs try, and how a run is repeated.
+
+They are short unless BERTH_EFFORT says otherwise: 4, as in `make proof`, tries everything that can
+be enumerated and four times as many random cases; 0.5 half as many.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from random import Random, randrange
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+#: The seed of every random test of this run: given by the environment, or new.
+SEED: Final = int(os.environ.get("BERTH_SEED") or randrange(2**32))
+
+EFFORT: Final = float(os.environ.get("BERTH_EFFORT", "1"))
+
+#: The effort from which on nothing is left to chance that can be enumerated.
+_FULL: Final = 4
+
+#: Otherwise one of so many is tried.
+_SHARE: Final = 3
+
+
+def scaled(usual: int) -> int:
+    """The number of random cases for one test: `usual` times the effort, and at least one."""
+    return max(1, int(usual * EFFORT))
+
+
+def is_full() -> bool:
+    """Whether everything that can be enumerated is tried."""
+    return EFFORT >= _FULL
+
+
+def some_of(everything: Sequence[T], label: str) -> list[T]:
+    """A third of a list in a usual run, others in each run; all of it at full effort.
+
+    Args:
+        label: of the test, so that each tries others.
+    """
+    if is_full():
+        return list(everything)
+    count = -(-len(everything) // _SHARE)
+    return Random(f"{SEED} {label}").sample(list(everything), count)
+
+
+def repeat_with() -> str:
+    """What to set in order to see the same again."""
+    return f"repeat with BERTH_SEED={SEED}" + (f" BERTH_EFFORT={EFFORT:g}" if EFFORT != 1 else "")

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `make figures` counts, on packages small enough to count by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.figures import circles, code_lines, function_lengths, read_package
+
+MODULE = '''\
+"""What it is for.
+
+More."""
+
+import os  # a comment behind code
+
+
+class Thing:
+    """A thing."""
+
+    #: An attribute.
+    name = """two
+lines"""
+
+    def rename(
+        self,
+        name: str,
+    ) -> None:
+        """Rename it."""
+        # Why.
+        self.name = name
+'''
+
+
+def write(folder: Path, **modules: str) -> Path:
+    """A package of these modules."""
+    package = folder / "package"
+    package.mkdir()
+    for name, text in modules.items():
+        (package / f"{name}.py").write_text(text)
+    return package
+
+
+def test_docstrings_comments_and_blank_lines_are_no_code(tmp_path: Path) -> None:
+    """A text of two lines that is a value is two lines of code."""
+    (module,) = read_package(write(tmp_path, module=MODULE))
+    assert code_lines(module) == 1 + 1 + 2 + 4 + 1
+    assert list(function_lengths(module)) == [5]
+
+
+@pytest.mark.parametrize(
+    ("middle", "at_once", "at_all"),
+    [
+        ("from package import first", 1, 1),
+        ("import package.first", 1, 1),
+        ("try:\n    from .first import name\nfinally:\n    pass", 1, 1),
+        ("class Inner:\n    from package.first import name", 1, 1),
+        ("def late():\n    from package import first", 0, 1),
+        (
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from package import first",
+            0,
+            1,
+        ),
+        ("import os", 0, 0),
+    ],
+)
+def test_circles_are_counted_by_when_they_are_imported(
+    tmp_path: Path, middle: str, at_once: int, at_all: int
+) -> None:
+    """Three modules in a row, of which the middle one leads back, or does not."""
+    package = write(
+        tmp_path,
+        first="from package.second import name",
+        second="import package.third",
+        third=middle,
+    )
+    sources = read_package(package)
+    assert len(circles(sources)) == at_once
+    assert len(circles(sources, deferred=True)) == at_all
