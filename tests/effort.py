@@ -23,7 +23,7 @@ EFFORT: Final = float(os.environ.get("BERTH_EFFORT", "1"))
 _FULL: Final = 4
 
 #: Otherwise one of so many is tried.
-_SHARE: Final = 3
+_SHARE: Final = 4
 
 
 def scaled(usual: int) -> int:
@@ -37,7 +37,7 @@ def is_full() -> bool:
 
 
 def some_of(everything: Sequence[T], label: str) -> list[T]:
-    """A third of a list in a usual run, others in each run; all of it at full effort.
+    """A quarter of a list in a usual run, others in each run; all of it at full effort.
 
     Args:
         label: of the test, so that each tries others.

@@ -203,13 +203,14 @@ def test_a_provider_joins_and_leaves_aggregates(berth: BothWays, host: str) -> N
 
 def test_aggregates_are_named_by_their_labels(berth: BothWays, host: str) -> None:
     """By `name`, or by any label that they have."""
-    berth.ok("aggregate", "set", host, AGGREGATE)
-    labelled = berth.ok("aggregate", "label", AGGREGATE, f"name={host}", "zone=z9")
-    assert labelled.stdout == f"labelled {AGGREGATE}: name={host} zone=z9\n"
+    labelled = str(uuid.uuid4())
+    berth.ok("aggregate", "set", host, labelled)
+    answer = berth.ok("aggregate", "label", labelled, f"name={host}", "zone=z9")
+    assert answer.stdout == f"labelled {labelled}: name={host} zone=z9\n"
     berth.ok("aggregate", "label", host, "rack=r9", "zone=z8")
     heads, row, sums = berth.ok("aggregate", "list", "--label", "rack=r9").lines
     assert (heads.split(), sums) == (["NAME", "UUID", "MEMBERS", "LABELS"], "1 aggregate")
-    assert row.split() == [host, AGGREGATE, "1", "rack=r9", "zone=z8"]
+    assert row.split() == [host, labelled, "1", "rack=r9", "zone=z8"]
     for reference in (host, "zone=z8", f"in:zone=z8,{uuid.UUID(int=9)}", f"zone=z8,{host}"):
         listed = berth.ok("provider", "list", "--member-of", reference, "--in-tree", host)
         assert listed.lines[-1] == "1 provider in 1 tree"
@@ -222,7 +223,7 @@ def test_aggregates_are_named_by_their_labels(berth: BothWays, host: str) -> Non
     )
     berth.ok("aggregate", "label", host, "rack=", "zone=")
     assert berth.ok("aggregate", "label", host, "--replace").stdout == (
-        f"labelled {AGGREGATE}: no labels\n"
+        f"labelled {labelled}: no labels\n"
     )
     berth.ok("aggregate", "set", host)
 
