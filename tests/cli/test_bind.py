@@ -183,7 +183,5 @@ def test_granian_is_kept_from_passing_the_environment_for_headers() -> None:
         application, SlowClients(30), {"HTTP_PROXY": "http://proxy", "PATH": "/bin"}
     )
     for proxy in ("http://proxy", "sent"):
-        wrapped(
-            {**request, "HTTP_HOST": "", "HTTP_PROXY": proxy, "PATH": "/bin"}, lambda *_: bytes
-        )
+        wrapped({**request, "HTTP_HOST": "", "HTTP_PROXY": proxy, "PATH": "/bin"}, lambda *_: bytes)
     assert seen == [{**request, "PATH": "/bin"}, {**request, "HTTP_PROXY": "sent", "PATH": "/bin"}]
