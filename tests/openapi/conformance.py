@@ -14,7 +14,7 @@ import jsonschema_rs
 from berth.api.microversion import MINOR_MAX, VERSION_MAX
 from berth.api.namespaces import BERTH
 from berth.api.openapi.document import describe
-from tests.client import Exchange, Response
+from tests.client import Exchange, Headers, Response
 from tests.coverage_page import version_of
 from tests.routes import BERTH_ROUTES, ROUTES, minor, route_of
 
@@ -69,6 +69,15 @@ def check_described(exchange: Exchange) -> None:
     described = responses[answer.status]
     _check_headers(described, answer, where)
     _check_content(described, answer, where)
+
+
+def check_body(method: str, template: str, body: bytes) -> None:
+    """Fail unless this may be the body of an operation's 200, at the latest microversion."""
+    of_berth = any(route.template == template for route in BERTH_ROUTES)
+    responses = _responses(None if of_berth else MINOR_MAX, template, method.lower())
+    assert responses is not None, f"{method} {template} is no operation"
+    answer = Response(200, Headers([("Content-Type", JSON)]), body)
+    _check_content(responses[200], answer, f"{method} {template}")
 
 
 def _check_headers(described: Described, answer: Response, where: str) -> None:

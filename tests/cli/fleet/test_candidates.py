@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.fleet.demo import load_demo
 from tests.cli.fleet.ways import BothWays
 
 CONSUMER = "11111111-2222-4333-8444-555555555555"
@@ -21,18 +22,7 @@ OWNER = ("--project", "shop", "--user", "alice")
 @pytest.fixture(scope="module", autouse=True)
 def fleet(ways: tuple[str, Path]) -> None:
     """The demo fleet, both ways."""
-    from berth.cli.fleet.access import Access
-    from berth.cli.fleet.demo_fleet import demo_fleet
-    from berth.cli.fleet.demo_loading import load
-    from berth.cli.options import ConfigurationSource
-
-    url, conf = ways
-    for access in (
-        Access(url, "admin", None, ConfigurationSource((), (), False)),
-        Access(None, None, None, ConfigurationSource((str(conf),), (), False)),
-    ):
-        with access.client() as client:
-            load(client, demo_fleet())
+    load_demo(*ways)
 
 
 def asked(berth: BothWays, *arguments: str) -> list[Any]:
