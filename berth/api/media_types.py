@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an `Accept` header allows: whether JSON, and which type for an error.
+"""What an `Accept` header allows: whether JSON or JSON lines, and which type for an error.
 
 A header that cannot be parsed counts as absent. A media range with parameters (other than `q`)
 matches nothing, as in OpenStack Placement: clients that send one expect its 406.
@@ -11,6 +11,8 @@ import re
 from wsgiref.types import WSGIEnvironment
 
 JSON = "application/json"
+#: A JSON value on each line.
+JSON_LINES = "application/jsonl"
 HTML = "text/html"
 TEXT = "text/plain"
 
@@ -25,12 +27,15 @@ def settle(environ: WSGIEnvironment) -> None:
         environ["HTTP_ACCEPT"] = JSON
 
 
-def admits_json(accept: str | None) -> bool:
-    """Whether JSON is acceptable."""
+def admits(accept: str | None, media_type: str) -> bool:
+    """Whether a media type is acceptable.
+
+    Whoever accepts JSON accepts JSON lines too: some clients always send `application/json`.
+    """
     if not accept or accept in (JSON, "*/*"):
         return True
     ranges = _parse(accept)
-    return ranges is None or _quality(JSON, ranges) > 0
+    return ranges is None or any(_quality(offer, ranges) > 0 for offer in (JSON, media_type))
 
 
 def error_media_type(accept: str | None) -> str:

@@ -22,6 +22,7 @@ from berth.api.operations import (
 from berth.api.operations.berth_v1 import aggregates as berth_aggregates
 from berth.api.operations.berth_v1 import candidates as berth_candidates
 from berth.api.operations.berth_v1 import codes
+from berth.api.operations.berth_v1 import consumers as berth_consumers
 from berth.api.operations.berth_v1 import explain as berth_explain
 from berth.api.operations.berth_v1 import service as berth_service
 
@@ -65,10 +66,12 @@ BERTH: Final = Namespace(
         berth_service.TAG: "The API itself.",
         berth_candidates.TAG: "Where a request fits, and why it does not.",
         berth_aggregates.TAG: "Groups of providers, with labels such as names and zones.",
+        berth_consumers.TAG: "Who holds what.",
     },
     operations=(
         *berth_service.OPERATIONS,
         *berth_aggregates.OPERATIONS,
+        *berth_consumers.OPERATIONS,
         *berth_candidates.OPERATIONS,
         *berth_explain.OPERATIONS,
     ),

@@ -13,19 +13,18 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from berth.api.errors import PLACEMENT_CODES, ErrorCodes
+from berth.api.media_types import JSON
 from berth.api.microversion import MINOR_MAX, ByMicroversion
 from berth.api.schema import QUERY, JSONSchema, Schema
 
-if TYPE_CHECKING:
-    from berth.api.request import Request
-
 #: Takes the services, the request, the response, and the path parameters in order.
 Handler = Callable[..., None]
-#: What the policy checks the caller against, if not the caller's own project and user.
-Target = Callable[["Request"], Mapping[str, str | None]]
+#: What the policy checks the caller against, if not the caller's own project and user. Takes the
+#: services, the request, and the path parameters in order.
+Target = Callable[..., Mapping[str, str | None]]
 
 _HANDLERS = "berth.api"
 _TEXT: JSONSchema = {"type": "string"}
@@ -171,6 +170,8 @@ class Answer:
     located: bool = False
     #: Whether it has an `ETag`, for requests with `If-None-Match`.
     tagged: bool = False
+    #: If it is JSON lines, the component describes a line.
+    media_type: str = JSON
 
 
 def shows(
@@ -217,7 +218,8 @@ class Operation:
     media_first: bool = False
     #: Below `since`, it gets 405 (without `Allow`); other operations get 404.
     absent_is_405: bool = False
-    target: Target | None = None
+    #: As `handler`; the policy asks it before the handler is called.
+    target: Target | str | None = None
     #: Whether it searches the fleet: it may use the CPU for seconds, and changes nothing, whatever
     #: its method.
     is_search: bool = False
@@ -251,11 +253,22 @@ class Operation:
             return self.answers.at(microversion)
         return self.answers
 
+    @property
+    def media_type(self) -> str:
+        """The media type of its bodies."""
+        return next((each.media_type for each in self.answers_at(self.since)), JSON)
+
     def find_handler(self) -> Handler:
         """The handler function."""
         if isinstance(self.handler, str):
             return cast(Handler, pkgutil.resolve_name(f"{_HANDLERS}.{self.handler}"))
         return self.handler
+
+    def find_target(self) -> Target | None:
+        """The function that says what the policy checks the caller against."""
+        if isinstance(self.target, str):
+            return cast(Target, pkgutil.resolve_name(f"{_HANDLERS}.{self.target}"))
+        return self.target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from berth.api.errors import PHRASES
-from berth.api.media_types import JSON
+from berth.api.media_types import JSON, JSON_LINES
 
 if TYPE_CHECKING:
     from berth.api.request import Response
@@ -42,6 +42,27 @@ def answer_long(response: Response, body: LongBody) -> None:
         answer_pieces(response, iter(body), body.length)
     else:
         answer_bytes(response, b"".join(body))
+
+
+def answer_lines(response: Response, parts: Iterable[Iterable[object]], **end: object) -> None:
+    """Respond with JSON lines: one for each value, and a last one, by which a client knows that
+    it has all of them. Source: spec/beyond.md 6.1.
+
+    Args:
+        parts: the values, of which as many are in memory at a time as one part has.
+        end: more members of the last line.
+    """
+    answer_long(response, LongBody(_lines(parts, end)))
+    response.headers["content-type"] = JSON_LINES
+
+
+def _lines(parts: Iterable[Iterable[object]], end: Mapping[str, object]) -> Iterator[bytes]:
+    count = 0
+    for part in parts:
+        lines = [encode(value) for value in part]
+        count += len(lines)
+        yield b"".join(line + b"\n" for line in lines)
+    yield encode({"end": True, "lines": count, **end}) + b"\n"
 
 
 def answer_pieces(response: Response, pieces: Iterator[bytes], length: int) -> None:

@@ -116,7 +116,7 @@ def _responder(operations: tuple[Operation, ...], services: Services, policy: Po
             raise _absent(oldest, request)
         _check_media_types(ready, request)
         if ready.rule is not None:
-            target = ready.target(request) if ready.target else None
+            target = ready.target(services, request, *parameters) if ready.target else None
             policy.check(ready.rule, request.caller, target)
         ready.handler(services, request, response, *parameters)
 
@@ -126,13 +126,22 @@ def _responder(operations: tuple[Operation, ...], services: Services, policy: Po
 class _Ready:
     """What a responder needs of an operation."""
 
-    __slots__ = ("checks_accept", "handler", "minors", "rule", "takes_json", "target")
+    __slots__ = (
+        "checks_accept",
+        "handler",
+        "media_type",
+        "minors",
+        "rule",
+        "takes_json",
+        "target",
+    )
 
     def __init__(self, operation: Operation) -> None:
         self.handler = operation.find_handler()
         self.minors = range(operation.since, operation.until + 1)
         self.rule = operation.rule.name if operation.rule else None
-        self.target = operation.target
+        self.target = operation.find_target()
+        self.media_type = operation.media_type
         self.takes_json = operation.body is not None
         self.checks_accept = operation.checks_accept
 
@@ -140,8 +149,10 @@ class _Ready:
 def _check_media_types(operation: _Ready, request: Request) -> None:
     if operation.takes_json:
         body.check_is_json(request)
-    if operation.checks_accept and not media_types.admits_json(request.env.get("HTTP_ACCEPT")):
-        raise Refused(406, f"Only {media_types.JSON} is provided")
+    if operation.checks_accept and not media_types.admits(
+        request.env.get("HTTP_ACCEPT"), operation.media_type
+    ):
+        raise Refused(406, f"Only {operation.media_type} is provided")
 
 
 def _absent(operation: Operation, request: Request) -> Refused:

@@ -14,7 +14,13 @@ from typing import Any, Final
 from sqlalchemy import bindparam, select
 
 from berth.model.consumer import ConsumerWrite
-from berth.model.errors import AllocationsNotFound, ConsumerRace, LostRace, ProviderNotFound
+from berth.model.errors import (
+    AllocationsNotFound,
+    ConsumerGenerationConflict,
+    ConsumerRace,
+    LostRace,
+    ProviderNotFound,
+)
 from berth.model.ids import ClassId, ConsumerUUID, Generation, ProviderId, ProviderUUID
 from berth.model.sentinels import UNSET
 from berth.store.claim_reads import (
@@ -211,6 +217,28 @@ def delete_allocations(db: Database, consumer_uuid: ConsumerUUID) -> None:
             raise AllocationsNotFound(consumer_uuid)
 
     db.write(unit, batch=Batchable(_release_at_once, consumer_uuid))
+
+
+def release_consumer(db: Database, uuid: ConsumerUUID, seen: Generation) -> None:
+    """Delete all allocations of a consumer, if it is at the generation that the caller has seen.
+
+    Raises:
+        AllocationsNotFound: it has none.
+        ConsumerGenerationConflict: it is at another generation.
+        ConsumerRace: another request wrote it at the same time.
+    """
+
+    def unit(tx: Tx) -> None:
+        facts = read_release_facts(tx, [uuid])
+        consumer = facts.consumers.get(uuid)
+        if consumer is None:
+            raise AllocationsNotFound(uuid)
+        if consumer.generation != seen:
+            raise ConsumerGenerationConflict(uuid, seen=seen, actual=consumer.generation)
+        if not release(tx, facts):
+            raise AllocationsNotFound(uuid)
+
+    db.write(unit)
 
 
 def _claim_at_once(tx: Tx, items: Sequence[Sequence[ConsumerWrite]]) -> list[bool]:

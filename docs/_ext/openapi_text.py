@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from berth.api.operation import Namespace
 
 JSON = "application/json"
+JSON_LINES = "application/jsonl"
 
 
 def render_openapi() -> str:
@@ -82,15 +83,21 @@ def _resolved(part: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
 
 def _component(response: dict[str, Any], document: dict[str, Any]) -> str:
     content = _resolved(response, document).get("content", {})
-    return f"`{content[JSON]['schema']['$ref'].rpartition('/')[2]}`" if content else ""
+    return f"`{_as_json(content)['schema']['$ref'].rpartition('/')[2]}`" if content else ""
 
 
 def _has_example(response: dict[str, Any]) -> bool:
-    return "example" in response.get("content", {}).get(JSON, {})
+    return "example" in _as_json(response.get("content", {}))
 
 
 def _example(content: dict[str, Any]) -> str:
-    return f"```json\n{json.dumps(content[JSON]['example'], indent=2)}\n```"
+    return f"```json\n{json.dumps(_as_json(content)['example'], indent=2)}\n```"
+
+
+def _as_json(content: dict[str, Any]) -> dict[str, Any]:
+    """The content that is JSON, or a line of JSON; empty without content."""
+    described: dict[str, Any] = content.get(JSON) or content.get(JSON_LINES) or {}
+    return described
 
 
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

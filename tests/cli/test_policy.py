@@ -71,7 +71,11 @@ def test_what_roles_may_do(tmp_path: Path) -> None:
     ]
     assert all(admitted(tmp_path, source, "--role", "service").values())
     reader = admitted(tmp_path, source, "--role", "reader", "--project", "p")
-    assert [name for name, yes in reader.items() if yes] == ["placement:usages"]
+    assert [name for name, yes in reader.items() if yes] == [
+        "placement:usages",
+        "berth:consumers:list",
+        "berth:consumers:show",
+    ]
     of_another = ("--role", "reader", "--project", "p", "--target-project", "q")
     assert not any(admitted(tmp_path, source, *of_another).values())
     assert not any(admitted(tmp_path, source, "--role", "admin", "--system").values())

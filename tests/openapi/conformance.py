@@ -19,6 +19,7 @@ from tests.coverage_page import version_of
 from tests.routes import BERTH_ROUTES, ROUTES, minor, route_of
 
 JSON: Final = "application/json"
+JSON_LINES: Final = "application/jsonl"
 
 
 @cache
@@ -95,10 +96,11 @@ def _check_content(described: Described, answer: Response, where: str) -> None:
     assert described.media_types, f"{where} has a body"
     media_type = answer.headers["Content-Type"].partition(";")[0]
     assert media_type in described.media_types or answer.status >= 400, f"{where} is {media_type}"
-    if media_type == JSON:
+    values = {JSON: [answer.text], JSON_LINES: answer.text.splitlines()}.get(media_type, [])
+    for text in values:
         assert described.body is not None, f"{where} is JSON"
-        fault = next(described.body.iter_errors(answer.json), None)
-        assert fault is None, f"{where}: {fault}\n{answer.text}"
+        fault = next(described.body.iter_errors(json.loads(text)), None)
+        assert fault is None, f"{where}: {fault}\n{text}"
 
 
 @cache
@@ -123,7 +125,8 @@ def _described(answer: Mapping[str, Any], minor: int | None) -> Described:
         for name, reference in answer.get("headers", {}).items()
     )
     content = answer.get("content", {})
-    body = _validator(content[JSON]["schema"]["$ref"], minor) if JSON in content else None
+    of_json = next((content[name] for name in (JSON, JSON_LINES) if name in content), None)
+    body = None if of_json is None else _validator(of_json["schema"]["$ref"], minor)
     return Described(headers, frozenset(content), body)
 
 

@@ -168,8 +168,10 @@ def _operation(
     return shown
 
 
-def _content(name: str, example: object, schemas: Mapping[str, Any]) -> dict[str, Any]:
-    return {JSON: {"schema": ref(name), "example": fitted(example, schemas[name], schemas)}}
+def _content(
+    name: str, example: object, schemas: Mapping[str, Any], media_type: str = JSON
+) -> dict[str, Any]:
+    return {media_type: {"schema": ref(name), "example": fitted(example, schemas[name], schemas)}}
 
 
 def fitted(value: Any, schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
@@ -243,9 +245,10 @@ def _success(
     }
     if answer.component is not None and answer.component.example is not None:
         example = answer.component.example.at(microversion)
-        response["content"] = _content(answer.component.name, example, schemas)
+        name = answer.component.name
+        response["content"] = _content(name, example, schemas, answer.media_type)
     elif answer.component is not None:
-        response["content"] = {JSON: {"schema": ref(answer.component.name)}}
+        response["content"] = {answer.media_type: {"schema": ref(answer.component.name)}}
     return response
 
 

@@ -20,7 +20,7 @@ from berth.model.consumer import UNKNOWN_TYPE
 from berth.model.names import NAME_LENGTH_MAX
 
 if TYPE_CHECKING:
-    from berth.api.request import Request
+    from berth.api.request import Request, Services
 
 TAG = "Usages"
 BY_TYPE_SINCE = 38
@@ -88,7 +88,7 @@ _PROJECT_USAGES = component(
 )
 
 
-def target_project(request: Request) -> dict[str, str | None]:
+def target_project(services: Services, request: Request) -> dict[str, str | None]:
     """The requested project, maybe not the caller's."""
     try:
         query = last_values(parse_pairs(request.query_string))

@@ -22,3 +22,15 @@ AGGREGATES_LIST: Final = for_readers("berth:aggregates:list", "List aggregates w
 AGGREGATES_UPDATE: Final = for_services(
     "berth:aggregates:update", "Replace the labels of an aggregate."
 )
+
+#: Also admits readers of the project that is asked for.
+_READERS_OF_PROJECT: Final = f"{READERS} or rule:project_reader_api"
+CONSUMERS_LIST: Final = Rule(
+    "berth:consumers:list", _READERS_OF_PROJECT, "List consumers with what they hold."
+)
+CONSUMERS_SHOW: Final = Rule(
+    "berth:consumers:show", _READERS_OF_PROJECT, "Show a consumer with what it holds."
+)
+CONSUMERS_DELETE: Final = for_services(
+    "berth:consumers:delete", "Release everything that a consumer holds."
+)

@@ -161,6 +161,48 @@ SELECT %s <= 0 OR berth_usages.used + %s <= (inventories.total - inventories.res
 FROM berth_usages, inventories
 WHERE inventories.resource_provider_id = berth_usages.resource_provider_id AND inventories.resource_class_id = berth_usages.resource_class_id
 
+-- store.consumer_lists._ALLOCATIONS
+SELECT allocations.consumer_id, resource_providers.uuid, resource_providers.name, resource_classes.name AS name_1, allocations.used
+FROM allocations INNER JOIN resource_providers ON resource_providers.id = allocations.resource_provider_id INNER JOIN resource_classes ON resource_classes.id = allocations.resource_class_id
+WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) ORDER BY allocations.id
+
+-- store.consumer_lists._BY_UUID
+SELECT consumers.uuid, projects.external_id, users.external_id AS external_id_1, consumer_types.name, consumers.generation, consumers.created_at
+FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
+WHERE consumers.uuid = %s
+
+-- store.consumer_lists._NEXT
+SELECT consumers.uuid, projects.external_id, users.external_id AS external_id_1, consumer_types.name, consumers.generation, consumers.created_at
+FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
+WHERE consumers.uuid > %s ORDER BY consumers.uuid
+ LIMIT %s
+
+-- store.consumer_lists._OF_PROJECT
+SELECT consumers.uuid, projects.external_id, users.external_id AS external_id_1, consumer_types.name, consumers.generation, consumers.created_at
+FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
+WHERE consumers.uuid > %s AND projects.external_id = %s ORDER BY consumers.uuid
+ LIMIT %s
+
+-- store.consumer_lists._OF_PROVIDER
+SELECT consumers.uuid, projects.external_id, users.external_id AS external_id_1, consumer_types.name, consumers.generation, consumers.created_at
+FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
+WHERE consumers.uuid > %s AND consumers.uuid IN (SELECT allocations.consumer_id
+FROM allocations
+WHERE allocations.resource_provider_id = %s) ORDER BY consumers.uuid
+ LIMIT %s
+
+-- store.consumer_lists._OF_TREE
+SELECT consumers.uuid, projects.external_id, users.external_id AS external_id_1, consumer_types.name, consumers.generation, consumers.created_at
+FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
+WHERE consumers.uuid > %s AND consumers.uuid IN (SELECT allocations.consumer_id
+FROM allocations INNER JOIN resource_providers ON resource_providers.id = allocations.resource_provider_id
+WHERE resource_providers.root_provider_id = %s) ORDER BY consumers.uuid
+ LIMIT %s
+
+-- store.consumer_lists._RECORDS
+SELECT consumers.uuid, projects.external_id, users.external_id AS external_id_1, consumer_types.name, consumers.generation, consumers.created_at
+FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
+
 -- store.consumers._BY_UUID
 SELECT consumers.id, consumers.uuid, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
 FROM consumers

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Consumers, with everything that they hold. Source: spec/beyond.md 6.4."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from berth.api.media_types import JSON_LINES
+from berth.api.operation import (
+    DONE,
+    Answer,
+    Dated,
+    Operation,
+    Parameter,
+    Query,
+    Segment,
+    component,
+    ref,
+    shows,
+)
+from berth.api.operations import examples
+from berth.api.operations.berth_v1.rules import CONSUMERS_DELETE, CONSUMERS_LIST, CONSUMERS_SHOW
+from berth.api.operations.berth_v1.warnings import WARNING
+from berth.api.operations.fragments import (
+    AMOUNTS,
+    EXTERNAL_ID,
+    GENERATION,
+    TEXT,
+    UUID,
+    UUID_36_PATTERN,
+    list_of,
+    object_by,
+    open_object,
+)
+from berth.api.schema import JSONSchema
+from berth.model.names import NAME_LENGTH_MAX
+
+TAG: Final = "Consumers"
+
+_REFERENCE: JSONSchema = {"type": "string", "minLength": 1}
+
+FILTERS: Final = Query(
+    Parameter(
+        name="host",
+        means={
+            0: "Only consumers that hold something of this host, or of a provider below it. Any "
+            "provider of the tree stands for the host, by its UUID or its name."
+        },
+        example="cn1",
+        schema=_REFERENCE,
+    ),
+    Parameter(
+        name="provider",
+        means={
+            0: "Only consumers that hold something of this provider itself; its UUID or its name."
+        },
+        example="cn1_gpu_0",
+        schema=_REFERENCE,
+    ),
+    Parameter(
+        name="project_id",
+        means={0: "Only consumers of this project. A reader of a project must name it."},
+        example="web",
+        schema=EXTERNAL_ID,
+    ),
+    Parameter(
+        name="user_id",
+        means={0: "Only consumers of this user."},
+        example="alice",
+        schema=EXTERNAL_ID,
+    ),
+    Parameter(
+        name="consumer_type",
+        means={0: "Only consumers of this type; `unknown` for consumers without one."},
+        example="INSTANCE",
+        schema={
+            "type": "string",
+            "pattern": r"^([A-Z0-9_]+|unknown)\Z",
+            "maxLength": NAME_LENGTH_MAX,
+        },
+    ),
+)
+
+#: The generation that a client has seen; a whole number without a sign.
+DELETING: Final = Query(
+    Parameter(
+        name="generation",
+        means={0: "Release it only if it is still at this generation."},
+        example="1",
+        schema={"type": "string", "pattern": r"^[0-9]{1,9}\Z"},
+    )
+)
+
+_PROVIDER: JSONSchema = open_object({"name": TEXT, "resources": AMOUNTS})
+_MEMBERS: dict[str, JSONSchema] = {
+    "uuid": UUID,
+    "name": {"type": ["string", "null"], "description": "Its name within its project."},
+    "project_id": EXTERNAL_ID,
+    "user_id": EXTERNAL_ID,
+    "consumer_type": {**TEXT, "description": "`unknown` if it has none."},
+    "generation": GENERATION,
+    "created_at": {
+        "type": ["string", "null"],
+        "format": "date-time",
+        "description": "When its record was created; null if unknown.",
+    },
+    "allocations": {
+        **object_by(UUID_36_PATTERN, _PROVIDER, at_least_one=True),
+        "description": "What it holds, by the UUID of the provider.",
+    },
+    "lease": {
+        "type": ["object", "null"],
+        "description": "When berth takes back what it holds; null if never.",
+    },
+}
+_EXAMPLE: Final[dict[str, Any]] = {
+    "uuid": examples.CONSUMER,
+    "name": None,
+    "project_id": "web",
+    "user_id": "alice",
+    "consumer_type": "INSTANCE",
+    "generation": 1,
+    "created_at": "2026-11-23T22:40:00Z",
+    "allocations": {examples.PROVIDER: {"name": "cn1", "resources": examples.RESOURCES}},
+    "lease": None,
+}
+_CONSUMER: Final = component("Consumer", (0, open_object(_MEMBERS)), example=_EXAMPLE)
+_END: Final = component(
+    "End",
+    (
+        0,
+        open_object(
+            {
+                "end": {
+                    "type": "boolean",
+                    "enum": [True],
+                    "description": "This is the last line.",
+                },
+                "lines": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "description": "How many lines came before this one.",
+                },
+            },
+            optional={"warnings": list_of(ref("Warning"))},
+        ),
+    ),
+    parts=(WARNING,),
+)
+_LINE: Final = component(
+    "ConsumerLine",
+    (0, {"anyOf": [ref("Consumer"), ref("End")]}),
+    example=_EXAMPLE,
+    parts=(_CONSUMER, _END, WARNING),
+)
+
+_on_consumer = partial(
+    Operation,
+    path="/consumers/{uuid}",
+    segments={"uuid": Segment("The UUID of the consumer.", UUID, examples.CONSUMER)},
+    tag=TAG,
+    target="berth_v1.consumers:project_of",
+)
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/consumers",
+        handler="berth_v1.consumers:list_consumers",
+        rule=CONSUMERS_LIST,
+        tag=TAG,
+        summary="List consumers with what they hold",
+        details="A line for each consumer that holds something, in the order of their UUIDs, as "
+        "of one state of the database; then a line with `end`, without which the answer is "
+        "incomplete. A provider that does not exist matches nothing, and the last line warns of "
+        "it.",
+        query=FILTERS,
+        answers=(
+            Answer(
+                200,
+                _LINE,
+                means="The consumers that satisfy all filters, as JSON lines.",
+                media_type=JSON_LINES,
+            ),
+        ),
+        target="berth_v1.consumers:project_asked_for",
+    ),
+    _on_consumer(
+        "GET",
+        handler="berth_v1.consumers:show_consumer",
+        rule=CONSUMERS_SHOW,
+        summary="Show a consumer with what it holds",
+        answers=shows(_CONSUMER, Dated.NO),
+    ),
+    _on_consumer(
+        "DELETE",
+        handler="berth_v1.consumers:release_consumer",
+        rule=CONSUMERS_DELETE,
+        summary="Release everything that a consumer holds",
+        query=DELETING,
+        answers=DONE,
+        conflict="The consumer is at another generation, or another client changed it meanwhile.",
+    ),
+)

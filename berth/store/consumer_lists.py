@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists consumers with everything that they hold: of a host, a provider, a project, or all.
+
+The lists are read in pages, in the order of the consumers' UUIDs, so that a list of any length
+takes the memory of one page. Source: spec/beyond.md 6.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Select, bindparam, select
+
+from berth.model.consumer import UNKNOWN_TYPE
+from berth.model.ids import ConsumerUUID, Generation, ProviderId, ProviderUUID
+from berth.store.engine.database import Database
+from berth.store.engine.tables import (
+    allocations,
+    consumer_types,
+    consumers,
+    projects,
+    resource_classes,
+    resource_providers,
+    users,
+)
+from berth.store.engine.transaction import Tx
+
+_allocation = allocations.c
+_consumer = consumers.c
+_provider = resource_providers.c
+
+#: Consumers in a page.
+PAGE: Final = 500
+
+
+class AllocatedProvider(NamedTuple):
+    """What a consumer holds of one provider."""
+
+    name: str
+    #: Amounts by resource class.
+    resources: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedConsumer:
+    """A consumer that holds something.
+
+    `consumer_type`: `UNKNOWN_TYPE` if it has none. `created_at`: naive UTC; None in old data.
+    """
+
+    uuid: ConsumerUUID
+    project_id: str
+    user_id: str
+    consumer_type: str
+    generation: Generation
+    created_at: datetime | None
+    allocations: dict[ProviderUUID, AllocatedProvider]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerFilters:
+    """Which consumers to list: those that satisfy every filter that is not None.
+
+    `provider`: they hold something of it itself. `root`: they hold something of its tree.
+    """
+
+    provider: ProviderId | None = None
+    root: ProviderId | None = None
+    project_id: str | None = None
+    user_id: str | None = None
+    consumer_type: str | None = None
+
+    def admit(self, consumer: ListedConsumer) -> bool:
+        """Whether a consumer satisfies the filters on what it is; exactly, in any collation."""
+        return (
+            self.project_id in (None, consumer.project_id)
+            and self.user_id in (None, consumer.user_id)
+            and self.consumer_type in (None, consumer.consumer_type)
+        )
+
+
+_RECORDS: Final = (
+    select(
+        _consumer.uuid,
+        projects.c.external_id,
+        users.c.external_id,
+        consumer_types.c.name,
+        _consumer.generation,
+        _consumer.created_at,
+    )
+    .select_from(consumers)
+    .join(projects, projects.c.id == _consumer.project_id)
+    .join(users, users.c.id == _consumer.user_id)
+    .outerjoin(consumer_types, consumer_types.c.id == _consumer.consumer_type_id)
+)
+_NEXT: Final = (
+    _RECORDS.where(_consumer.uuid > bindparam("after"))
+    .order_by(_consumer.uuid)
+    .limit(bindparam("count"))
+)
+_BY_UUID: Final = _RECORDS.where(_consumer.uuid == bindparam("uuid"))
+_OF_PROJECT: Final = _NEXT.where(projects.c.external_id == bindparam("project"))
+_OF_PROVIDER: Final = _NEXT.where(
+    _consumer.uuid.in_(
+        select(_allocation.consumer_id).where(
+            _allocation.resource_provider_id == bindparam("provider")
+        )
+    )
+)
+_OF_TREE: Final = _NEXT.where(
+    _consumer.uuid.in_(
+        select(_allocation.consumer_id)
+        .join(resource_providers, _provider.id == _allocation.resource_provider_id)
+        .where(_provider.root_provider_id == bindparam("root"))
+    )
+)
+
+_ALLOCATIONS: Final = (
+    select(
+        _allocation.consumer_id,
+        _provider.uuid,
+        _provider.name,
+        resource_classes.c.name,
+        _allocation.used,
+    )
+    .join(resource_providers, _provider.id == _allocation.resource_provider_id)
+    .join(resource_classes, resource_classes.c.id == _allocation.resource_class_id)
+    .where(_allocation.consumer_id.in_(bindparam("consumers", expanding=True)))
+    .order_by(_allocation.id)
+)
+
+
+def get_consumer(db: Database, uuid: ConsumerUUID) -> ListedConsumer | None:
+    """A consumer; None if it holds nothing or does not exist."""
+    with db.read() as tx:
+        return next(iter(_with_allocations(tx, tx.rows(_BY_UUID, {"uuid": uuid}))), None)
+
+
+def pages_of_consumers(
+    db: Database, filters: ConsumerFilters, *, page: int = PAGE
+) -> Iterator[list[ListedConsumer]]:
+    """The consumers that satisfy the filters, as of one state of the database, page by page.
+
+    A page may be empty. The transaction is open until the last page has been taken.
+    """
+    query, parameters = _narrowest(filters)
+    after = ""
+    with db.read() as tx:
+        while rows := tx.rows(query, {**parameters, "after": after, "count": page}):
+            yield list(filter(filters.admit, _with_allocations(tx, rows)))
+            if len(rows) < page:
+                return
+            after = rows[-1][0]
+
+
+def _narrowest(filters: ConsumerFilters) -> tuple[Select[Any], dict[str, object]]:
+    """The query that reads the fewest consumers of which the filters admit some."""
+    if filters.provider is not None:
+        return _OF_PROVIDER, {"provider": filters.provider}
+    if filters.root is not None:
+        return _OF_TREE, {"root": filters.root}
+    if filters.project_id is not None:
+        return _OF_PROJECT, {"project": filters.project_id}
+    return _NEXT, {}
+
+
+def _with_allocations(tx: Tx, rows: Sequence[Any]) -> Iterator[ListedConsumer]:
+    """The consumers of some rows, without those that hold nothing."""
+    holdings: dict[str, dict[ProviderUUID, AllocatedProvider]] = {}
+    for chunk in tx.chunks([row[0] for row in rows]):
+        for consumer, provider, name, resource_class, used in tx.rows(
+            _ALLOCATIONS, {"consumers": chunk}
+        ):
+            of_consumer = holdings.setdefault(consumer, {})
+            of_consumer.setdefault(provider, AllocatedProvider(name, {})).resources[
+                resource_class
+            ] = used
+    for uuid, project_id, user_id, consumer_type, generation, created_at in rows:
+        if uuid in holdings:
+            yield ListedConsumer(
+                uuid,
+                project_id,
+                user_id,
+                consumer_type or UNKNOWN_TYPE,
+                generation,
+                created_at,
+                holdings[uuid],
+            )

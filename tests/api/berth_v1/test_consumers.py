@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`/berth/v1/consumers`: who holds what, for whom, and giving it back.
+
+Source: spec/beyond.md 6.4.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.api.answers import CONCURRENT_UPDATE, assert_refused
+from tests.api.claims import consumer, held
+from tests.api.worlds import NOWHERE, done, new_name, new_uuid, provider
+from tests.client import Client, Response
+
+PATH = "/berth/v1/consumers"
+INVALID, NOT_FOUND = "berth.request.invalid", "berth.not_found"
+
+VCPU: Mapping[str, int] = {"VCPU": 64, "MEMORY_MB": 65536}
+
+
+def ask(api: Client, **filters: str) -> Response:
+    """The answer to a list."""
+    return api.get(f"{PATH}?{urlencode(filters)}")
+
+
+def lines_of(answer: Response) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The consumers of a list, and its last line."""
+    done(answer, 200)
+    assert answer.headers["content-type"] == "application/jsonl"
+    *consumers, end = map(json.loads, answer.text.splitlines())
+    assert (end["end"], end["lines"]) == (True, len(consumers))
+    return consumers, end
+
+
+def listed(api: Client, **filters: str) -> dict[str, dict[str, Any]]:
+    """The consumers of a list by uuid."""
+    consumers, end = lines_of(ask(api, **filters))
+    assert "warnings" not in end
+    return {each["uuid"]: each for each in consumers}
+
+
+def test_a_host_shows_who_holds_something_of_its_tree(api: Client) -> None:
+    """By the name or the uuid of any provider of the tree; `provider` is one provider alone."""
+    name = new_name("gpu")
+    host = provider(api, VCPU, name=name)
+    card = provider(api, {"VGPU": 4}, parent=host, name=f"{name}_0")
+    other = provider(api, VCPU)
+    project, job = new_name("web"), {host: {"VCPU": 2}, card: {"VGPU": 1}}
+    on_both = consumer(api, job, project=project, user="alice")
+    on_host = consumer(api, {host: {"VCPU": 1}}, project=project, user="bob")
+    elsewhere = consumer(api, {other: {"VCPU": 1}}, project=project)
+    shown = listed(api, host=name)
+    assert shown.keys() == {on_both, on_host}
+    assert listed(api, host=f"{name}_0") == listed(api, host=host.upper()) == shown
+    assert listed(api, provider=f"{name}_0").keys() == {on_both}
+    assert listed(api, provider=host, host=card).keys() == {on_both, on_host}
+    assert listed(api, provider=other, host=host) == {}
+    assert listed(api, project_id=project).keys() == {on_both, on_host, elsewhere}
+    created_at = shown[on_both].pop("created_at")
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", created_at)
+    assert shown[on_both] == {
+        "uuid": on_both,
+        "name": None,
+        "project_id": project,
+        "user_id": "alice",
+        "consumer_type": "INSTANCE",
+        "generation": 1,
+        "allocations": {
+            host: {"name": name, "resources": {"VCPU": 2}},
+            card: {"name": f"{name}_0", "resources": {"VGPU": 1}},
+        },
+        "lease": None,
+    }
+
+
+def test_filters_hold_together(api: Client) -> None:
+    """Each narrows the list, whatever the others are."""
+    host, project = provider(api, VCPU), new_name("web")
+    claim = {host: {"VCPU": 1}}
+    alice = consumer(api, claim, project=project, user="alice")
+    bob = consumer(api, claim, project=project, user="bob", consumer_type="MIGRATION")
+    stranger = consumer(api, claim, project=new_name("db"), user="alice")
+    assert listed(api, host=host).keys() == {alice, bob, stranger}
+    assert listed(api, host=host, user_id="alice").keys() == {alice, stranger}
+    assert listed(api, host=host, project_id=project, user_id="alice").keys() == {alice}
+    assert listed(api, project_id=project, consumer_type="MIGRATION").keys() == {bob}
+    assert listed(api, project_id=project.upper()) == {}
+    assert listed(api, provider=host, consumer_type="unknown") == {}
+
+
+def test_a_consumer_without_a_type_is_of_unknown_type(api: Client) -> None:
+    """As `GET /allocations` shows it."""
+    host, uuid = provider(api, VCPU), new_uuid()
+    body = {
+        "allocations": {host: {"resources": {"VCPU": 1}}},
+        "project_id": "web",
+        "user_id": "alice",
+        "consumer_generation": None,
+    }
+    done(api.put(f"/allocations/{uuid}", json=body, version="1.36"), 204)
+    assert listed(api, host=host, consumer_type="unknown")[uuid]["consumer_type"] == "unknown"
+
+
+def test_a_provider_that_does_not_exist_matches_nothing(api: Client) -> None:
+    """And the last line warns of it."""
+    for filters in ({"host": "no-such-host"}, {"provider": NOWHERE, "project_id": "web"}):
+        consumers, end = lines_of(ask(api, **filters))
+        (name, reference), *_ = filters.items()
+        assert consumers == []
+        assert end["warnings"] == [
+            {"code": "unknown_provider", "at": f"/{name}", "reference": reference}
+        ]
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("colour=red", "colour"),
+        ("host=", "host"),
+        ("project_id=", "project_id"),
+        ("consumer_type=instance", "consumer_type"),
+    ],
+)
+def test_an_odd_filter_is_refused(api: Client, query: str, says: str) -> None:
+    """With its name."""
+    assert_refused(api.get(f"{PATH}?{query}"), 400, says, code=INVALID)
+
+
+def test_one_consumer_is_shown_as_in_the_list(api: Client) -> None:
+    """By its uuid in any spelling; one that holds nothing is not there."""
+    host = provider(api, VCPU)
+    uuid = consumer(api, {host: {"VCPU": 2}})
+    shown = done(api.get(f"{PATH}/{uuid}"), 200).json
+    assert shown == listed(api, host=host)[uuid]
+    assert api.get(f"{PATH}/{uuid.replace('-', '').upper()}").json == shown
+    assert_refused(api.get(f"{PATH}/{NOWHERE}"), 404, NOWHERE, code=NOT_FOUND)
+
+
+def test_releasing_gives_everything_back(api: Client) -> None:
+    """A second time there is nothing to release."""
+    host = provider(api, VCPU)
+    uuid = consumer(api, {host: {"VCPU": 2, "MEMORY_MB": 512}})
+    done(api.delete(f"{PATH}/{uuid}"), 204)
+    assert held(api, uuid) == {} and listed(api, host=host) == {}
+    assert_refused(api.delete(f"{PATH}/{uuid}"), 404, uuid, code=NOT_FOUND)
+
+
+def test_releasing_at_another_generation_is_refused(api: Client) -> None:
+    """And changes nothing."""
+    host = provider(api, VCPU)
+    uuid = consumer(api, {host: {"VCPU": 2}})
+    refused = api.delete(f"{PATH}/{uuid}?generation=7")
+    assert_refused(refused, 409, "expected 1 but got 7", code=CONCURRENT_UPDATE)
+    assert held(api, uuid) == {host: {"VCPU": 2}}
+    for odd in ("generation=-1", "generation=one", "generations=1"):
+        assert_refused(api.delete(f"{PATH}/{uuid}?{odd}"), 400, "generation", code=INVALID)
+    done(api.delete(f"{PATH}/{uuid}?generation=1"), 204)
+    assert held(api, uuid) == {}
+
+
+def test_json_lines_are_acceptable_as_json(api: Client) -> None:
+    """Some clients always ask for `application/json`."""
+    for accept in ("application/json", "application/jsonl", "*/*", "application/*"):
+        done(api.get(f"{PATH}?host=x", headers={"Accept": accept}), 200)
+    refused = api.get(f"{PATH}?host=x", headers={"Accept": "text/html"})
+    assert refused.status == 406 and "Only application/jsonl is provided" in refused.text
+
+
+# --- Who may -------------------------------------------------------------------------------------
+
+#: Whether a role may list all, those of its project, those of another; and release its own.
+ROLES = {
+    "admin": (200, 200, 200, 204),
+    "service": (200, 200, 200, 204),
+    "auditor": (200, 200, 200, 403),
+    "reader": (403, 200, 403, 403),
+    "member": (403, 403, 403, 403),
+}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_readers_see_their_own_project(api: Client, role: str) -> None:
+    """And one consumer as the list; what is not theirs looks as what does not exist."""
+    host, own, other = provider(api, VCPU), new_name("web"), new_name("db")
+    mine = consumer(api, {host: {"VCPU": 1}}, project=own)
+    foreign = consumer(api, {host: {"VCPU": 1}}, project=other)
+    caller = api.acting_as({"X-Auth-Token": f"alice:{own}", "X-Roles": role})
+    statuses = (
+        ask(caller, host=host).status,
+        ask(caller, project_id=own, host=host).status,
+        ask(caller, project_id=other).status,
+        caller.delete(f"{PATH}/{mine}").status,
+    )
+    assert statuses == ROLES[role]
+    everything, its_own, _, release = ROLES[role]
+    if release == 403:
+        assert caller.get(f"{PATH}/{mine}").status == its_own
+    assert caller.get(f"{PATH}/{foreign}").status == everything
+    assert caller.get(f"{PATH}/{NOWHERE}").status == (404 if everything == 200 else 403)
+    assert caller.delete(f"{PATH}/{NOWHERE}").status == (404 if release == 204 else 403)
+    assert held(api, foreign) == {host: {"VCPU": 1}}
+
+
+def test_a_reader_without_a_project_sees_nothing(api: Client) -> None:
+    """No project is not the project of consumers that do not exist."""
+    caller = api.acting_as({"X-Auth-Token": "alice", "X-Roles": "reader"})
+    for path in (PATH, f"{PATH}?project_id=None", f"{PATH}?project_id=%FF", f"{PATH}/{NOWHERE}"):
+        assert caller.get(path).status == 403
