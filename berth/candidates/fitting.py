@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from berth.candidates.assign import assign, one_of_each
-from berth.candidates.batch import Batch
 from berth.candidates.budget import Budget
 from berth.candidates.filter import filter_trees
+from berth.candidates.masks import Rows
 from berth.candidates.plan import Plan
 from berth.candidates.request import SearchSettings
-from berth.candidates.splits import with_splits
-from berth.candidates.trees import FilteredTrees
+from berth.candidates.splits import fitting_splits
+from berth.candidates.trees import FilteredTrees, Trees
 from berth.index.aggregate_sets import Mask
 from berth.index.snapshot import Snapshot
 
@@ -37,32 +37,42 @@ def fitting_hosts(
         among: the rows of each block that count; None for all of all blocks.
     """
     hosts: dict[int, Mask] = {}
-    trees = filter_trees(snapshot, plan, budget, among=among)
-    if plan.splits:
-        batches = _split_once(snapshot, plan, trees, budget, hosts)
-    else:
-        batches = one_of_each(snapshot, plan, trees, budget)
-    for batch in batches:
-        mask = hosts.get(batch.trees.block_id)
+    for trees, rows in _fitting(snapshot, plan, budget, among, hosts):
+        mask = hosts.get(trees.block_id)
         if mask is None:
-            mask = np.zeros(batch.trees.block.rows, dtype=np.bool_)
-            hosts[batch.trees.block_id] = mask
-        mask[batch.trees.rows[batch.positions]] = True
+            mask = hosts[trees.block_id] = np.zeros(trees.block.rows, dtype=np.bool_)
+        mask[rows] = True
     return hosts
 
 
-def _split_once(
+def _fitting(
+    snapshot: Snapshot,
+    plan: Plan,
+    budget: Budget,
+    among: Mapping[int, Mask] | None,
+    hosts: Mapping[int, Mask],
+) -> Iterator[tuple[Trees, Rows]]:
+    """The rows that fit, in parts; the caller adds them to `hosts`."""
+    trees = filter_trees(snapshot, plan, budget, among=among)
+    if plan.is_filter:
+        # PERF bench, explain: most derived requests have one condition.
+        yield from ((each, each.rows) for each in trees)
+        return
+    if plan.splits:
+        yield from _fitting_splits(snapshot, plan, trees, budget, hosts)
+        return
+    for batch in one_of_each(snapshot, plan, trees, budget):
+        yield batch.trees, batch.trees.rows[batch.positions]
+
+
+def _fitting_splits(
     snapshot: Snapshot,
     plan: Plan,
     trees: Iterable[FilteredTrees],
     budget: Budget,
-    fitting: Mapping[int, Mask],
-) -> Iterator[Batch]:
-    """Candidates of a plan with splits, until there is one of each tree that anchors any.
-
-    Args:
-        fitting: the rows of each block that have one; the caller adds those of each batch.
-    """
+    hosts: Mapping[int, Mask],
+) -> Iterator[tuple[Trees, Rows]]:
+    """As `_fitting`, of a plan with splits."""
     batches = assign(
         snapshot,
         plan,
@@ -75,10 +85,10 @@ def _split_once(
     )
     for batch in batches:
         block_id, rows = batch.trees.block_id, batch.trees.rows
-        if block_id in fitting:
-            batch = batch.at(~fitting[block_id][rows[batch.positions]])
-        for candidates in with_splits(snapshot, plan, [batch], budget, None):
-            yield candidates
+        if block_id in hosts:
+            batch = batch.at(~hosts[block_id][rows[batch.positions]])
+        for positions in fitting_splits(snapshot, plan, batch, budget):
+            yield batch.trees, rows[positions]
             # Amounts that may be split have more sets than anybody could list.
-            if fitting[block_id][rows[batch.positions]].all():
+            if hosts[block_id][rows[batch.positions]].all():
                 break

@@ -319,6 +319,12 @@ class Plan:
             self.relations,
         )
 
+    @property
+    def is_filter(self) -> bool:
+        """Whether each tree that passes every filter anchors a candidate."""
+        has_rules = self.relations or self.subtrees or self.union_traits.required
+        return len(self.demands) <= 1 and not self.splits and not has_rules
+
     @cached_property
     def giving(self) -> tuple[int, ...]:
         """The demands whose providers give something."""

@@ -38,6 +38,9 @@ SCORED_PER_HOST_MAX: Final = 256
 #: Beyond so many candidates that may be among the best, the others are dropped.
 KEPT_MAX: Final = 1 << 15
 
+#: By this factor the number of candidates grows in which those of the best hosts are sought.
+_MORE: Final = 4
+
 #: Spreads seeds over the trees of a fleet.
 _SPREAD: Final = 0x9E3779B97F4A7C15
 
@@ -273,16 +276,18 @@ class _Best:
         if not self._batches:
             return np.zeros(0, dtype=np.int64)
         totals = np.concatenate([scores.total for _, scores in self._batches])
-        return self._of_crowded(totals) if self._is_crowded else self._of_all(totals)
+        if self._is_crowded:
+            return self._of_crowded(totals)
+        return self._first_of_all(totals, self._limit)
 
-    def _of_all(self, totals: Floats) -> Rows:
-        """The best of all candidates."""
+    def _first_of_all(self, totals: Floats, count: int) -> Rows:
+        """The first `count` of all candidates."""
         some = np.arange(len(totals))
-        if (spare := len(totals) - self._limit) > 0:
+        if (spare := len(totals) - count) > 0:
             least = np.partition(totals, spare)[spare]
             some, equal = np.flatnonzero(totals > least), np.flatnonzero(totals == least)
-            if (count := self._limit - len(some)) < len(equal):
-                equal = np.sort(equal[np.argpartition(self._hashes_of(equal), count)[:count]])
+            if (missing := count - len(some)) < len(equal):
+                equal = np.sort(equal[np.argpartition(self._hashes_of(equal), missing)[:missing]])
             some = np.sort(np.concatenate((some, equal)))
         best: Rows = some[np.lexsort((self._hashes_of(some), -totals[some]))]
         return best
@@ -290,12 +295,14 @@ class _Best:
     def _of_crowded(self, totals: Floats) -> Rows:
         """The best, without those beyond `per_host`."""
         assert self._per_host is not None, "no host is crowded without a bound"
-        several = [hosts_of(self._snapshot, batch) for batch, _ in self._batches]
-        keys = np.concatenate([_spread([hosts.keys for hosts in each], each) for each in several])
-        hashes = np.concatenate([self._hashes(batch) for batch, _ in self._batches])
-        order = np.lexsort((hashes, -totals))
-        best: Rows = order[_nth_of_each(keys[order]) < self._per_host][: self._limit]
-        return best
+        # PERF bench, orders: whoever is better than one of the best is among the first few.
+        count = self._limit
+        while True:
+            count = min(_MORE * count, len(totals))
+            some = self._first_of_all(totals, count)
+            best: Rows = some[_nth_of_each(self._keys_of(some)) < self._per_host][: self._limit]
+            if len(best) == self._limit or count == len(totals):
+                return best
 
     @property
     def _starts(self) -> Rows:
@@ -318,8 +325,21 @@ class _Best:
 
     def _hashes_of(self, some: Rows) -> Hashes:
         """The hashes of some candidates, which ascend."""
-        batches = [self._batches[number][0].at(places) for number, places in self._split(some)]
-        return np.concatenate([self._hashes(batch) for batch in batches])
+        return np.concatenate([self._hashes(batch) for batch in self._parts(some)])
+
+    def _keys_of(self, some: Rows) -> Rows:
+        """The hosts of some candidates, as numbers."""
+        order = np.argsort(some)
+        several = [hosts_of(self._snapshot, batch) for batch in self._parts(some[order])]
+        keys = np.empty(len(some), dtype=np.int64)
+        keys[order] = np.concatenate(
+            [_spread([hosts.keys for hosts in each], each) for each in several]
+        )
+        return keys
+
+    def _parts(self, some: Rows) -> list[Batch]:
+        """Some candidates, which ascend."""
+        return [self._batches[number][0].at(places) for number, places in self._split(some)]
 
     def _hashes(self, batch: Batch) -> Hashes:
         several = hosts_of(self._snapshot, batch)

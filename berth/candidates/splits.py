@@ -10,6 +10,7 @@ Source: spec/beyond.md 2.5.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from berth.candidates.batch import Batch, Part
 from berth.candidates.budget import Budget
+from berth.candidates.masks import Rows
 from berth.candidates.plan import Plan, PlannedSplit, Rules
 from berth.candidates.rules import allows, union_holds
 from berth.candidates.structure import Structure, bits_of
@@ -54,6 +56,11 @@ def with_splits(
                 yield Batch(candidates.trees, candidates.choices, positions, candidates.parts)
 
 
+def fitting_splits(snapshot: Snapshot, plan: Plan, batch: Batch, budget: Budget) -> Iterator[Rows]:
+    """The positions of a batch, as in `with_splits`, at which the splits can be given, in parts."""
+    return _Splitting(snapshot, plan, batch, budget).fitting()
+
+
 class _Option(NamedTuple):
     """A choice that may give a part of an amount.
 
@@ -61,7 +68,7 @@ class _Option(NamedTuple):
         is_local: whether it is in the anchor's own tree.
         serves: where it meets all conditions but the amount.
         room: the most that it may give, for each row.
-        min_unit, step_size: of its inventory, for each row.
+        min_unit, step_size: of its inventory, for each row, or one number for all rows.
     """
 
     choice: int
@@ -206,11 +213,15 @@ class _Sets:
 
     def _of_several(self, options: Sequence[_Option]) -> _Bounds:
         split = self.split
-        steps = np.array([option.step_size for option in options])
-        step = np.lcm(np.lcm.reduce(steps, axis=0), split.step)
-        least = np.array([np.maximum(option.min_unit, split.min) for option in options])
-        rooms = np.array([option.room for option in options]).astype(np.int64)
-        lo, hi = -(-least // step) * step, rooms // step * step
+        steps = [option.step_size for option in options]
+        step: Ints = functools.reduce(np.lcm, steps, np.array([split.step]))
+        least = [np.maximum(option.min_unit, split.min) for option in options]
+        hi = np.array([option.room for option in options]).astype(np.int64)
+        lo = np.empty_like(hi)
+        for line, each in enumerate(least):
+            lo[line] = -(-each // step) * step
+        if (step != 1).any():
+            hi = hi // step * step
         fits = (lo <= hi).all(axis=0) & (split.amount % step == 0)
         fits &= (lo.sum(axis=0) <= split.amount) & (split.amount <= hi.sum(axis=0))
         for option in options:
@@ -245,9 +256,7 @@ class _Splitting:
     def batches(self) -> Iterator[Batch]:
         """The candidates, each combination of sets in one batch."""
         batch = self._batch
-        for combination in self._combinations(len(self._sets)):
-            if not allows(self._rules, self._structure, self._chosen(combination)):
-                continue
+        for combination in self._allowed():
             rows = self._minimal(combination)
             if rows.any():
                 parts = [
@@ -255,6 +264,19 @@ class _Splitting:
                     for sets, choices in zip(self._sets, combination, strict=True)
                 ]
                 yield Batch(batch.trees, batch.choices, np.flatnonzero(rows), tuple(parts))
+
+    def fitting(self) -> Iterator[Rows]:
+        """The positions at which each combination of sets can give all amounts."""
+        for combination in self._allowed():
+            rows = self._giving(combination)
+            if rows.any():
+                yield np.flatnonzero(rows)
+
+    def _allowed(self) -> Iterator[tuple[int, ...]]:
+        """The combinations of sets that the rules allow."""
+        for combination in self._combinations(len(self._sets)):
+            if allows(self._rules, self._structure, self._chosen(combination)):
+                yield combination
 
     def _combinations(self, count: int) -> Iterator[tuple[int, ...]]:
         """A set for each of the first `count` splits."""
@@ -267,9 +289,7 @@ class _Splitting:
 
     def _minimal(self, combination: tuple[int, ...]) -> Mask:
         """The rows in which all amounts can be given so, and none by a part of its set."""
-        rows = self._wanted.copy()
-        for sets, choices in zip(self._sets, combination, strict=True):
-            rows &= sets.fits(choices)
+        rows = self._giving(combination)
         for place, (sets, choices) in enumerate(zip(self._sets, combination, strict=True)):
             for smaller in sets.smaller(choices):
                 if not rows.any() or self._budget.is_spent():
@@ -277,6 +297,13 @@ class _Splitting:
                 less = (*combination[:place], smaller, *combination[place + 1 :])
                 if self._has_traits(less):
                     rows &= ~sets.fits(smaller)
+        return rows
+
+    def _giving(self, combination: tuple[int, ...]) -> Mask:
+        """The rows in which all amounts can be given so."""
+        rows = self._wanted.copy()
+        for sets, choices in zip(self._sets, combination, strict=True):
+            rows &= sets.fits(choices)
         return rows
 
     def _has_traits(self, combination: tuple[int, ...]) -> bool:

@@ -9,6 +9,7 @@ size K, otherwise K + a place among the sharing providers that serve the row.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from berth.candidates.shape_tests import SharingScope
 from berth.candidates.sharing import Amounts, SharingProvider, SharingProviders, room_at
 from berth.index.block import Block, Ints
 from berth.model.ids import ClassId, ProviderId
+
+_ONE: Final[Ints] = np.ones(1, dtype=np.int64)
 
 
 # PERF bench, flat: not frozen, because a frozen one of many attributes takes 2 us to make.
@@ -76,10 +79,13 @@ class Trees:
         return self.sharing_providers.rooms(class_id, self.served_by[place])
 
     def units(self, choice: int, class_id: ClassId) -> tuple[Ints, Ints]:
-        """min_unit and step_size of a class that a choice has, for each row."""
+        """min_unit and step_size of a class that a choice has: for each row, or one number where
+        they are the same for all."""
         place = choice - self.block.shape.size
         if place < 0:
             columns = self.block.columns[class_id]
+            if not columns.stepped and columns.min_unit_max <= 1:
+                return _ONE, _ONE
             at = self.block.shape.row_of_node[class_id][choice], self.rows
             return columns.min_unit[at].astype(np.int64), columns.step_size[at].astype(np.int64)
         if self.served_by is None:

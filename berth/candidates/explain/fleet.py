@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from berth.index.aggregate_sets import Mask
 from berth.index.block import Block, Bytes, Ints
@@ -115,11 +116,14 @@ class Fleet:
 
     def first(self, hosts: Mask, count: int) -> list[int]:
         """The first of some hosts by uuid."""
-        places = hosts.nonzero()[0]
-        if len(places) > count:
-            order = _by_uuid(self._uuid_bytes(hosts))[:count]
-            return [int(place) for place in places[order]]
-        return sorted(map(int, places), key=self.uuid)
+        places, uuids = hosts.nonzero()[0], self._uuid_bytes(hosts)
+        if len(places) > count > 0:
+            # PERF bench, explain: of 100,000 hosts a few are wanted.
+            begins = _begins_of(uuids)
+            is_early = begins <= np.partition(begins, count - 1)[count - 1]
+            places, uuids = places[is_early], uuids[is_early]
+        order = _by_uuid(uuids)[: max(count, 0)]
+        return [int(place) for place in places[order]]
 
     def in_order(self) -> Ints:
         """All hosts, ascending by the uuids of their roots."""
@@ -140,10 +144,15 @@ def _by_uuid(uuids: Bytes) -> Ints:
     """The order of some uuids, ascending."""
     if not len(uuids):
         return np.zeros(0, dtype=np.int64)
-    # PERF bench, explain: eight bytes as one number sort ten times as fast as 36 as a text.
-    begins = np.ascontiguousarray(uuids[:, :8]).view(">u8")[:, 0].astype(np.uint64)
+    begins = _begins_of(uuids)
     order = np.argsort(begins, kind="stable")
     ranked = begins[order]
     if (ranked[1:] == ranked[:-1]).any():
         order = np.argsort(np.ascontiguousarray(uuids).view(f"S{uuids.shape[1]}")[:, 0])
     return order
+
+
+def _begins_of(uuids: Bytes) -> NDArray[np.uint64]:
+    """The first eight characters of some uuids, as numbers."""
+    # PERF bench, explain: as numbers they sort ten times as fast as 36 characters as a text.
+    return np.ascontiguousarray(uuids[:, :8]).view(">u8")[:, 0].astype(np.uint64)

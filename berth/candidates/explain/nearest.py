@@ -69,11 +69,9 @@ class Nearest:
 
     def _ranked(self, dropped: Dropped) -> Iterator[_Near]:
         """The first of the hosts that lack one atom."""
-        (number,) = dropped.atoms
-        amount = self._relaxing.amounts.get(number)
-        rest, wanted = dropped.hosts.copy(), self._most
+        rest, wanted = dropped.hosts, self._most
         while wanted > 0 and rest.any():
-            largest = amount and amount.largest(self._relaxing.everything, rest)
+            largest = self._relaxing.largest_of(dropped, rest)
             hosts = largest.hosts if largest else rest
             possible = (largest.amount if largest else 0,)
             for host in self._asking.fleet.first(hosts, wanted):

@@ -48,6 +48,7 @@ class Relaxing:
         self.amounts = amounts
         self.everything = bits(range(len(asking.atoms)))
         self._prefixes = prefixes
+        self._largest: dict[int, Largest | None] = {}
 
     def singles(self) -> list[Dropped]:
         """Each atom without which some host fits, the most helpful first."""
@@ -83,8 +84,23 @@ class Relaxing:
         """The largest smaller amount with which some host fits, if one class is left out."""
         (number,) = dropped.atoms
         amount = self.amounts.get(number)
-        # A host that fits with less may not fit without: its provider may bring a trait.
-        return amount.largest(self.everything, self.among(dropped.atoms)) if amount else None
+        if amount and number not in self._largest:
+            # A host that fits with less may not fit without: its provider may bring a trait.
+            among = self.among(dropped.atoms)
+            self._largest[number] = amount.largest(self.everything, among)
+        return self._largest.get(number)
+
+    def largest_of(self, dropped: Dropped, some: Mask) -> Largest | None:
+        """The same of some of the hosts that fit without the class."""
+        (number,) = dropped.atoms
+        amount = self.amounts.get(number)
+        best = self.largest(dropped)
+        if amount is None or best is None:
+            return None
+        hosts = best.hosts & some
+        if hosts.any():
+            return best._replace(hosts=hosts)
+        return amount.largest(self.everything, some)
 
     def described(self, several: list[Dropped]) -> Iterator[Relaxation]:
         """The relaxations."""
