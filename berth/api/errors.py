@@ -38,6 +38,7 @@ QUERY_MISSING_VALUE = "placement.query.missing_value"
 SEARCH_GAVE_UP = "placement.search_gave_up"
 OVERLOADED = "placement.overloaded"
 LABEL_TAKEN = "berth.label.taken"
+REQUEST_TOO_LARGE = "berth.request.too_large"
 REVISION_FOREIGN = "berth.revision.foreign"
 REVISION_GONE = "berth.revision.gone"
 
@@ -84,6 +85,7 @@ class ErrorCodes:
 ANSWERS: Mapping[type[model.BerthError], tuple[int, str]] = {
     model.NotFound: (404, UNDEFINED_CODE),
     model.Invalid: (400, UNDEFINED_CODE),
+    model.TooManyFlavors: (400, REQUEST_TOO_LARGE),
     model.ReshapedProviderNotFound: (400, PROVIDER_NOT_FOUND),
     model.RevisionForeign: (400, REVISION_FOREIGN),
     model.RevisionGone: (410, REVISION_GONE),

@@ -24,6 +24,7 @@ from berth.api.operations.berth_v1 import candidates as berth_candidates
 from berth.api.operations.berth_v1 import codes
 from berth.api.operations.berth_v1 import consumers as berth_consumers
 from berth.api.operations.berth_v1 import explain as berth_explain
+from berth.api.operations.berth_v1 import flavors as berth_flavors
 from berth.api.operations.berth_v1 import service as berth_service
 
 PLACEMENT: Final = Namespace(
@@ -67,11 +68,13 @@ BERTH: Final = Namespace(
         berth_candidates.TAG: "Where a request fits, and why it does not.",
         berth_aggregates.TAG: "Groups of providers, with labels such as names and zones.",
         berth_consumers.TAG: "Who holds what.",
+        berth_flavors.TAG: "Requests with a name.",
     },
     operations=(
         *berth_service.OPERATIONS,
         *berth_aggregates.OPERATIONS,
         *berth_consumers.OPERATIONS,
+        *berth_flavors.OPERATIONS,
         *berth_candidates.OPERATIONS,
         *berth_explain.OPERATIONS,
     ),

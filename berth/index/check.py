@@ -39,6 +39,7 @@ def check_snapshot(
             _differences("resource class", live.names.class_ids, fresh.names.class_ids),
             _differences("trait", live.names.trait_ids, fresh.names.trait_ids),
             _differences("aggregate", live.names.labels_of, fresh.names.labels_of),
+            _differences("flavor", live.names.flavors, fresh.names.flavors),
             _differences("label", live.names.labels, fresh.names.labels),
             _check_texts(live, fresh),
             _check_usages(live, used),

@@ -27,6 +27,7 @@ from berth.index.revision import NO_CLOCK, Clock
 from berth.index.shape import Shape, ShapeRegistry
 from berth.index.snapshot import Location, Names, Sharing, Snapshot, location_of, packed
 from berth.index.text_map import TextMap
+from berth.model.flavor import Flavor, FlavorName
 from berth.model.ids import AggregateId, AggregateUUID, ClassId, ProviderId, TraitId
 from berth.store.index_feed import FleetRows, ProviderState
 
@@ -111,6 +112,11 @@ class Fleet:
         labels = {label: frozenset(aggregates) for label, aggregates in having.items()}
         self.names = replace(self.names, labels=labels, labels_of=labels_of)
 
+    def set_flavors(self, flavors: Mapping[FlavorName, Flavor]) -> None:
+        """Take over the present flavors."""
+        if flavors != self.names.flavors:
+            self.names = replace(self.names, flavors=flavors)
+
     def set_names(
         self,
         class_ids: Mapping[str, ClassId],
@@ -132,6 +138,7 @@ class Fleet:
             aggregate_sets_count=before.aggregate_sets_count,
             labels=before.labels,
             labels_of=before.labels_of,
+            flavors=before.flavors,
         )
         classes = _renamed(before.class_names, self.names.class_names)
         traits = _renamed(before.trait_names, self.names.trait_names)

@@ -211,6 +211,7 @@ class Index:
                 names = index_feed.names(tx)
                 fleet.set_names(names.classes, names.traits, names.trait_times)
                 fleet.set_labels(names.labels)
+                fleet.set_flavors(names.flavors)
                 fleet.add_aggregates(iter_aggregates(tx, None))
                 self._identity = names.identity
             if changes.wholly:
@@ -281,6 +282,7 @@ def _loaded(
         memory=memory,
     )
     fleet.set_labels(names.labels)
+    fleet.set_flavors(names.flavors)
     fleet.add_aggregates(iter_aggregates(tx, None))
     fleet.load(index_feed.fleet_parts(tx, portions))
     return fleet

@@ -13,6 +13,7 @@ from berth.index.memory import Memory
 from berth.index.paged_map import ABSENT, Ints, PagedMap
 from berth.index.revision import Clock
 from berth.index.text_map import TextMap
+from berth.model.flavor import Flavor, FlavorName
 from berth.model.ids import AggregateId, AggregateUUID, ClassId, ProviderId, TraitId
 
 _ROW_SHIFT: Final = 16
@@ -48,8 +49,8 @@ def location_of(value: int) -> Location | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Names:
-    """What names and ids stand for at present: resource classes and traits, both ways, and
-    aggregates.
+    """What names and ids stand for at present: resource classes and traits, both ways, aggregates,
+    and flavors.
 
     There is a new object after every change, so that the object itself is the version of the names
     in the keys of `berth.index.memory.Memory`.
@@ -59,6 +60,7 @@ class Names:
         aggregate_ids: uuid -> id of every aggregate that some provider was ever in.
         labels: (key, value) -> the uuids of the aggregates with that label.
         labels_of: aggregate -> its labels; only those that have some.
+        flavors: all of them.
         aggregate_sets_count: how many sets of aggregates were registered; no provider of a snapshot
             with these names is in a later one.
     """
@@ -72,6 +74,7 @@ class Names:
     aggregate_sets_count: int
     labels: Mapping[tuple[str, str], frozenset[AggregateUUID]] = field(default_factory=dict)
     labels_of: Mapping[AggregateUUID, Mapping[str, str]] = field(default_factory=dict)
+    flavors: Mapping[FlavorName, Flavor] = field(default_factory=dict)
 
     @classmethod
     def of(

@@ -29,6 +29,11 @@ BODY_BYTES_MAX: Final = 2**20
 #: Labels of one aggregate.
 LABELS_MAX: Final = 32
 
+#: Flavors of one database.
+FLAVORS_MAX: Final = 1_000
+#: Bytes in the stored request of one flavor: every worker keeps all of them in memory.
+FLAVOR_BYTES_MAX: Final = 16_384
+
 #: The bounds by their names on the wire.
 BOUNDS: Final = {
     "max_groups": GROUPS_MAX,
@@ -41,4 +46,6 @@ BOUNDS: Final = {
     "max_candidates": CANDIDATES_MAX,
     "max_body_bytes": BODY_BYTES_MAX,
     "max_labels": LABELS_MAX,
+    "max_flavors": FLAVORS_MAX,
+    "max_flavor_bytes": FLAVOR_BYTES_MAX,
 }

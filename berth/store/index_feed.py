@@ -27,6 +27,7 @@ from sqlalchemy import (
     select,
 )
 
+from berth.model.flavor import Flavor, FlavorName
 from berth.model.ids import AggregateId, AggregateUUID, ClassId, ProviderId, TraitId
 from berth.store.engine import journal
 from berth.store.engine.expressions import epoch_seconds
@@ -45,6 +46,7 @@ from berth.store.engine.tables import (
     traits,
 )
 from berth.store.engine.transaction import Tx
+from berth.store.flavors import all_flavors
 from berth.store.identity import read_identity
 from berth.store.labels import all_labels
 
@@ -52,7 +54,7 @@ from berth.store.labels import all_labels
 NO_TIME: Final = -1
 
 #: In the journal, instead of a provider: trait or resource class definitions, spellings or labels
-#: of aggregates, or the database's identity, changed.
+#: of aggregates, flavors, or the database's identity, changed.
 NAMES_CHANGED: Final = ProviderId(journal.NAMES)
 
 #: No root has a larger id.
@@ -87,7 +89,7 @@ class Changes(NamedTuple):
         wholly: providers of which anything may have changed.
         usage_only: providers of which only usages and generations changed.
         names: whether definitions of traits or resource classes, spellings or labels of
-            aggregates, or the database's identity, changed.
+            aggregates, flavors, or the database's identity, changed.
     """
 
     wholly: set[ProviderId]
@@ -96,12 +98,14 @@ class Changes(NamedTuple):
 
 
 class Names(NamedTuple):
-    """The deployment's resource classes, traits and labels, and what names the database itself.
+    """The deployment's resource classes, traits, labels and flavors, and what names the database
+    itself.
 
     Attributes:
         classes, traits: name -> id.
         trait_times: when each trait was created, or changed since.
         labels: of every aggregate that has some.
+        flavors: all of them, by name.
         identity: of the database.
     """
 
@@ -109,6 +113,7 @@ class Names(NamedTuple):
     traits: dict[str, TraitId]
     trait_times: dict[TraitId, int]
     labels: dict[AggregateUUID, dict[str, str]]
+    flavors: dict[FlavorName, Flavor]
     identity: bytes
 
 
@@ -285,13 +290,14 @@ def states_of(
 
 
 def names(tx: Tx) -> Names:
-    """All resource classes, traits and labels, and the database's identity."""
+    """All resource classes, traits, labels and flavors, and the database's identity."""
     rows = tx.rows(_TRAITS, {})
     return Names(
         dict(tx.rows(_CLASSES, {})),
         {name: number for name, number, _ in rows},
         {number: modified for _, number, modified in rows},
         all_labels(tx),
+        all_flavors(tx),
         read_identity(tx),
     )
 

@@ -14,6 +14,7 @@ from sqlalchemy import insert, select, update
 from berth.store.engine.database import Database
 from berth.store.engine.tables import (
     allocations,
+    berth_flavors,
     berth_labels,
     consumer_types,
     consumers,
@@ -87,6 +88,19 @@ def _write(tx: Tx) -> None:
                 "name": "Zürich",
                 "labels": '{"name": "Zürich"}',
             },
+        ],
+    )
+    run(
+        insert(berth_flavors),
+        [
+            {
+                "id": number,
+                "name": name,
+                "request": '{"query": "resources=VCPU:\\u0031"}',
+                "expose": number == 3,
+                "description": "für \\ alle",
+            }
+            for number, name in ((3, "m1.large"), (1000, "M1.large"))
         ],
     )
     _write_providers(tx)
@@ -176,14 +190,14 @@ def _write_consumers(tx: Tx) -> None:
 
 
 def contents(db: Database) -> Rows:
-    """Every row of the tables of OpenStack Placement, and the labels."""
+    """Every row of the tables of OpenStack Placement, the labels and the flavors."""
     with db.read() as tx:
         return {
             table.name: sorted(
                 (tuple(row) for row in tx.connection.execute(select(table))), key=repr
             )
             for table in metadata.sorted_tables
-            if not table.name.startswith("berth_") or table is berth_labels
+            if not table.name.startswith("berth_") or table in (berth_flavors, berth_labels)
         }
 
 

@@ -159,6 +159,9 @@ _MEMBERS: Final[Mapping[str, JSONSchema]] = {
     },
 }
 
+#: What a flavor stores: one request, so that it can be counted, and named in `alternatives`.
+FLAVOR_REQUEST: Final = closed_object(_MEMBERS)
+
 #: What is wanted.
 REQUEST: Final = closed_object(
     {

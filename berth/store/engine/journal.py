@@ -32,7 +32,7 @@ from berth.store.engine.tables import berth_journal, berth_writer
 from berth.store.engine.transaction import Change, Tx
 
 #: In the journal, instead of a provider: definitions of traits or resource classes, spellings or
-#: labels of aggregates, or the database's identity, changed.
+#: labels of aggregates, flavors, or the database's identity, changed.
 NAMES: Final = 0
 
 #: Another process may take over a row that has not been written for this long.

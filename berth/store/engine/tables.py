@@ -275,6 +275,19 @@ berth_labels: Final = Table(
     UniqueConstraint("name", name="uniq_berth_labels0name"),
 )
 
+#: Requests with a name. `id` is from 1 to `FLAVORS_MAX`, so the primary key limits their number.
+#: `request` is a JSON object.
+berth_flavors: Final = Table(
+    "berth_flavors",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("name", String(255), nullable=False),
+    Column("request", Text, nullable=False),
+    Column("expose", Boolean, nullable=False),
+    Column("description", String(255), nullable=False),
+    UniqueConstraint("name", name="uniq_berth_flavors0name"),
+)
+
 
 def same_inventory(left: FromClause, right: FromClause) -> ColumnElement[bool]:
     """Whether rows of two tables belong to the same provider and resource class."""

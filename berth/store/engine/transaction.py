@@ -72,8 +72,8 @@ class Tx:
         self.touched: Final[set[int]] = set()
         #: Ids of the providers of which only usages changed; one may be in both sets.
         self.usage_changed: Final[set[int]] = set()
-        #: Whether definitions of traits or resource classes, spellings or labels of aggregates, or
-        #: the database's identity, changed.
+        #: Whether definitions of traits or resource classes, spellings or labels of aggregates,
+        #: flavors, or the database's identity, changed.
         self.names_touched = False
         #: Changes of the counters of what projects use; the commit writes them.
         self.project_usages: Final = ProjectDeltas()

@@ -2,9 +2,9 @@
 """Copies a database into another one, of the same or another engine.
 
 All rows of OpenStack Placement's tables are copied with their ids and times, and so are the labels
-of aggregates; berth's other tables are computed from them. The target has an identity of its own.
-An interrupted copy continues where it stopped, and a copy is complete only when both sides have
-been read back and compared.
+of aggregates and the flavors; berth's other tables are computed from them. The target has an
+identity of its own. An interrupted copy continues where it stopped, and a copy is complete only
+when both sides have been read back and compared.
 """
 
 from berth.upkeep.copying.comparison import Difference

@@ -30,7 +30,7 @@ from sqlalchemy.types import NullType
 
 from berth.store.engine.database import Database
 from berth.store.engine.expressions import time_text
-from berth.store.engine.tables import berth_labels, metadata
+from berth.store.engine.tables import berth_flavors, berth_labels, metadata
 
 T = TypeVar("T")
 
@@ -46,11 +46,12 @@ def shown(value: object) -> str:
 
 Key = tuple[int, ...]
 
-#: The tables of OpenStack Placement, referenced ones first, and the labels. berth's other tables
-#: are computed from them, or belong to one database alone.
+#: The tables of OpenStack Placement, referenced ones first, the labels and the flavors. berth's
+#: other tables are computed from them, or belong to one database alone.
 TABLES: Final[tuple[Table, ...]] = (
     *(table for table in metadata.sorted_tables if not table.name.startswith("berth_")),
     berth_labels,
+    berth_flavors,
 )
 
 #: Rows that are read, written and committed at once.
@@ -62,7 +63,7 @@ _FIRST: Final = -(2**31)
 
 def tables_in(db: Database) -> tuple[Table, ...]:
     """Those of `TABLES` that a database has: older releases and OpenStack Placement have no
-    labels."""
+    labels or flavors."""
     with db.read() as tx:
         present = set(inspect(tx.connection).get_table_names())
     return tuple(table for table in TABLES if table.name in present)

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only berth keeps: the database's identity, and the labels of aggregates."""
+"""What only berth keeps: the database's identity, the labels of aggregates, and flavors."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from contextlib import closing
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import func, select
 
-from berth.store.engine.tables import berth_labels, berth_meta
+from berth.model.flavor import is_flavor_name
+from berth.store.engine.tables import berth_flavors, berth_labels, berth_meta
 from berth.store.engine.transaction import Tx
 from berth.store.identity import IDENTITY_KEY, write_new_identity
 from berth.store.labels import NAME
@@ -44,10 +45,7 @@ def _odd_labels(tx: Tx) -> Faults:
 
 def _is_right(labels: str, name: str | None) -> bool:
     """Whether labels are an object of texts, of which one is the name."""
-    try:
-        decoded = json.loads(labels)
-    except ValueError:
-        return False
+    decoded = _decoded(labels)
     return (
         isinstance(decoded, dict)
         and all(isinstance(value, str) for value in decoded.values())
@@ -55,4 +53,26 @@ def _is_right(labels: str, name: str | None) -> bool:
     )
 
 
-RULES: Final = (Rule(_lost_identity, _make_identity), Rule(_odd_labels))
+def _odd_flavors(tx: Tx) -> Faults:
+    row = berth_flavors.c
+    query = select(row.name, row.request).order_by(row.id)
+    with closing(tx.connection.execute(query)) as rows:
+        for name, request in rows:
+            if not is_flavor_name(name) or not isinstance(_decoded(request), dict):
+                yield Fault(
+                    f"flavor {name} is damaged: its request is {request}",
+                    None,
+                    "set it again with PUT /berth/v1/flavors, or delete it",
+                    {},
+                )
+
+
+def _decoded(text: str) -> Any:
+    """The value of a JSON text; None if it is none."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+RULES: Final = (Rule(_lost_identity, _make_identity), Rule(_odd_labels), Rule(_odd_flavors))

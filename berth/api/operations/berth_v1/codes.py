@@ -14,7 +14,7 @@ from berth.api.operations.fragments import TEXT, list_of
 
 UNDEFINED: Final = "berth.undefined_code"
 INVALID: Final = "berth.request.invalid"
-TOO_LARGE: Final = "berth.request.too_large"
+TOO_LARGE: Final = errors.REQUEST_TOO_LARGE
 NAME_UNKNOWN: Final = "berth.name.unknown"
 NOT_FOUND: Final = "berth.not_found"
 SEARCH_GAVE_UP: Final = "berth.search.gave_up"

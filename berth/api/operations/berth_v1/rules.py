@@ -22,6 +22,8 @@ AGGREGATES_LIST: Final = for_readers("berth:aggregates:list", "List aggregates w
 AGGREGATES_UPDATE: Final = for_services(
     "berth:aggregates:update", "Replace the labels of an aggregate."
 )
+FLAVORS_LIST: Final = for_readers("berth:flavors:list", "List flavors.")
+FLAVORS_UPDATE: Final = for_services("berth:flavors:update", "Create, replace and delete flavors.")
 
 #: Also admits readers of the project that is asked for.
 _READERS_OF_PROJECT: Final = f"{READERS} or rule:project_reader_api"

@@ -280,6 +280,28 @@ WHERE berth_writer.updated_at < %s
 -- store.engine.project_usages._TAKE
 DELETE FROM berth_project_usages WHERE berth_project_usages.project_id = %s AND berth_project_usages.user_id = %s AND berth_project_usages.consumer_type_id = %s AND berth_project_usages.first_class = %s AND berth_project_usages.writer_id = %s AND berth_project_usages.used_0 = %s AND berth_project_usages.used_1 = %s AND berth_project_usages.used_2 = %s AND berth_project_usages.used_3 = %s
 
+-- store.flavors._ALL
+SELECT berth_flavors.name, berth_flavors.request, berth_flavors.expose, berth_flavors.description
+FROM berth_flavors
+
+-- store.flavors._DELETE
+DELETE FROM berth_flavors WHERE berth_flavors.name = %s
+
+-- store.flavors._IDS
+SELECT berth_flavors.id
+FROM berth_flavors
+
+-- store.flavors._INSERT
+INSERT INTO berth_flavors (id, name, request, expose, description) VALUES (%s, %s, %s, %s, %s)
+
+-- store.flavors._ONE
+SELECT berth_flavors.request, berth_flavors.expose, berth_flavors.description
+FROM berth_flavors
+WHERE berth_flavors.name = %s
+
+-- store.flavors._UPDATE
+UPDATE berth_flavors SET request=%s, expose=%s, description=%s WHERE berth_flavors.name = %s
+
 -- store.foreign_writes._CLASS_NAMES
 SELECT resource_classes.id, resource_classes.name
 FROM resource_classes

@@ -280,6 +280,28 @@ WHERE berth_writer.updated_at < %(before)s::TIMESTAMP WITHOUT TIME ZONE
 -- store.engine.project_usages._TAKE
 DELETE FROM berth_project_usages WHERE berth_project_usages.project_id = %(project_id)s::INTEGER AND berth_project_usages.user_id = %(user_id)s::INTEGER AND berth_project_usages.consumer_type_id = %(consumer_type_id)s::INTEGER AND berth_project_usages.first_class = %(first_class)s::INTEGER AND berth_project_usages.writer_id = %(writer_id)s::INTEGER AND berth_project_usages.used_0 = %(used_0)s::BIGINT AND berth_project_usages.used_1 = %(used_1)s::BIGINT AND berth_project_usages.used_2 = %(used_2)s::BIGINT AND berth_project_usages.used_3 = %(used_3)s::BIGINT
 
+-- store.flavors._ALL
+SELECT berth_flavors.name, berth_flavors.request, berth_flavors.expose, berth_flavors.description
+FROM berth_flavors
+
+-- store.flavors._DELETE
+DELETE FROM berth_flavors WHERE berth_flavors.name = %(flavor)s::VARCHAR
+
+-- store.flavors._IDS
+SELECT berth_flavors.id
+FROM berth_flavors
+
+-- store.flavors._INSERT
+INSERT INTO berth_flavors (id, name, request, expose, description) VALUES (%(id)s::INTEGER, %(name)s::VARCHAR, %(request)s::VARCHAR, %(expose)s, %(description)s::VARCHAR)
+
+-- store.flavors._ONE
+SELECT berth_flavors.request, berth_flavors.expose, berth_flavors.description
+FROM berth_flavors
+WHERE berth_flavors.name = %(flavor)s::VARCHAR
+
+-- store.flavors._UPDATE
+UPDATE berth_flavors SET request=%(new_request)s::VARCHAR, expose=%(new_expose)s, description=%(new_description)s::VARCHAR WHERE berth_flavors.name = %(flavor)s::VARCHAR
+
 -- store.foreign_writes._CLASS_NAMES
 SELECT resource_classes.id, resource_classes.name
 FROM resource_classes

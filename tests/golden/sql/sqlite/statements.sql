@@ -280,6 +280,28 @@ WHERE berth_writer.updated_at < ?
 -- store.engine.project_usages._TAKE
 DELETE FROM berth_project_usages WHERE berth_project_usages.project_id = ? AND berth_project_usages.user_id = ? AND berth_project_usages.consumer_type_id = ? AND berth_project_usages.first_class = ? AND berth_project_usages.writer_id = ? AND berth_project_usages.used_0 = ? AND berth_project_usages.used_1 = ? AND berth_project_usages.used_2 = ? AND berth_project_usages.used_3 = ?
 
+-- store.flavors._ALL
+SELECT berth_flavors.name, berth_flavors.request, berth_flavors.expose, berth_flavors.description
+FROM berth_flavors
+
+-- store.flavors._DELETE
+DELETE FROM berth_flavors WHERE berth_flavors.name = ?
+
+-- store.flavors._IDS
+SELECT berth_flavors.id
+FROM berth_flavors
+
+-- store.flavors._INSERT
+INSERT INTO berth_flavors (id, name, request, expose, description) VALUES (?, ?, ?, ?, ?)
+
+-- store.flavors._ONE
+SELECT berth_flavors.request, berth_flavors.expose, berth_flavors.description
+FROM berth_flavors
+WHERE berth_flavors.name = ?
+
+-- store.flavors._UPDATE
+UPDATE berth_flavors SET request=?, expose=?, description=? WHERE berth_flavors.name = ?
+
 -- store.foreign_writes._CLASS_NAMES
 SELECT resource_classes.id, resource_classes.name
 FROM resource_classes

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flavors: requests with a name. Source: spec/beyond.md 4.5."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from berth.api.berth_v1 import body
+from berth.api.berth_v1.asking import check_names
+from berth.api.berth_v1.pointed import refused
+from berth.api.berth_v1.reading import JSONObject, read_request
+from berth.api.berth_v1.refusals import not_found
+from berth.api.berth_v1.revisions import is_unchanged
+from berth.api.errors import Refused
+from berth.api.operations.berth_v1.codes import TOO_LARGE
+from berth.api.operations.berth_v1.flavors import PUT
+from berth.api.rendering import answer, answer_empty, encode
+from berth.api.request import Request, Response, Services
+from berth.model.bounds import FLAVOR_BYTES_MAX
+from berth.model.flavor import NAME_PATTERN, Flavor, FlavorName, is_flavor_name
+from berth.store import flavors as store
+
+
+def list_flavors(services: Services, request: Request, response: Response) -> None:
+    """List all flavors."""
+    snapshot = services.index.snapshot()
+    if is_unchanged(request, response, snapshot):
+        return
+    flavors = snapshot.names.flavors
+    shown = [_shown(name, flavors[name]) for name in sorted(flavors)]
+    answer(response, {"revision": snapshot.revision, "flavors": shown})
+
+
+def show_flavor(services: Services, request: Request, response: Response, name: str) -> None:
+    """Show one flavor."""
+    snapshot = services.index.snapshot()
+    flavor = snapshot.names.flavors.get(FlavorName(name))
+    if flavor is None:
+        raise _not_found(name)
+    answer(response, {"revision": snapshot.revision, **_shown(name, flavor)})
+
+
+def put_flavor(services: Services, request: Request, response: Response, name: str) -> None:
+    """Create or replace a flavor."""
+    if not is_flavor_name(name):
+        raise Refused(400, f"The name of a flavor must match {NAME_PATTERN}.", hint=f"Got: {name}")
+    sent: JSONObject = body.read(request, PUT)
+    check_names(read_request(sent["request"], "/request"), services.index.snapshot())
+    flavor = Flavor(_text(sent["request"]), sent.get("expose", True), sent.get("description", ""))
+    is_new = store.put_flavor(services.database, FlavorName(name), flavor)
+    if is_new:
+        response.set_header("location", request.location(request.path))
+    shown = {"revision": services.index.snapshot().revision, **_shown(name, flavor)}
+    answer(response, shown, status=201 if is_new else 200)
+
+
+def delete_flavor(services: Services, request: Request, response: Response, name: str) -> None:
+    """Delete a flavor."""
+    if not store.delete_flavor(services.database, FlavorName(name)):
+        raise _not_found(name)
+    answer_empty(response)
+
+
+def _not_found(name: str) -> Refused:
+    return not_found(f"There is no flavor {name}.")
+
+
+def _text(request: JSONObject) -> str:
+    """A request as it is stored.
+
+    Raises:
+        Refused: 400 if it is too long.
+    """
+    text = encode(request)
+    if len(text) > FLAVOR_BYTES_MAX:
+        raise refused(
+            "/request",
+            f"may have at most {FLAVOR_BYTES_MAX:,} bytes (max_flavor_bytes), and has"
+            f" {len(text):,}",
+            code=TOO_LARGE,
+        )
+    return text.decode()
+
+
+def _shown(name: str, flavor: Flavor) -> dict[str, Any]:
+    return {
+        "name": name,
+        "request": json.loads(flavor.request),
+        "expose": flavor.expose,
+        "description": flavor.description,
+    }
