@@ -37,6 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "hosts": {"model"},
     # Its former name.
     "compute": {"hosts"},
+    "client": {"hosts"},
     "cli": {
         "model",
         "store",
@@ -50,6 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "wsgi",
         "direct",
         "hosts",
+        "client",
         "extras",
     },
     # Which libraries are installed.
@@ -78,7 +80,7 @@ BELONGS_TO: dict[str, set[str]] = {
     "oslo_middleware": {"edge", "config"},
     "prometheus_client": {"edge", "hosts"},
     # Its options stand in [keystone_authtoken].
-    "keystoneauth1": {"edge", "config", "direct", "hosts"},
+    "keystoneauth1": {"edge", "client", "config", "direct", "hosts"},
     "keystonemiddleware": {"edge", "config"},
 }
 

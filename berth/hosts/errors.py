@@ -9,6 +9,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 #: What consumers actually use of a host, by consumer UUID and resource class.
 ActualUsage = Mapping[str, Mapping[str, int]]
@@ -132,7 +134,15 @@ class Refused(ComputeError):
     The message contains the request, the status, the error code and the service's explanation.
     """
 
-    def __init__(self, request: str, *, status: int, code: str, detail: str) -> None:
+    def __init__(
+        self,
+        request: str,
+        *,
+        status: int,
+        code: str,
+        detail: str,
+        body: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         explanation = " ".join(detail.split())
         super().__init__(
             f"{request} was answered {status}{f' {code}' if code else ''}: {explanation}"
@@ -141,6 +151,8 @@ class Refused(ComputeError):
         self.code = code
         #: What the service says, as it is laid out.
         self.detail = detail
+        #: The body, if it is the service's.
+        self.body = body
 
 
 class Conflict(Refused):

@@ -243,7 +243,7 @@ def _refusal(request: str, answer: Answer, version: str, next_steps: Mapping[int
         kind, detail = Refused, f"{detail}; {_WRONG_PLACE}"
     elif status in next_steps:
         detail = f"{detail}; {next_steps[status]}"
-    return kind(request, status=status, code=code, detail=detail)
+    return kind(request, status=status, code=code, detail=detail, body=_errors_of(answer))
 
 
 def _is_of_a_collection(request: str) -> bool:
@@ -306,6 +306,16 @@ def _error_in(answer: Answer) -> tuple[str, str]:
         return str(error.get("code", "")), str(error["detail"])
     except (ValueError, LookupError, TypeError, AttributeError):
         return "", _foreign_text(answer)
+
+
+def _errors_of(answer: Answer) -> Mapping[str, Any]:
+    """The body of a refusal; empty if it is not the placement service's."""
+    try:
+        body = answer.json()
+    except ValueError:
+        return {}
+    is_ours = isinstance(body, dict) and isinstance(body.get("errors"), list)
+    return body if is_ours else {}
 
 
 def _foreign_text(answer: Answer) -> str:

@@ -82,6 +82,19 @@ def with_http_basic(url: str, user: str, password: str, *, cafile: str | None = 
     )
 
 
+def with_session(
+    session: Session, *, url: str | None, region: str | None, interface: str | list[str] | None
+) -> Adapter:
+    """Connect with a session, to the service in Keystone's catalogue, or at a URL."""
+    return Adapter(
+        session,
+        service_type="placement",
+        endpoint_override=url,
+        region_name=region,
+        interface=interface,
+    )
+
+
 def with_variables(variables: Mapping[str, str], *, url: str | None) -> Adapter:
     """Connect with the usual variables of OpenStack's clients, such as OS_AUTH_URL.
 
@@ -141,11 +154,10 @@ def with_cloud(name: str, *, url: str | None) -> Adapter:
         session = cloud.get_session()
     except (ConfigException, ClientException) as error:
         raise BadConfiguration([f"cloud {name}: {str(error).strip()}"]) from error
-    return Adapter(
+    return with_session(
         session,
-        service_type="placement",
-        endpoint_override=url or cloud.get_endpoint("placement"),
-        region_name=cloud.get_region_name("placement"),
+        url=url or cloud.get_endpoint("placement"),
+        region=cloud.get_region_name("placement"),
         interface=cloud.get_interface("placement"),
     )
 
@@ -179,13 +191,7 @@ def with_plugin(
         plugin: BaseAuthPlugin = loading.get_plugin_loader(auth_type).load_from_options(**auth)
     except (ClientException, TypeError, ValueError) as error:
         raise BadConfiguration([f"auth_type {auth_type}: {error}"]) from error
-    return Adapter(
-        _session(plugin, cafile),
-        service_type="placement",
-        endpoint_override=url,
-        region_name=region,
-        interface=interface,
-    )
+    return with_session(_session(plugin, cafile), url=url, region=region, interface=interface)
 
 
 def let_go(transport: Adapter) -> None:

@@ -1,59 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sends the requests of a command, and turns refusals into one sentence each."""
+"""`berth.client` for commands: refusals are failures of the command, and answers are printed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from http import HTTPStatus
-from typing import Any, Final
-from urllib.parse import quote, urlencode
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from berth import client as api
 from berth.cli.fleet.refusals import InConflict, NoOwnApi, NotThere, ServiceRefused
-from berth.hosts.errors import Refused
-from berth.hosts.service import Answer, Service, Transport
+from berth.client.client import AGGREGATES, CANDIDATES, CONSUMERS, EXPLAIN, path_of
 
-#: Every command uses the newest microversion.
-VERSION: Final = "1.39"
+if TYPE_CHECKING:
+    from berth.hosts.service import Answer, Transport
 
-AGGREGATES: Final = "/berth/v1/aggregates"
-CANDIDATES: Final = "/berth/v1/candidates"
-EXPLAIN: Final = "/berth/v1/explain"
+__all__ = [
+    "AGGREGATES",
+    "CANDIDATES",
+    "CONSUMERS",
+    "EXPLAIN",
+    "Client",
+    "of_transport",
+    "path_of",
+    "print_answer",
+]
 
-_NEXT_STEPS: Final[Mapping[int, str]] = {
-    HTTPStatus.UNAUTHORIZED: "authentication failed: check the token or the password",
-}
-
-#: Routes of berth's own API without anything in them that may not be there.
-_OWN_ROUTES: Final = frozenset({AGGREGATES, CANDIDATES, EXPLAIN})
-
-#: The sentence that begins each message of the service and repeats its status in words.
-_END_OF_PREAMBLE: Final = "\n\n"
-
-_KINDS: Final[Mapping[int, type[ServiceRefused]]] = {
-    HTTPStatus.NOT_FOUND: NotThere,
-    HTTPStatus.CONFLICT: InConflict,
+_KINDS: Final[Mapping[type[api.Refused], type[ServiceRefused]]] = {
+    api.NoOwnApi: NoOwnApi,
+    api.NotThere: NotThere,
+    api.Conflict: InConflict,
 }
 
 
-class Client:
+class Client(api.Client):
     """The API for commands."""
 
-    def __init__(self, service: Service, *, as_json: bool = False) -> None:
-        self._service = service
-        #: Whether to print the API's answers instead of tables.
-        self.as_json = as_json
-
-    def get(self, path: str, query: Iterable[tuple[str, str]] = ()) -> Answer:
-        """Send a GET with query parameters, some of which may repeat.
-
-        Raises:
-            NotThere, ServiceRefused: the service refused.
-            Unreachable: it does not answer.
-        """
-        pairs = list(query)
-        return self.send("GET", f"{path}?{urlencode(pairs)}" if pairs else path)
+    #: Whether to print the API's answers instead of tables.
+    as_json = False
 
     def send(self, method: str, path: str, body: object = None) -> Answer:
         """Send a request.
@@ -64,33 +48,17 @@ class Client:
             Unreachable: it does not answer.
         """
         try:
-            return self._service.send(method, path, body, version=VERSION)
-        except Refused as error:
-            kind = _KINDS.get(error.status, ServiceRefused)
-            if kind is NotThere and path in _OWN_ROUTES:
-                raise NoOwnApi(path) from error
-            raise kind(sentence(error.detail), error.code) from error
-
-    def read(self, path: str, *query: tuple[str, str]) -> Any:
-        """The decoded answer to a GET; see `get`."""
-        return self.get(path, query).json()
+            return super().send(method, path, body)
+        except api.Refused as refusal:
+            kind = _KINDS.get(type(refusal), ServiceRefused)
+            raise kind(str(refusal), refusal.code) from refusal
 
 
 def of_transport(transport: Transport, *, as_json: bool = False) -> Client:
     """The client that sends its requests by way of a transport."""
-    return Client(Service(transport, next_steps=_NEXT_STEPS), as_json=as_json)
-
-
-def sentence(detail: str) -> str:
-    """A message of the service on one line, without the words for its status."""
-    _, ends, message = detail.partition(_END_OF_PREAMBLE)
-    words = " ".join((message if ends and message.strip() else detail).split())
-    return words.replace(". ;", ";").removesuffix(".")
-
-
-def path_of(*segments: str) -> str:
-    """A path of the API; the segments may contain any characters."""
-    return "".join(f"/{quote(segment, safe='')}" for segment in segments)
+    client = Client.of_transport(transport)
+    client.as_json = as_json
+    return client
 
 
 def print_answer(answer: Answer) -> None:

@@ -21,12 +21,6 @@ class NotThere(ServiceRefused):
 class NoOwnApi(NotThere):
     """The service does not have a route of berth's own API."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            f"this service does not have {path}: it is older than this command, or is OpenStack "
-            "Placement"
-        )
-
 
 class InConflict(ServiceRefused):
     """The request conflicts with the state of the fleet, or another client was faster."""

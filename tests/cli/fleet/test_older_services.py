@@ -67,7 +67,7 @@ def test_a_missing_route_is_named(older: Client) -> None:
     with pytest.raises(NoOwnApi) as refused:
         older.send("POST", "/berth/v1/explain", {})
     assert str(refused.value) == (
-        "this service does not have /berth/v1/explain: it is older than this command, or is "
+        "this service does not have /berth/v1/explain: it is older than this program, or is "
         "OpenStack Placement"
     )
     assert refused.value.code == ExitCode.SERVICE

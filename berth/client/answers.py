@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answers of berth's own API as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Self
+
+#: Amounts by resource class by the UUID of a provider.
+Allocations = Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way in which a request fits.
+
+    Attributes:
+        host: the UUID of the host.
+        allocations: what to claim.
+        mappings: by group of the request, the UUIDs of the providers that serve it.
+        score: higher is better; None without an order.
+    """
+
+    host: str
+    allocations: Allocations
+    mappings: Mapping[str, Sequence[str]]
+    score: float | None
+
+    @classmethod
+    def of(cls, sent: Mapping[str, Any]) -> Self:
+        """The value of an answer."""
+        return cls(
+            host=sent["host"],
+            allocations=_allocations(sent["allocations"]),
+            mappings=sent["mappings"],
+            score=sent["score"]["total"] if "score" in sent else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a request fits, or does not.
+
+    Attributes:
+        verdict: a word for programs, such as `used_up`.
+        summary: one or two sentences for people.
+        hosts_that_fit: how many there are.
+        answer: everything that the service said: constraints, changes that help, nearest hosts.
+    """
+
+    verdict: str
+    summary: str
+    hosts_that_fit: int
+    answer: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, sent: Mapping[str, Any]) -> Self:
+        """The value of an answer."""
+        return cls(sent["verdict"], sent["summary"], sent["hosts"]["fit"], sent)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The ways in which a request fits, best first.
+
+    Attributes:
+        revision: the state of the database that was searched.
+        complete: whether the search came to its end; if not, there may be more.
+        more: whether `limit` or `per_host` left candidates out.
+        explanations: if nothing fits, and the question asked for it: why, for each alternative.
+        warnings: parts of the request without effect.
+    """
+
+    candidates: tuple[Candidate, ...]
+    revision: str
+    complete: bool
+    more: bool
+    explanations: tuple[Explanation, ...]
+    warnings: tuple[Mapping[str, str], ...]
+
+    @classmethod
+    def of(cls, sent: Mapping[str, Any]) -> Self:
+        """The value of an answer."""
+        explanation = sent.get("explanation")
+        return cls(
+            candidates=tuple(map(Candidate.of, sent["candidates"])),
+            revision=sent["revision"],
+            complete=sent["complete"],
+            more=sent["more"],
+            explanations=() if explanation is None else explanations_of(explanation),
+            warnings=tuple(sent["warnings"]),
+        )
+
+
+def explanations_of(sent: Mapping[str, Any]) -> tuple[Explanation, ...]:
+    """One explanation, or one for each alternative of the request."""
+    return tuple(map(Explanation.of, sent.get("alternatives", (sent,))))
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """A consumer that holds something.
+
+    Attributes:
+        name: its name within its project, if it has one.
+        providers: the name of each provider in `allocations`.
+        created_at: with its time zone, UTC; None if unknown.
+        lease: when berth takes back what it holds, as the service shows it; None if never.
+    """
+
+    uuid: str
+    name: str | None
+    project_id: str
+    user_id: str
+    consumer_type: str
+    generation: int
+    created_at: datetime | None
+    allocations: Allocations
+    providers: Mapping[str, str]
+    lease: Mapping[str, Any] | None
+
+    @classmethod
+    def of(cls, sent: Mapping[str, Any]) -> Self:
+        """The value of an answer."""
+        created_at = sent["created_at"]
+        return cls(
+            uuid=sent["uuid"],
+            name=sent["name"],
+            project_id=sent["project_id"],
+            user_id=sent["user_id"],
+            consumer_type=sent["consumer_type"],
+            generation=sent["generation"],
+            created_at=None if created_at is None else datetime.fromisoformat(created_at),
+            allocations=_allocations(sent["allocations"]),
+            providers={uuid: each["name"] for uuid, each in sent["allocations"].items()},
+            lease=sent["lease"],
+        )
+
+
+def _allocations(sent: Mapping[str, Any]) -> Allocations:
+    return {uuid: each["resources"] for uuid, each in sent.items()}

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client of the API: berth's own questions as methods, and any other request by its path."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, Self
+from urllib.parse import quote, urlencode
+
+from berth.client.answers import Candidate, Candidates, Consumer, Explanation, explanations_of
+from berth.client.errors import Incomplete, refusal_of
+from berth.hosts import transports
+from berth.hosts.errors import Refused
+from berth.hosts.service import Answer, Service, Transport
+
+if TYPE_CHECKING:
+    from keystoneauth1.session import Session
+
+#: Every request uses the newest microversion.
+VERSION: Final = "1.39"
+
+_OWN: Final = "/berth/v1"
+AGGREGATES: Final = f"{_OWN}/aggregates"
+CANDIDATES: Final = f"{_OWN}/candidates"
+CONSUMERS: Final = f"{_OWN}/consumers"
+EXPLAIN: Final = f"{_OWN}/explain"
+
+#: Routes without anything in them that may not be there.
+_OWN_ROUTES: Final = frozenset({AGGREGATES, CANDIDATES, CONSUMERS, EXPLAIN})
+
+_NEXT_STEPS: Final[Mapping[int, str]] = {
+    HTTPStatus.UNAUTHORIZED: "authentication failed: check the token or the password",
+}
+
+#: What to place: a request of berth's own API as JSON, or a query of `GET /allocation_candidates`.
+Request = Mapping[str, Any] | str
+
+
+class Client:
+    """A client of one service; make it with `at`, `of_session` or `of_transport`.
+
+    Every method raises `Refused`, or one of its subclasses, if the service refuses the request, and
+    `Unreachable` if it does not answer. A request that a busy service puts off is sent again.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    @classmethod
+    def at(cls, url: str, token: str, *, cafile: str | None = None) -> Self:
+        """A client of the service at a URL, with a token of `berth token create` or of Keystone.
+
+        Args:
+            cafile: the trusted certificate authorities; None: the system's.
+        """
+        return cls.of_transport(transports.with_token(url, token, cafile=cafile))
+
+    @classmethod
+    def of_session(
+        cls,
+        session: Session,
+        *,
+        url: str | None = None,
+        region: str | None = None,
+        interface: str = "public",
+    ) -> Self:
+        """A client with a session of keystoneauth.
+
+        Args:
+            url: the service; None: the one in Keystone's catalogue, in this region.
+        """
+        return cls.of_transport(
+            transports.with_session(session, url=url, region=region, interface=interface)
+        )
+
+    @classmethod
+    def of_transport(cls, transport: Transport) -> Self:
+        """A client with an Adapter of keystoneauth, such as that of `berth.direct`."""
+        return cls(Service(transport, next_steps=_NEXT_STEPS))
+
+    # --- Questions --------------------------------------------------------------------------------
+
+    def candidates(
+        self,
+        request: Request,
+        *,
+        order: str | Mapping[str, Any] | None = None,
+        limit: int = 10,
+        per_host: int | None = None,
+        what_if: Mapping[str, Any] | None = None,
+        explain: bool = False,
+    ) -> Candidates:
+        """Ask where a request fits.
+
+        Args:
+            order: `pack`, `spread`, `random` or `any`, or an order with its options.
+            limit: at most so many candidates.
+            per_host: at most so many of one host.
+            what_if: changes of the fleet to assume.
+            explain: if nothing fits, say why.
+        """
+        asked = _given(
+            request=_request(request),
+            order={"by": order} if isinstance(order, str) else order,
+            limit=limit,
+            per_host=per_host,
+            what_if=what_if,
+            explain=explain,
+        )
+        return Candidates.of(self.send("POST", CANDIDATES, asked).json())
+
+    def explain(
+        self, request: Request, *, what_if: Mapping[str, Any] | None = None
+    ) -> tuple[Explanation, ...]:
+        """Ask why a request fits or does not: one explanation for each of its alternatives."""
+        asked = _given(request=_request(request), what_if=what_if)
+        return explanations_of(self.send("POST", EXPLAIN, asked).json())
+
+    # --- Consumers --------------------------------------------------------------------------------
+
+    def claim(
+        self,
+        consumer: str,
+        candidate: Candidate,
+        *,
+        project_id: str,
+        user_id: str,
+        consumer_type: str = "INSTANCE",
+    ) -> None:
+        """Allocate a candidate to a new consumer.
+
+        Args:
+            consumer: a UUID that the caller chooses.
+
+        Raises:
+            Conflict: another client was faster, or the consumer holds something; ask for candidates
+                again.
+        """
+        body = {
+            "allocations": {
+                provider: {"resources": resources}
+                for provider, resources in candidate.allocations.items()
+            },
+            "mappings": candidate.mappings,
+            "project_id": project_id,
+            "user_id": user_id,
+            "consumer_type": consumer_type,
+            "consumer_generation": None,
+        }
+        self.send("PUT", path_of("allocations", consumer), body)
+
+    def consumers(
+        self,
+        *,
+        host: str | None = None,
+        provider: str | None = None,
+        project_id: str | None = None,
+        user_id: str | None = None,
+        consumer_type: str | None = None,
+    ) -> Iterator[Consumer]:
+        """List who holds what: the consumers that satisfy all filters.
+
+        Args:
+            host: the name or UUID of a provider: they hold something of its tree.
+            provider: the same: they hold something of it itself.
+            project_id: whoever may not see everything must name a project.
+
+        Raises:
+            Incomplete: the list broke off.
+        """
+        filters = _given(
+            host=host,
+            provider=provider,
+            project_id=project_id,
+            user_id=user_id,
+            consumer_type=consumer_type,
+        )
+        return map(Consumer.of, lines_of(self.get(CONSUMERS, filters.items())))
+
+    def consumer(self, uuid: str) -> Consumer:
+        """A consumer with everything that it holds.
+
+        Raises:
+            NotThere: it holds nothing.
+        """
+        return Consumer.of(self.read(_consumer_path(uuid)))
+
+    def release(self, uuid: str, *, generation: int | None = None) -> None:
+        """Give back everything that a consumer holds.
+
+        Args:
+            generation: only if it is still at this one.
+
+        Raises:
+            NotThere: it holds nothing.
+            Conflict: it is at another generation, or another client changed it meanwhile.
+        """
+        query = "" if generation is None else f"?generation={generation}"
+        self.send("DELETE", f"{_consumer_path(uuid)}{query}")
+
+    # --- Any other request ------------------------------------------------------------------------
+
+    def get(self, path: str, query: Iterable[tuple[str, str]] = ()) -> Answer:
+        """Send a GET with query parameters, some of which may repeat."""
+        pairs = list(query)
+        return self.send("GET", f"{path}?{urlencode(pairs)}" if pairs else path)
+
+    def read(self, path: str, *query: tuple[str, str]) -> Any:
+        """The decoded answer to a GET."""
+        return self.get(path, query).json()
+
+    def send(self, method: str, path: str, body: object = None) -> Answer:
+        """Send a request of either API, at the newest microversion; `body` is sent as JSON."""
+        try:
+            return self._service.send(method, path, body, version=VERSION)
+        except Refused as refusal:
+            route = path.partition("?")[0]
+            raise refusal_of(refusal, route, is_own_route=route in _OWN_ROUTES) from refusal
+
+
+def path_of(*segments: str) -> str:
+    """A path of the API; the segments may contain any characters."""
+    return "".join(f"/{quote(segment, safe='')}" for segment in segments)
+
+
+def lines_of(answer: Answer) -> Iterator[Mapping[str, Any]]:
+    """The values of JSON lines, without the last line.
+
+    Raises:
+        Incomplete: the last line is missing.
+    """
+    values = [json.loads(line) for line in answer.text.splitlines()]
+    if not values or not values[-1].get("end"):
+        raise Incomplete("the list broke off before its last line")
+    return iter(values[:-1])
+
+
+def _consumer_path(uuid: str) -> str:
+    return f"{CONSUMERS}{path_of(uuid)}"
+
+
+def _request(request: Request) -> Mapping[str, Any]:
+    return {"query": request} if isinstance(request, str) else request
+
+
+def _given(**members: Any) -> dict[str, Any]:
+    """The members that are not None."""
+    return {name: value for name, value in members.items() if value is not None}

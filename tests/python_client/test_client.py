@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth.client`: questions, claims, lists and errors as values, over HTTP and on a database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from keystoneauth1.session import Session
+from keystoneauth1.token_endpoint import Token
+
+from berth import config
+from berth.client import (
+    Client,
+    Conflict,
+    Incomplete,
+    NoOwnApi,
+    NotThere,
+    Refused,
+    Unreachable,
+)
+from berth.direct import PlacementDirect
+from tests.e2e.serving import configured, served
+from tests.servers.ports import free_port
+
+SMALL = {"groups": {"": {"resources": {"VCPU": 2}}}}
+LARGE = {"groups": {"": {"resources": {"VCPU": 99}}}}
+OWNERS = {"project_id": "web", "user_id": "alice"}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a service."""
+    with served(tmp_path_factory.mktemp("service")) as url:
+        yield url
+
+
+@pytest.fixture(params=["token", "session", "direct"])
+def berth(request: pytest.FixtureRequest, service: str, tmp_path: Path) -> Iterator[Client]:
+    """A client of each kind."""
+    match request.param:
+        case "token":
+            yield Client.at(service, "admin")
+        case "session":
+            yield Client.of_session(Session(auth=Token(service, "admin")))
+        case _:
+            conf = configured(tmp_path, f"sqlite:///{tmp_path}/berth.db")
+            with PlacementDirect(config.load([str(conf)])) as adapter:
+                yield Client.of_transport(adapter)
+
+
+def host(berth: Client, vcpu: int = 8) -> str:
+    """The name of a new host."""
+    name, uuid = f"cn-{uuid4()}", str(uuid4())
+    berth.send("POST", "/resource_providers", {"name": name, "uuid": uuid})
+    inventories = {"VCPU": {"total": vcpu}}
+    body = {"resource_provider_generation": 0, "inventories": inventories}
+    berth.send("PUT", f"/resource_providers/{uuid}/inventories", body)
+    return name
+
+
+def on(name: str, request: dict[str, Any]) -> dict[str, Any]:
+    """A request that only one host may serve."""
+    return {**request, "host": {"in": [name]}}
+
+
+def test_a_candidate_is_claimed_listed_and_released(berth: Client) -> None:
+    """The whole life of a job."""
+    name, job = host(berth), str(uuid4())
+    answer = berth.candidates(on(name, SMALL), order="pack", limit=1)
+    (candidate,) = answer.candidates
+    assert (answer.complete, answer.more, answer.explanations) == (True, False, ())
+    assert candidate.allocations == {candidate.host: {"VCPU": 2}}
+    assert candidate.mappings == {"": [candidate.host]}
+    assert candidate.score == pytest.approx(0.25)
+    berth.claim(job, candidate, **OWNERS)
+    (consumer,) = berth.consumers(host=name)
+    assert consumer == berth.consumer(job)
+    assert (consumer.uuid, consumer.project_id, consumer.user_id) == (job, "web", "alice")
+    assert (consumer.name, consumer.lease, consumer.generation) == (None, None, 1)
+    assert consumer.allocations == candidate.allocations
+    assert consumer.providers == {candidate.host: name}
+    assert consumer.created_at is not None
+    assert datetime.now(UTC) - consumer.created_at < timedelta(minutes=5)
+    berth.release(job, generation=1)
+    assert list(berth.consumers(host=name)) == []
+
+
+def test_filters_narrow_the_list(berth: Client) -> None:
+    """Those that are not given do not."""
+    name = host(berth)
+    (candidate,) = berth.candidates(on(name, SMALL)).candidates
+    for user in ("alice", "bob"):
+        berth.claim(str(uuid4()), candidate, project_id="web", user_id=user)
+    users = [each.user_id for each in berth.consumers(provider=name, project_id="web")]
+    assert sorted(users) == ["alice", "bob"]
+    (bob,) = berth.consumers(host=name, user_id="bob", consumer_type="INSTANCE")
+    assert bob.user_id == "bob"
+
+
+def test_what_does_not_fit_is_explained(berth: Client) -> None:
+    """With the candidates, if asked to, or by itself; for each alternative."""
+    name = host(berth)
+    answer = berth.candidates(on(name, LARGE), explain=True)
+    (explanation,) = answer.explanations
+    assert answer.candidates == ()
+    assert (explanation.verdict, explanation.hosts_that_fit) == ("never", 0)
+    assert "With VCPU 8 instead of 99, 1 host fits." in explanation.summary
+    assert explanation.answer["binding"] == ["/groups//resources/VCPU"]
+    both = {"alternatives": [on(name, LARGE), on(name, SMALL)]}
+    assert [each.verdict for each in berth.explain(both)] == ["never", "fits"]
+
+
+def test_a_query_of_the_old_route_is_a_request(berth: Client) -> None:
+    """As a log shows it; `what_if` assumes changes."""
+    name = host(berth)
+    assert berth.candidates("resources=VCPU:2&limit=1").candidates
+    (explanation,) = berth.explain(on(name, SMALL), what_if={"without_hosts": [name]})
+    assert explanation.hosts_that_fit == 0
+
+
+def test_a_refusal_has_its_code_and_pointer(berth: Client) -> None:
+    """And the names that were meant."""
+    with pytest.raises(Refused) as refused:
+        berth.candidates({"groups": {"": {"resources": {"VCPUS": 1}}}})
+    error = refused.value
+    assert (error.status, error.code) == (400, "berth.name.unknown")
+    assert (error.pointer, error.did_you_mean[0]) == ("/request/groups//resources/VCPUS", "VCPU")
+    assert str(error).startswith("There is no resource class VCPUS. Did you mean VCPU")
+    assert error.explanation is None
+
+
+def test_the_kinds_of_refusals(berth: Client) -> None:
+    """What is not there, what conflicts, and what a service does not have."""
+    name, job = host(berth), str(uuid4())
+    with pytest.raises(NotThere) as gone:
+        berth.release(job)
+    assert gone.value.code == "berth.not_found" and not isinstance(gone.value, NoOwnApi)
+    (candidate,) = berth.candidates(on(name, SMALL)).candidates
+    berth.claim(job, candidate, **OWNERS)
+    with pytest.raises(Conflict) as twice:
+        berth.claim(job, candidate, **OWNERS)
+    assert twice.value.code == "placement.concurrent_update"
+    with pytest.raises(Conflict):
+        berth.release(job, generation=7)
+    with pytest.raises(NotThere):
+        berth.read("/traits/CUSTOM_NOT_THERE")
+
+
+def test_a_caller_without_a_role_is_refused(service: str) -> None:
+    """With the roles that there are."""
+    with pytest.raises(Refused, match="It needs the role admin or") as refused:
+        Client.at(service, "nobody").explain(SMALL)
+    assert refused.value.status == 403
+
+
+def test_a_service_that_is_away(tmp_path: Path) -> None:
+    """Is no refusal."""
+    with pytest.raises(Unreachable):
+        Client.at(f"http://127.0.0.1:{free_port()}", "admin").explain(SMALL)
+
+
+class Canned:
+    """A transport with one answer to everything."""
+
+    def __init__(self, status: int, text: str) -> None:
+        self.status_code = status
+        self.text = text
+        self.headers: dict[str, str] = {}
+
+    def request(self, url: str, method: str, **options: Any) -> Canned:
+        """The answer."""
+        return self
+
+    def json(self) -> Any:
+        """The decoded body."""
+        return json.loads(self.text)
+
+
+@pytest.mark.parametrize("text", ["", '{"uuid": "x"}\n', '{"uuid": "x"}\n{"uuid": "y"}'])
+def test_a_list_that_breaks_off_is_not_taken_for_whole(text: str) -> None:
+    """Without its last line."""
+    with pytest.raises(Incomplete):
+        Client.of_transport(Canned(200, text)).consumers()
+
+
+def test_a_service_without_the_own_api() -> None:
+    """OpenStack Placement has none of its routes; a proxy may answer in any form."""
+    for text in ('{"errors": [{"detail": "nothing", "status": 404}]}', "<p>nothing</p>", "[]"):
+        with pytest.raises(NoOwnApi, match="OpenStack Placement"):
+            Client.of_transport(Canned(404, text)).candidates(SMALL)
