@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from bench.claim_floor import BY_HAND, BY_STORE
 from bench.results import BERTH, ORIGINAL, Result, find
 from bench.targets import Verdict
 
 #: The rate of claim loops as a multiple of Placement's, on one server; no target for a cluster.
 _TIMES_MIN: Final = 50
+_FLOORS_MAX: Final = 2
 _ENGINES_WITH_TARGET: Final = ("postgresql", "mariadb")
 
 
@@ -22,6 +24,7 @@ def engine_verdicts(results: Sequence[Result]) -> list[Verdict]:
         for engine in engines
         for verdict in (
             *(_rates(results, engine) if engine in _ENGINES_WITH_TARGET else ()),
+            *_near_the_floor(results, engine),
             *_failures(results, engine),
         )
     ]
@@ -39,6 +42,20 @@ def _rates(results: Sequence[Result], engine: str) -> Iterator[Verdict]:
             met = times >= _TIMES_MIN
         target = f"≥ {_TIMES_MIN} × Placement's rate"
         yield Verdict(f"{engine}: claim loop, {result.case}", target, measured, met)
+
+
+def _near_the_floor(results: Sequence[Result], engine: str) -> Iterator[Verdict]:
+    """A claim of the store, compared with the same writes by hand."""
+    medians = {
+        result.quantity: result.median
+        for result in results
+        if result.scenario == engine and result.quantity in (BY_STORE, BY_HAND)
+    }
+    store, by_hand = medians.get(BY_STORE), medians.get(BY_HAND)
+    if store and by_hand:
+        times = store / by_hand
+        target = f"≤ {_FLOORS_MAX} × the same by hand"
+        yield Verdict(f"{engine}: {BY_STORE}", target, f"{times:.2f} ×", times <= _FLOORS_MAX)
 
 
 def _failures(results: Sequence[Result], engine: str) -> Iterator[Verdict]:

@@ -16,6 +16,7 @@ from typing import Final
 from bench.adoption import adopt
 from bench.amid_writes import amid_writes_cases
 from bench.case import AloneCase, Case, Stage
+from bench.claim_floor import claim_floor
 from bench.claims import claim_cases
 from bench.clock_query import clock_cost
 from bench.coherence import pair_case
@@ -90,6 +91,15 @@ def _clock(on: OnEngine) -> Iterator[list[Result]]:
     yield _run_alone(on, AloneCase(on.engine.name, "ten candidates in the process", measure))
 
 
+def _floor(on: OnEngine) -> Iterator[list[Result]]:
+    """Single claims by berth's store, and the same writes through the bare driver."""
+
+    def measure(directory: Path, wanted: Round) -> Samples:
+        return claim_floor(on.urls[BERTH][0], wanted.seconds)
+
+    yield _run_alone(on, AloneCase(on.engine.name, "a claim in the process", measure))
+
+
 def _adoption(on: OnEngine) -> Iterator[list[Result]]:
     """Adopt a database of Placement."""
 
@@ -117,6 +127,7 @@ PARTS: Final[Mapping[str, Callable[[OnEngine], Iterator[list[Result]]]]] = {
     "claims": _claims,
     "pairs": _pairs,
     "clock": _clock,
+    "floor": _floor,
     "adoption": _adoption,
     "loss": _loss,
 }

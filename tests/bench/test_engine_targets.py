@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from bench.claim_floor import BY_HAND, BY_STORE
 from bench.engine_targets import engine_verdicts
 from bench.pages import write_engine_pages
 from bench.results import ORIGINAL, Result, new_run
@@ -59,3 +60,12 @@ def test_the_page_has_every_engine_and_the_verdicts(tmp_path: Path) -> None:
     assert "### postgresql" in page
     assert "50 × (500 and 10.0 a second)" in page
     assert (tmp_path / "results.json").exists()
+
+
+@pytest.mark.parametrize(("median", "is_met"), [(4.0, True), (4.1, False)])
+def test_a_claim_is_held_to_twice_the_same_writes_by_hand(median: float, is_met: bool) -> None:
+    """Both in one process, in turns."""
+    ours = msgspec.structs.replace(OURS, quantity=BY_STORE, median=median, rate=None)
+    by_hand = msgspec.structs.replace(ours, quantity=BY_HAND, median=2.0)
+    verdict, *_ = engine_verdicts([ours, by_hand])
+    assert (verdict.is_met, verdict.measured) == (is_met, f"{median / 2:.2f} ×")
