@@ -13,7 +13,15 @@ from itertools import combinations
 from math import inf
 from typing import Any, Final
 
-from tests.brute_question import Request, capacity, fitting, root_of, shared_with, tree_of
+from tests.brute_question import (
+    Request,
+    capacity,
+    fitting,
+    lists_of_in,
+    root_of,
+    shared_with,
+    tree_of,
+)
 from tests.brute_scenario import what_if
 from tests.worlds import SHARING_TRAIT, World, WorldProvider, provider_uuid
 
@@ -31,12 +39,12 @@ class Explained:
     """One question of one fleet, explained.
 
     Args:
-        request: with `groups`, without `query` and `alternatives`.
+        request: with `groups` or `flavor`, without `query` and `alternatives`.
     """
 
     def __init__(self, fleet: World, request: Request) -> None:
         self.fleet = fleet
-        self.request = request
+        self.request = request = _with_flavor(fleet, request)
         known = (path for path in atoms_of(request) if not self._is_unknown(path))
         #: pointer -> place, in the order of 3.2, without those that name something unknown.
         self.atoms: dict[str, Path] = {_pointer(path): path for path in known}
@@ -281,7 +289,13 @@ class Explained:
 def atoms_of(request: Request) -> Iterator[Path]:
     """The atoms of a request, in their order (3.2)."""
     host = request.get("host", {})
-    yield from (("host", member) for member in ("in", "not_in") if member in host)
+    lists = lists_of_in(host)
+    if len(lists) > 1:
+        yield from (("host", "in", number) for number in range(len(lists)))
+    elif lists:
+        yield "host", "in"
+    if "not_in" in host:
+        yield "host", "not_in"
     for member in ("required", "anywhere", "member_of"):
         yield from (("host", member, number) for number in range(len(host.get(member, ()))))
     for name, group in request["groups"].items():
@@ -294,6 +308,26 @@ def atoms_of(request: Request) -> Iterator[Path]:
                 yield "groups", name, member
     for kind in ("together", "apart"):
         yield from ((kind, number) for number in range(len(request.get(kind, ()))))
+
+
+def _with_flavor(fleet: World, request: Request) -> Request:
+    """The request as `explain` shows it: with what its flavor asks for first (4.5)."""
+    if "flavor" not in request:
+        return request
+    stored = fleet.flavors[request["flavor"]]
+    hosts = [stored.get("host", {}), request.get("host", {})]
+    host: Members = {}
+    for member in ("required", "anywhere", "member_of", "not_in"):
+        for item in (item for each in hosts for item in each.get(member, [])):
+            if item not in host.setdefault(member, []):
+                host[member].append(item)
+    lists: list[list[str]] = []
+    for each in (each for host in hosts for each in lists_of_in(host)):
+        if each not in lists:
+            lists.append(each)
+    if lists:
+        host["in"] = lists[0] if len(lists) == 1 else lists
+    return {**stored, "host": host}
 
 
 def _pointer(path: Path) -> str:

@@ -77,15 +77,22 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A whole request without `query` and `alternatives`."""
+class Host:
+    """Conditions on the host (2.2); `within`: the tree has some of each set."""
 
-    groups: tuple[Wanted, ...]
     root_traits: Conditions
     tree_traits: Conditions
     root_aggregates: Conditions
-    within: frozenset[str] | None
+    within: tuple[frozenset[str], ...]
     not_in: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A whole request without `query` and `alternatives`; all of `hosts` must hold."""
+
+    groups: tuple[Wanted, ...]
+    hosts: tuple[Host, ...]
     relations: tuple[Relation, ...]
 
 
@@ -153,23 +160,41 @@ def found_at(fleet: World, asked: Asked, root: str) -> Iterator[Option]:
 
 
 def read(fleet: World, request: Request) -> Asked:
-    """A request with its references resolved; one that stands for nothing matches nothing (1.4)."""
-    host = request.get("host", {})
+    """A request with its references resolved; one that stands for nothing matches nothing (1.4).
+
+    Groups and relations are those of the flavor, if it names one (4.5).
+    """
+    stored = fleet.flavors[request["flavor"]] if "flavor" in request else request
+    hosts = [stored] if stored is request else [stored, request]
     return Asked(
         groups=tuple(
-            _read_group(fleet, name, group) for name, group in request.get("groups", {}).items()
+            _read_group(fleet, name, group) for name, group in stored.get("groups", {}).items()
         ),
-        root_traits=_conditions(host.get("required", [])),
-        tree_traits=_conditions(host.get("anywhere", [])),
-        root_aggregates=_memberships(fleet, host.get("member_of", [])),
-        within=_providers(fleet, host["in"]) if "in" in host else None,
-        not_in=_providers(fleet, host.get("not_in", [])),
+        hosts=tuple(_read_host(fleet, each.get("host", {})) for each in hosts),
         relations=tuple(
             Relation(kind == "together", tuple(relation["groups"]), relation["at"])
             for kind in ("together", "apart")
-            for relation in request.get(kind, [])
+            for relation in stored.get(kind, [])
         ),
     )
+
+
+def _read_host(fleet: World, host: Mapping[str, Any]) -> Host:
+    return Host(
+        root_traits=_conditions(host.get("required", [])),
+        tree_traits=_conditions(host.get("anywhere", [])),
+        root_aggregates=_memberships(fleet, host.get("member_of", [])),
+        within=tuple(_providers(fleet, each) for each in lists_of_in(host)),
+        not_in=_providers(fleet, host.get("not_in", [])),
+    )
+
+
+def lists_of_in(host: Mapping[str, Any]) -> list[list[str]]:
+    """The lists of `in`: itself, or those that it has."""
+    if "in" not in host:
+        return []
+    lists = [each for each in host["in"] if isinstance(each, list)]
+    return lists or [host["in"]]
 
 
 def _read_group(fleet: World, name: str, group: Mapping[str, Any]) -> Wanted:
@@ -300,12 +325,13 @@ def _is_eligible(fleet: World, asked: Asked, root: str) -> bool:
     tree = tree_of(fleet, root)
     names = {each.name for each in tree}
     at_root = fleet.by_name[root]
-    return (
-        asked.root_traits.hold(at_root.traits)
-        and asked.tree_traits.hold(frozenset().union(*(each.traits for each in tree)))
-        and asked.root_aggregates.hold(at_root.aggregates)
-        and (asked.within is None or bool(names & asked.within))
-        and not names & asked.not_in
+    return all(
+        host.root_traits.hold(at_root.traits)
+        and host.tree_traits.hold(frozenset().union(*(each.traits for each in tree)))
+        and host.root_aggregates.hold(at_root.aggregates)
+        and all(names & some for some in host.within)
+        and not names & host.not_in
+        for host in asked.hosts
     )
 
 

@@ -7,16 +7,19 @@ that a world may show more used than its capacity.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import BerthError
+from berth.model.flavor import Flavor, FlavorName
 from berth.model.ids import AggregateUUID, ConsumerUUID, ProviderUUID
 from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import replace_allocations
 from berth.store.engine.database import Database
+from berth.store.flavors import put_flavor
 from berth.store.inventories import replace_inventories
 from berth.store.labels import replace_labels
 from berth.store.providers import create_provider, get_provider
@@ -41,6 +44,8 @@ def build_in_store(fleet: World, db: Database) -> None:
         add_provider(provider, db)
     for aggregate, labels in fleet.labels.items():
         replace_labels(db, AggregateUUID(aggregate_uuid(aggregate)), labels)
+    for name, request in fleet.flavors.items():
+        put_flavor(db, FlavorName(name), Flavor(json.dumps(request)))
 
 
 def define_names(fleet: World, db: Database) -> None:

@@ -73,13 +73,14 @@ class World:
     """A fleet: providers, parents before their children, and the names that exist besides.
 
     `extra_classes` and `extra_traits` are defined although no provider has them. `labels` are those
-    of aggregates: aggregate -> key -> value.
+    of aggregates: aggregate -> key -> value. `flavors` are requests by name, as they are sent.
     """
 
     providers: tuple[WorldProvider, ...]
     extra_classes: frozenset[str] = frozenset()
     extra_traits: frozenset[str] = frozenset()
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    flavors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @cached_property
     def by_name(self) -> dict[str, WorldProvider]:

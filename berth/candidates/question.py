@@ -62,13 +62,14 @@ class QuestionHost:
     Attributes:
         required, member_of: on the root itself.
         anywhere: on the traits of all its providers together.
-        within, not_in: provider references: the tree has one of them, or none.
+        within: lists of provider references: the tree has one of each list.
+        not_in: provider references: the tree has none of them.
     """
 
     required: tuple[Item, ...] = ()
     anywhere: tuple[Item, ...] = ()
     member_of: tuple[Item, ...] = ()
-    within: tuple[str, ...] | None = None
+    within: tuple[tuple[str, ...], ...] = ()
     not_in: tuple[str, ...] = ()
 
 

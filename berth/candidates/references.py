@@ -9,14 +9,14 @@ Source: spec/beyond.md 1.4 and 2.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final, Literal, NamedTuple
 
 from berth.candidates.question import LEVELS, Item, Question, QuestionGroup, QuestionHost
 from berth.candidates.request import CandidatesRequest, HostConditions, Relation, RequestGroup
 from berth.index.records import json_of
-from berth.index.snapshot import Snapshot
+from berth.index.snapshot import Location, Snapshot
 from berth.model.ids import parse_uuid_lax
 
 #: How many unknown names get suggestions, and how many each. Comparing one name with a thousand
@@ -26,7 +26,7 @@ _SUGGESTIONS_MAX: Final = 3
 _SIMILARITY_MIN: Final = 0.75
 _LENGTH_MAX: Final = 64
 
-_NameKind = Literal["resource_class", "trait"]
+_NameKind = Literal["resource_class", "trait", "flavor"]
 
 
 class UnknownReference(NamedTuple):
@@ -38,7 +38,8 @@ class UnknownReference(NamedTuple):
 
 
 class UnknownName(NamedTuple):
-    """A resource class or trait that does not exist; `at` is its JSON pointer in the request."""
+    """A resource class, trait or flavor that does not exist; `at` is its JSON pointer in the
+    request."""
 
     at: str
     kind: _NameKind
@@ -59,6 +60,12 @@ class References:
         if reference not in self._providers:
             self._providers[reference] = self._provider(reference)
         return self._providers[reference]
+
+    def root(self, reference: str) -> Location | None:
+        """Where the root of the provider's tree is, None if there is no such provider."""
+        uuid = self.provider(reference)
+        location = None if uuid is None else self._snapshot.locate_uuid(uuid)
+        return None if location is None else location._replace(node=0)
 
     def aggregates(self, reference: str) -> frozenset[str]:
         """The uuids of the aggregates; empty if there is none."""
@@ -104,7 +111,10 @@ def request_of(question: Question, references: References) -> CandidatesRequest:
 def unknown_references(question: Question, references: References) -> Iterator[UnknownReference]:
     """The references that stand for nothing."""
     host = question.host
-    providers = {"/host/in": host.within or (), "/host/not_in": host.not_in}
+    providers: dict[str, Iterable[str]] = {
+        **dict(zip(pointers_of_within(host), host.within, strict=True)),
+        "/host/not_in": host.not_in,
+    }
     members = {"/host/member_of": host.member_of}
     for name, group in question.groups:
         at = f"/groups/{escaped(name)}"
@@ -122,6 +132,12 @@ def unknown_references(question: Question, references: References) -> Iterator[U
         for item_at, reference in _names_in(at, items):
             if not references.aggregates(reference):
                 yield UnknownReference(item_at, "aggregate", reference)
+
+
+def pointers_of_within(host: QuestionHost) -> Sequence[str]:
+    """The JSON pointers to the lists of `host.in`, which are nested only if there are several."""
+    count = len(host.within)
+    return ["/host/in"] if count == 1 else [f"/host/in/{place}" for place in range(count)]
 
 
 def unknown_names(question: Question, snapshot: Snapshot) -> Iterator[UnknownName]:
@@ -198,9 +214,19 @@ def _host(host: QuestionHost, references: References) -> HostConditions:
         nowhere=_forbidden(host.anywhere),
         member_of=member_of(host.member_of, references),
         not_member_of=not_member_of(host.member_of, references),
-        within=_providers(host.within, references),
+        within=_within(host.within, references),
         not_in=_providers(host.not_in, references) or frozenset(),
     )
+
+
+def _within(lists: Sequence[Sequence[str]], references: References) -> frozenset[str] | None:
+    """Providers that all trees with one provider of each list have, and no other tree; None for no
+    condition."""
+    if len(lists) <= 1:
+        return _providers(lists[0], references) if lists else None
+    roots = [{references.root(each) for each in several} for several in lists]
+    common = set.intersection(*roots)
+    return _providers((each for each in lists[0] if references.root(each) in common), references)
 
 
 def _required(items: Iterable[Item]) -> tuple[frozenset[str], ...]:

@@ -53,7 +53,9 @@ def shown(
     references, budget = References(snapshot), Budget()
     wanted = order_of(order, "", snapshot, references, Warnings())
     try:
-        plan = resolve(snapshot, request_of(question_of(request), references), one_per_tree=False)
+        plan = resolve(
+            snapshot, request_of(question_of(request, snapshot), references), one_per_tree=False
+        )
     except NothingFits:
         return [], False
     ranked = rank(snapshot, plan, wanted, limit=limit, per_host=per_host, budget=budget)

@@ -97,7 +97,8 @@ def fleets_with_requests(*, splits: bool = True) -> st.SearchStrategy[tuple[Worl
 
     def make(dice: Dice) -> tuple[World, list[Request]]:
         world = fleet(dice)
-        return world, [request(dice, world, splits=splits) for _ in range(6)]
+        requests = [request(dice, world, splits=splits) for _ in range(6)]
+        return with_flavors(dice, world, requests)
 
     return seeded(make)
 
@@ -269,6 +270,44 @@ def related_request(dice: Dice, world: World) -> Request:
     return asked
 
 
+def with_flavors(
+    dice: Dice, world: World, requests: Sequence[Request]
+) -> tuple[World, list[Request]]:
+    """The same requests, of which some, or some of their alternatives, name a flavor."""
+    flavors: dict[str, Request] = {}
+
+    def other(asked: Request) -> Request:
+        if "alternatives" in asked:
+            return {"alternatives": [*map(other, asked["alternatives"])]}
+        if dice.number(1, 4) > 1:
+            return asked
+        name = f"flavor-{len(flavors)}"
+        flavors[name], own = _divided(dice, world, asked)
+        return {"flavor": name, **own}
+
+    several = [other(asked) for asked in requests]
+    return replace(world, flavors=flavors), several
+
+
+def _divided(dice: Dice, world: World, asked: Request) -> tuple[Request, Members]:
+    """A request as a flavor, and what is asked beside it: the conditions on the host are in one of
+    the two, or in both."""
+    hosts: tuple[Members, Members] = ({}, {})
+    for member, value in asked.get("host", {}).items():
+        is_nested = member == "in" and isinstance(value[0], list)
+        for item in [value] if member == "in" and not is_nested else value:
+            kept = dice.one(((0,), (1,), (0, 1)))
+            for place in kept:
+                hosts[place].setdefault(member, []).append(item)
+    for host in hosts:
+        if len(host.get("in", ())) == 1:
+            (host["in"],) = host["in"]
+    if "in" not in hosts[1] and dice.seldom():
+        hosts[1]["in"] = some_providers(dice, world)
+    stored = {**asked, "host": hosts[0]}
+    return stored, {"host": hosts[1]} if hosts[1] or dice.half() else {}
+
+
 def split_request(dice: Dice, world: World) -> Request:
     """An amount that no provider of a tree can give alone, or hardly so, next to a small group."""
     name, free = dice.one(_trees_with_several(world) or [(dice.one(_classes(world)), [1, 1])])
@@ -355,6 +394,8 @@ def _host(dice: Dice, world: World) -> Members:
     for member in ("in", "not_in"):
         if dice.sometimes():
             members[member] = some_providers(dice, world)
+    if "in" in members and dice.seldom():
+        members["in"] = [members["in"], some_providers(dice, world)]
     return members
 
 

@@ -352,7 +352,7 @@ def test_the_host_s_conditions_come_first(prepared: Path) -> None:
         required=items("CUSTOM_FAST"),
         anywhere=items("!MISC_SHARES_VIA_AGGREGATE"),
         member_of=items(f"{'ffffffff-ffff-ffff-ffff-ffffffffffff'}"),
-        within=("cn1", "cn2"),
+        within=(("cn1", "cn2"),),
         not_in=("cn1",),
     )
     explanation = explained(FLEET, prepared, Question((("", group("VCPU=1")),), host=host))

@@ -18,7 +18,14 @@ from berth.store.engine.database import Database
 from tests.brute_explain import Explained
 from tests.brute_question import Request, capacity
 from tests.candidates.engine import only
-from tests.candidates.question_strategies import Dice, fleet, hopeless_request, request, seeded
+from tests.candidates.question_strategies import (
+    Dice,
+    fleet,
+    hopeless_request,
+    request,
+    seeded,
+    with_flavors,
+)
 from tests.candidates.test_questions_against_brute_force import tell
 from tests.candidates.wire_questions import question_of
 from tests.effort import SEED, scaled
@@ -31,7 +38,7 @@ def fleet_with_hopeless_requests(dice: Dice) -> Asked:
     """A world, and requests of which most do not fit."""
     world = fleet(dice)
     make = (hopeless_request, hopeless_request, request)
-    return world, [dice.one(make)(dice, world) for _ in range(3)]
+    return with_flavors(dice, world, [dice.one(make)(dice, world) for _ in range(3)])
 
 
 @seed(SEED)
@@ -60,7 +67,7 @@ def test_an_explanation_says_what_brute_force_finds(scratch: Database, asked: As
 
 def _explained(snapshot: Snapshot, sent: Request) -> Explanation:
     wanted = Wanted(nearest_max=2, paint=True)
-    return explain(snapshot, question_of(sent), wanted=wanted, budget=Budget())
+    return explain(snapshot, question_of(sent, snapshot), wanted=wanted, budget=Budget())
 
 
 def _check_counts(due: Explained, got: Explanation) -> None:

@@ -41,7 +41,8 @@ def test_candidates_have_the_scores_of_plain_loops_and_come_in_their_order(
     tell(fleet)
     with snapshot_of(fleet, prepared) as snapshot:
         for request in requests:
-            order = data.draw(orders([*request["groups"]]))
+            groups = fleet.flavors.get(request.get("flavor", ""), request)["groups"]
+            order = data.draw(orders([*groups]))
             limit, per_host = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 2))
             note(json.dumps([request, order, limit, per_host]))
             every, more = shown(snapshot, fleet, request, order)

@@ -20,7 +20,15 @@ from tests.brute_order import score, strategy
 from tests.brute_question import Request, answers, found_at, read, root_of
 from tests.brute_scenario import what_if
 from tests.candidates.engine import only
-from tests.candidates.question_strategies import Dice, fleet, order, request, scenario, seeded
+from tests.candidates.question_strategies import (
+    Dice,
+    fleet,
+    order,
+    request,
+    scenario,
+    seeded,
+    with_flavors,
+)
 from tests.candidates.test_questions_against_brute_force import check, tell
 from tests.candidates.wire_questions import read_candidate
 from tests.client import Client
@@ -45,7 +53,9 @@ class Ranked(NamedTuple):
 def fleet_with_bodies(dice: Dice) -> Asked:
     """A world, and bodies."""
     world = fleet(dice)
-    return world, [body(dice, world) for _ in range(4)]
+    bodies = [body(dice, world) for _ in range(4)]
+    world, requests = with_flavors(dice, world, [sent["request"] for sent in bodies])
+    return world, [{**sent, "request": asked} for sent, asked in zip(bodies, requests, strict=True)]
 
 
 def body(dice: Dice, world: World) -> Body:

@@ -109,4 +109,4 @@ def check(due: Found, candidates: Sequence[Candidate]) -> None:
 
 def tell(fleet: World) -> None:
     """Add to the report of a failure what is needed to repeat it."""
-    note(f"{fleet}\n{fleet.labels}\n{repeat_with()}")
+    note(f"{fleet}\n{fleet.labels}\n{fleet.flavors}\n{repeat_with()}")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any
 
+from berth.api.berth_v1.expanding import expanded
 from berth.api.berth_v1.reading import read_request
 from berth.candidates import Budget, search
 from berth.candidates.batch import Batch
@@ -47,7 +48,7 @@ def search_hosts(snapshot: Snapshot, request: Request) -> list[str]:
 
 def _plan(snapshot: Snapshot, request: Request) -> Plan | None:
     """The plan of a request; None if nothing fits without a search."""
-    wanted = request_of(question_of(request), References(snapshot))
+    wanted = request_of(question_of(request, snapshot), References(snapshot))
     try:
         return resolve(snapshot, wanted, one_per_tree=False)
     except NothingFits:
@@ -94,9 +95,9 @@ def read_candidate(item: Mapping[str, Any], fleet: World) -> Candidate:
     )
 
 
-def question_of(request: Request) -> Question:
+def question_of(request: Request, snapshot: Snapshot) -> Question:
     """The request as a value of the product; it has no alternatives."""
-    (asked,) = read_request(request, "")
+    (asked,) = expanded(read_request(request, ""), snapshot)
     return asked.question
 
 

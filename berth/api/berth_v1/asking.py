@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from time import monotonic
 from typing import Final
 
@@ -60,11 +61,11 @@ class Warnings:
 
     def add_of(self, asked: Iterable[Asked], references: References) -> None:
         """Warn of what some questions have without effect."""
-        for each in asked:
-            if each.has_limit:
-                self.add("limit_ignored", each.pointer(""))
-            for unknown in unknown_references(each.question, references):
-                self.add_unknown(each.pointer(unknown.at), unknown)
+        for part in chain.from_iterable(each.parts for each in asked):
+            if part.has_limit:
+                self.add("limit_ignored", part.pointer(""))
+            for unknown in unknown_references(part.question, references):
+                self.add_unknown(part.pointer(unknown.at), unknown)
 
 
 def check_names(asked: Iterable[Asked], snapshot: Snapshot) -> None:
@@ -73,9 +74,10 @@ def check_names(asked: Iterable[Asked], snapshot: Snapshot) -> None:
     Raises:
         Refused: 400.
     """
-    for each in asked:
-        for unknown in unknown_names(each.question, snapshot):
-            raise unknown_name(unknown._replace(at=each.pointer(unknown.at)))
+    for part in chain.from_iterable(each.parts for each in asked):
+        for unknown in unknown_names(part.question, snapshot):
+            at = part.pointer(unknown.at)
+            raise unknown_name(unknown._replace(at=at), flavor=part.flavor)
 
 
 def read_what_if(sent: JSONObject, at: str) -> WhatIf:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
@@ -16,9 +17,10 @@ from berth.api.berth_v1.asking import (
     searching,
     seconds_within,
 )
+from berth.api.berth_v1.expanding import expanded
 from berth.api.berth_v1.explaining import explained
 from berth.api.berth_v1.ordering import check_order, order_of
-from berth.api.berth_v1.reading import Asked, JSONObject, read_request
+from berth.api.berth_v1.reading import Asked, JSONObject, Requested, read_request
 from berth.api.environ import BODY
 from berth.api.operations.berth_v1.candidates import BODY_SCHEMA, LIMIT
 from berth.api.operations.berth_v1.explanation import SECONDS
@@ -48,13 +50,9 @@ _NOTHING: Final = Ranked((), (), more=False)
 class _Wanted(NamedTuple):
     """A body, decoded and checked against everything but the fleet."""
 
-    asked: tuple[Asked, ...]
+    requested: tuple[Requested, ...]
     sent: JSONObject
     what_if: WhatIf | None
-
-    @property
-    def has_alternatives(self) -> bool:
-        return len(self.asked) > 1
 
 
 class _Answer(NamedTuple):
@@ -70,30 +68,32 @@ def find_candidates(services: Services, request: Request, response: Response) ->
     wanted = _decoded(services.index.memory, request)
     snapshot = services.index.snapshot()
     warnings = Warnings()
-    check_names(wanted.asked, snapshot)
+    asked = expanded(wanted.requested, snapshot)
+    check_order(wanted.sent.get("order", {}), "/order", group_names(asked))
+    check_names(asked, snapshot)
     with searching(services, request, services.search.time_budget_s) as budget:
         fleet = snapshot
         if wanted.what_if is not None:
             fleet = assumed(services, snapshot, wanted.what_if, "/what_if", warnings)
         references = References(fleet)
-        warnings.add_of(wanted.asked, references)
+        warnings.add_of(asked, references)
         order = order_of(wanted.sent.get("order", {}), "/order", fleet, references, warnings)
-        answer = _ranked(fleet, wanted, order, references, budget)
+        answer = _ranked(fleet, wanted, asked, order, references, budget)
         rendered = _render(fleet, wanted, order, answer, warnings, budget)
         if budget.ended and not budget.candidates:
             raise SearchGaveUp(budget.seconds)
         if wanted.sent.get("explain") and not budget.candidates:
-            rendered = _with_explanation(rendered, services, fleet, wanted)
+            rendered = _with_explanation(rendered, services, fleet, asked)
     answer_bytes(response, rendered)
 
 
 def _with_explanation(
-    rendered: bytes, services: Services, fleet: Snapshot, wanted: _Wanted
+    rendered: bytes, services: Services, fleet: Snapshot, asked: Iterable[Asked]
 ) -> bytes:
     """An empty answer, with the reason."""
     # The search had its own time.
     budget = Budget(monotonic, seconds=seconds_within(services, SECONDS))
-    shown = explained(fleet, wanted.asked, wanted=Wanted(), budget=budget)
+    shown = explained(fleet, asked, wanted=Wanted(), budget=budget)
     return b"%b, %b" % (rendered[:-1], encode({"explanation": shown})[1:])
 
 
@@ -110,18 +110,22 @@ def _decoded(memory: Memory, request: Request) -> _Wanted:
 
 
 def _wanted(sent: JSONObject) -> _Wanted:
-    asked = read_request(sent["request"], "/request")
-    check_order(sent.get("order", {}), "/order", group_names(asked))
+    requested = read_request(sent["request"], "/request")
     what_if = sent.get("what_if")
-    return _Wanted(asked, sent, None if what_if is None else read_what_if(what_if, "/what_if"))
+    return _Wanted(requested, sent, None if what_if is None else read_what_if(what_if, "/what_if"))
 
 
 def _ranked(
-    fleet: Snapshot, wanted: _Wanted, order: Order, references: References, budget: Budget
+    fleet: Snapshot,
+    wanted: _Wanted,
+    several: Iterable[Asked],
+    order: Order,
+    references: References,
+    budget: Budget,
 ) -> _Answer:
     """The candidates of the first alternative that has any."""
     answer = _Answer(0, None, _NOTHING)
-    for number, asked in enumerate(wanted.asked):
+    for number, asked in enumerate(several):
         try:
             plan = resolve(fleet, request_of(asked.question, references), one_per_tree=False)
         except NothingFits:
@@ -154,7 +158,7 @@ def _render(
     summed = b""
     if answer.plan is not None and answer.ranked.order:
         texts = candidate_texts(fleet, answer.plan, order, answer.ranked, budget)
-        if wanted.has_alternatives:
+        if len(wanted.requested) > 1:
             more["alternative"] = answer.alternative
         if wanted.sent.get("summaries"):
             shown = (batch for batch, _ in answer.ranked.batches)

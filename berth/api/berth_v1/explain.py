@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from berth.api.berth_v1 import body
 from berth.api.berth_v1.asking import Warnings, assumed, read_what_if, searching, seconds_within
+from berth.api.berth_v1.expanding import expanded
 from berth.api.berth_v1.explaining import explained
 from berth.api.berth_v1.reading import JSONObject, read_request
 from berth.api.operations.berth_v1.explain import BODY_SCHEMA
@@ -18,7 +19,7 @@ from berth.candidates.explain import Wanted
 def explain_request(services: Services, request: Request, response: Response) -> None:
     """Explain how a request fits."""
     sent: JSONObject = body.read(request, BODY_SCHEMA)
-    asked = read_request(sent["request"], "/request")
+    requested = read_request(sent["request"], "/request")
     what_if = read_what_if(sent["what_if"], "/what_if") if "what_if" in sent else None
     wanted = Wanted(
         nearest_max=sent.get("nearest_max", NEAREST),
@@ -26,6 +27,7 @@ def explain_request(services: Services, request: Request, response: Response) ->
         paint=sent.get("paint", False),
     )
     fleet = services.index.snapshot()
+    asked = expanded(requested, fleet)
     warnings = Warnings()
     seconds = seconds_within(services, sent.get("seconds", SECONDS))
     with searching(services, request, seconds) as budget:

@@ -71,8 +71,9 @@ def _shown(explanation: Explanation, asked: Asked, warnings: list[dict[str, str]
 
 def _warnings(explanation: Explanation, asked: Asked) -> list[dict[str, str]]:
     warnings = Warnings()
-    if asked.has_limit:
-        warnings.add("limit_ignored", asked.pointer(""))
+    for part in asked.parts:
+        if part.has_limit:
+            warnings.add("limit_ignored", part.pointer(""))
     for unknown in explanation.unknown_references:
         warnings.add_unknown(unknown.at, unknown)
     for relation in explanation.ineffective:

@@ -9,7 +9,7 @@ from typing import Any
 from berth.api.berth_v1 import body
 from berth.api.berth_v1.asking import check_names
 from berth.api.berth_v1.pointed import refused
-from berth.api.berth_v1.reading import JSONObject, read_request
+from berth.api.berth_v1.reading import JSONObject, read_question
 from berth.api.berth_v1.refusals import not_found
 from berth.api.berth_v1.revisions import is_unchanged
 from berth.api.errors import Refused
@@ -46,7 +46,8 @@ def put_flavor(services: Services, request: Request, response: Response, name: s
     if not is_flavor_name(name):
         raise Refused(400, f"The name of a flavor must match {NAME_PATTERN}.", hint=f"Got: {name}")
     sent: JSONObject = body.read(request, PUT)
-    check_names(read_request(sent["request"], "/request"), services.index.snapshot())
+    asked = read_question(sent["request"], "/request")
+    check_names((asked,), services.index.snapshot())
     flavor = Flavor(_text(sent["request"]), sent.get("expose", True), sent.get("description", ""))
     is_new = store.put_flavor(services.database, FlavorName(name), flavor)
     if is_new:

@@ -48,14 +48,15 @@ def _items(length_max: int, alternatives: str, means: str) -> JSONSchema:
     return {"type": "array", "items": item, "description": means, **_counted("max_items")}
 
 
-def _references(means: str) -> JSONSchema:
-    reference = {"type": "string", "minLength": 1, "maxLength": _REFERENCE_LENGTH_MAX}
-    return {
-        "type": "array",
-        "items": reference,
-        "description": means,
-        **_counted("max_references"),
-    }
+_REFERENCE: Final[dict[str, Any]] = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": _REFERENCE_LENGTH_MAX,
+}
+
+
+def _references(means: str, of: JSONSchema = _REFERENCE) -> JSONSchema:
+    return {"type": "array", "items": of, "description": means, **_counted("max_references")}
 
 
 def integer(least: int, most: int, *, default: int | None = None) -> dict[str, Any]:
@@ -107,7 +108,15 @@ _HOST: Final = closed_object(
             "description": "`T`: some provider of the tree has it; `!T`: none has it.",
         },
         "member_of": AGGREGATE_ITEMS,
-        "in": _references("The tree has one of these providers."),
+        "in": _references(
+            "The tree has one of these providers; of several lists, one of each.",
+            {
+                **_REFERENCE,
+                "type": ["string", "array"],
+                "items": _REFERENCE,
+                **_counted("max_references"),
+            },
+        ),
         "not_in": _references("The tree has none of these providers."),
     }
 )
@@ -145,6 +154,7 @@ _TOLERATE: Final[JSONSchema] = {
     **_counted("max_references"),
 }
 
+#: Of a request without a flavor.
 _MEMBERS: Final[Mapping[str, JSONSchema]] = {
     "groups": _GROUPS,
     "host": _HOST,
@@ -162,13 +172,24 @@ _MEMBERS: Final[Mapping[str, JSONSchema]] = {
 #: What a flavor stores: one request, so that it can be counted, and named in `alternatives`.
 FLAVOR_REQUEST: Final = closed_object(_MEMBERS)
 
+_WITH_FLAVOR: Final[Mapping[str, JSONSchema]] = {
+    **_MEMBERS,
+    "flavor": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": NAME_LENGTH_MAX,
+        "description": "The name of a flavor, instead of `groups`, `together` and `apart`; both its"
+        " `host` and the `host` of this request must hold.",
+    },
+}
+
 #: What is wanted.
 REQUEST: Final = closed_object(
     {
-        **_MEMBERS,
+        **_WITH_FLAVOR,
         "alternatives": {
             "type": "array",
-            "items": closed_object(_MEMBERS),
+            "items": closed_object(_WITH_FLAVOR),
             "minItems": 2,
             "maxItems": 8,
             "description": "Instead of all other members: the first request that has a candidate"

@@ -2,7 +2,7 @@
 """From the JSON of a request, which its schema admits, to questions.
 
 What a schema cannot say is checked here; the pointers of errors begin where the request stands in
-the body.
+the body. Flavors are still names: `berth.api.berth_v1.expanding` looks them up in a snapshot.
 
 Source: spec/beyond.md 2.2 to 2.5.
 """
@@ -28,31 +28,60 @@ from berth.candidates.request import CandidatesRequest, RequestGroup
 #: The microversion at which a query string is read.
 QUERY_MINOR: Final = 39
 
-_INSTEAD_OF_ALTERNATIVES: Final = ("groups", "host", "together", "apart", "tolerate", "query")
+_INSTEAD_OF_FLAVOR: Final = ("groups", "together", "apart", "query")
+_INSTEAD_OF_ALTERNATIVES: Final = (*_INSTEAD_OF_FLAVOR, "host", "tolerate", "flavor")
 _INSTEAD_OF_QUERY: Final = ("groups", "host", "together", "apart")
 
 JSONObject = Mapping[str, Any]
-_Tolerated = tuple[str, ...] | Literal["*"]
+#: Names of drains, or "*" for all of them.
+Tolerated = tuple[str, ...] | Literal["*"]
 
 
-class Asked(NamedTuple):
-    """One question, and where it stands.
+class Part(NamedTuple):
+    """What one member of a body, or several, ask for.
 
     Attributes:
-        at: the pointer to its request in the body.
+        at: the pointer to the request in the body.
+        flavor: the flavor that asks for it; "" for the request itself.
         has_limit: whether it is a query string with a limit, which is ignored.
     """
 
     question: Question
     at: str
+    flavor: str = ""
     has_limit: bool = False
 
     def pointer(self, within: str) -> str:
         """The pointer into the body of a pointer into the normalised request."""
+        if self.flavor:
+            return f"{self.at}/flavor"
         return f"{self.at}/query" if self.question.is_query else self.at + within
 
 
-def read_request(request: JSONObject, at: str) -> tuple[Asked, ...]:
+class Asked(NamedTuple):
+    """One question, and the parts that it is made of: one, or a flavor and the rest."""
+
+    question: Question
+    parts: tuple[Part, ...]
+
+
+class AskedByFlavor(NamedTuple):
+    """A request that names a flavor.
+
+    Attributes:
+        own: everything else that it asks for, without groups.
+        at: the pointer to the request in the body.
+    """
+
+    flavor: str
+    own: Question
+    at: str
+
+
+Requested = Asked | AskedByFlavor
+
+
+def read_request(request: JSONObject, at: str) -> tuple[Requested, ...]:
     """The alternatives of a request, or the one question that it is.
 
     Args:
@@ -63,31 +92,51 @@ def read_request(request: JSONObject, at: str) -> tuple[Asked, ...]:
     """
     alternatives = request.get("alternatives")
     if alternatives is None:
-        return (_asked(request, at),)
+        return (_requested(request, at),)
     _check_instead(request, at, "alternatives", _INSTEAD_OF_ALTERNATIVES)
     return tuple(
-        _asked(each, f"{at}/alternatives/{place}") for place, each in enumerate(alternatives)
+        _requested(each, f"{at}/alternatives/{place}") for place, each in enumerate(alternatives)
     )
 
 
-def _asked(request: JSONObject, at: str) -> Asked:
-    tolerate = request.get("tolerate", ())
-    tolerated: _Tolerated = "*" if tolerate == "*" else tuple(tolerate)
+def read_question(request: JSONObject, at: str) -> Asked:
+    """The question of a request without `flavor` and `alternatives`.
+
+    Raises:
+        Refused: 400.
+    """
     if "query" in request:
         _check_instead(request, at, "query", _INSTEAD_OF_QUERY)
         wanted = _decoded(request["query"], f"{at}/query")
-        return Asked(question_of(wanted, tolerated), at, wanted.limit is not None)
+        question = question_of(wanted, _tolerated(request))
+        return Asked(question, (Part(question, at, has_limit=wanted.limit is not None),))
     if "groups" not in request:
-        raise refused(at, "lacks groups, or a query or alternatives instead")
+        raise refused(at, "lacks groups, or a query instead")
     question = Question(
         groups=tuple((name, _group(group)) for name, group in request["groups"].items()),
-        host=_host(request.get("host", {})),
+        host=_host(request, at),
         together=_relations(request.get("together", ())),
         apart=_relations(request.get("apart", ())),
-        tolerate=tolerated,
+        tolerate=_tolerated(request),
     )
     _check(question, at)
-    return Asked(question, at)
+    return Asked(question, (Part(question, at),))
+
+
+def _requested(request: JSONObject, at: str) -> Requested:
+    if "flavor" in request:
+        _check_instead(request, at, "flavor", _INSTEAD_OF_FLAVOR)
+        own = Question((), _host(request, at), tolerate=_tolerated(request))
+        _check_host(own.host, at)
+        return AskedByFlavor(request["flavor"], own, at)
+    if "groups" not in request and "query" not in request:
+        raise refused(at, "lacks groups, or a flavor, a query or alternatives instead")
+    return read_question(request, at)
+
+
+def _tolerated(request: JSONObject) -> Tolerated:
+    tolerate = request.get("tolerate", ())
+    return "*" if tolerate == "*" else tuple(tolerate)
 
 
 def _check_instead(request: JSONObject, at: str, member: str, others: Iterable[str]) -> None:
@@ -108,14 +157,35 @@ def _group(group: JSONObject) -> QuestionGroup:
     )
 
 
-def _host(host: JSONObject) -> QuestionHost:
+def _host(request: JSONObject, at: str) -> QuestionHost:
+    host = request.get("host", {})
     return QuestionHost(
         required=read_items(host.get("required", ())),
         anywhere=read_items(host.get("anywhere", ())),
         member_of=read_items(host.get("member_of", ())),
-        within=_references(host, "in"),
+        within=_within(host, f"{at}/host/in"),
         not_in=tuple(host.get("not_in", ())),
     )
+
+
+def _within(host: JSONObject, at: str) -> tuple[tuple[str, ...], ...]:
+    """The lists of `in`, which is one list or has several.
+
+    Raises:
+        Refused: 400 for references beside lists, and for a single list in a list.
+    """
+    if "in" not in host:
+        return ()
+    items: Sequence[str | Sequence[str]] = host["in"]
+    lists = tuple(tuple(item) for item in items if not isinstance(item, str))
+    if not lists:
+        return (tuple(host["in"]),)
+    if len(lists) == 1:
+        raise refused(at, "has one list of providers, which must stand there without the other")
+    for place, item in enumerate(items):
+        if isinstance(item, str):
+            raise refused(f"{at}/{place}", "must be a list, because other items are lists")
+    return lists
 
 
 def read_items(items: Iterable[str | Sequence[str]]) -> tuple[Item, ...]:
@@ -143,9 +213,7 @@ def _check(question: Question, at: str) -> None:
     Raises:
         Refused: 400.
     """
-    host = f"{at}/host"
-    check_no_conflict(question.host.required, f"{host}/required")
-    check_no_conflict(question.host.anywhere, f"{host}/anywhere")
+    _check_host(question.host, at)
     related = _check_relations(question, at)
     splitting: dict[str, str] = {}
     for name, group in question.groups:
@@ -156,13 +224,23 @@ def _check(question: Question, at: str) -> None:
         _check_split(name, group, group_at, splitting)
 
 
+def _check_host(host: QuestionHost, at: str) -> None:
+    check_no_conflict(host.required, f"{at}/host/required")
+    check_no_conflict(host.anywhere, f"{at}/host/anywhere")
+
+
 def check_no_conflict(items: Sequence[Item], at: str) -> None:
     """Refuse items that demand a trait, or some alternatives, and forbid them too."""
+    for place, names in conflicts(items):
+        raise refused(f"{at}/{place}", f"is both required and forbidden: {names}")
+
+
+def conflicts(items: Sequence[Item]) -> Iterator[tuple[int, str]]:
+    """The place of each item that others forbid, and what they forbid."""
     forbidden = {name for item in items if item.is_negated for name in item.names}
     for place, item in enumerate(items):
         if not item.is_negated and forbidden.issuperset(item.names):
-            names = " or ".join(item.names)
-            raise refused(f"{at}/{place}", f"is both required and forbidden: {names}")
+            yield place, " or ".join(item.names)
 
 
 def _check_relations(question: Question, at: str) -> set[str]:
@@ -217,7 +295,7 @@ def _decoded(sent: str, at: str) -> CandidatesRequest:
         raise refused(at, f"is no valid query. {refusal.message}".removesuffix(".")) from None
 
 
-def question_of(wanted: CandidatesRequest, tolerate: _Tolerated = ()) -> Question:
+def question_of(wanted: CandidatesRequest, tolerate: Tolerated = ()) -> Question:
     """The question that a query is."""
     suffixes = tuple(group.suffix for group in wanted.groups if group.suffix)
     isolates = wanted.group_policy == "isolate" and len(suffixes) > 1

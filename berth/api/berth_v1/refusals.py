@@ -16,17 +16,18 @@ def too_large(bound: str, most: int) -> Refused:
     return Refused(400, f"The request passes the bound {bound}, {most}.", code=codes.TOO_LARGE)
 
 
-def unknown_name(unknown: UnknownName, *, within: str = "") -> Refused:
-    """400: a resource class or trait does not exist.
+def unknown_name(unknown: UnknownName, *, within: str = "", flavor: str = "") -> Refused:
+    """400: a resource class, trait or flavor does not exist.
 
     Args:
         within: the JSON pointer to the request in the body.
+        flavor: which names it; "" for the body itself.
     """
     noun = unknown.kind.replace("_", " ")
     hint = f"Did you mean {' or '.join(unknown.did_you_mean)}?" if unknown.did_you_mean else ""
     return Refused(
         400,
-        f"There is no {noun} {unknown.name}.",
+        f"There is no {noun} {unknown.name}{f', which flavor {flavor} names' if flavor else ''}.",
         hint=hint,
         code=codes.NAME_UNKNOWN,
         facts={"pointer": within + unknown.at, "did_you_mean": [*unknown.did_you_mean]},

@@ -6,7 +6,7 @@ Source: spec/beyond.md 2.2 and 3.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -49,9 +49,16 @@ def _host(host: QuestionHost) -> dict[str, Any]:
         **_items("required", host.required),
         **_items("anywhere", host.anywhere),
         **_items("member_of", host.member_of),
-        **_references("in", host.within),
+        **_within(host.within),
         **_references("not_in", host.not_in or None),
     }
+
+
+def _within(lists: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """One list as it is, several as a list of lists."""
+    if not lists:
+        return {}
+    return {"in": [*lists[0]] if len(lists) == 1 else [[*several] for several in lists]}
 
 
 def _items(member: str, items: Iterable[Item]) -> dict[str, Any]:

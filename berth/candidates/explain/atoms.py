@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final
 
 from berth.candidates.question import Item, Question, QuestionGroup, QuestionHost
-from berth.candidates.references import escaped
+from berth.candidates.references import escaped, pointers_of_within
 
 #: How many references an atom's words name.
 _NAMED_MAX: Final = 3
@@ -73,8 +73,8 @@ def atoms_of(question: Question) -> Iterator[Atom]:
 
 
 def _of_host(host: QuestionHost) -> Iterator[Atom]:
-    if host.within is not None:
-        yield Atom("/host/in", f"on {_listed(host.within)}", Part.IN, None, 0)
+    for place, (at, several) in enumerate(zip(pointers_of_within(host), host.within, strict=True)):
+        yield Atom(at, f"on {_listed(several)}", Part.IN, None, place)
     if host.not_in:
         yield Atom("/host/not_in", f"not on {_listed(host.not_in)}", Part.NOT_IN, None, 0)
     for part, items, word, where in (

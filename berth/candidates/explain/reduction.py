@@ -21,7 +21,7 @@ from berth.candidates.request import CandidatesRequest
 #: atom -> another amount than it asks for; 0 asks for any inventory of the class.
 Amounts = Mapping[int, int]
 
-_Listed = TypeVar("_Listed", Item, QuestionRelation)
+_Listed = TypeVar("_Listed", Item, QuestionRelation, tuple[str, ...])
 
 #: (part, place) of the atoms of one group, or of the host and the relations -> the atom's number.
 _Numbers = Mapping[tuple[Part, int], int]
@@ -130,7 +130,7 @@ class Reduction:
             required=_some(host.required, Part.REQUIRED, own, kept),
             anywhere=_some(host.anywhere, Part.ANYWHERE, own, kept),
             member_of=_some(host.member_of, Part.MEMBER_OF, own, kept),
-            within=host.within if _has(Part.IN, own, kept) else None,
+            within=_some(host.within, Part.IN, own, kept),
             not_in=host.not_in if _has(Part.NOT_IN, own, kept) else (),
         )
 

@@ -9,7 +9,7 @@ import pytest
 
 from berth.api.berth_v1.grammar import REQUEST
 from berth.api.berth_v1.pointed import PointedSchema
-from berth.api.berth_v1.reading import Asked, read_request
+from berth.api.berth_v1.reading import Asked, AskedByFlavor, read_request
 from berth.api.berth_v1.writing import request_json
 from berth.api.errors import Refused
 
@@ -28,9 +28,11 @@ def schema() -> PointedSchema:
 
 
 def read(schema: PointedSchema, request: Any) -> tuple[Asked, ...]:
-    """What a request asks."""
+    """What a request without flavors asks."""
     schema.check(request)
-    return read_request(request, "")
+    requested = read_request(request, "")
+    assert not any(isinstance(each, AskedByFlavor) for each in requested)
+    return tuple(each for each in requested if isinstance(each, Asked))
 
 
 def group(**members: Any) -> dict[str, Any]:
@@ -55,7 +57,18 @@ REFUSED: Final[list[tuple[Any, str]]] = [
     ({"groups": {"a.b": VCPU}}, "/groups/a.b"),
     ({"groups": {"a/b~": VCPU}}, "/groups/a~1b~0"),
     ({"groups": {"": VCPU}, "flavour": 1}, "/flavour"),
-    ({"groups": {"": VCPU}, "flavor": "m1.large"}, "/flavor"),
+    ({"groups": {"": VCPU}, "flavor": "m1.large"}, "/groups"),
+    ({"flavor": "m1.large", "together": []}, "/together"),
+    ({"flavor": "m1.large", "query": "resources=VCPU:1"}, "/query"),
+    ({"flavor": ["m1.large"]}, "/flavor"),
+    ({"flavor": ""}, "/flavor"),
+    ({"flavor": "m1.large", "host": {"required": ["A", "!A"]}}, "/host/required/0"),
+    ({"alternatives": [TWO, TWO], "flavor": "m1.large"}, "/flavor"),
+    ({"alternatives": [TWO, {"flavor": "m1.large", "groups": {}}]}, "/alternatives/1/groups"),
+    ({**TWO, "host": {"in": [["cn1"]]}}, "/host/in"),
+    ({**TWO, "host": {"in": [["cn1"], "cn2", ["cn3"]]}}, "/host/in/1"),
+    ({**TWO, "host": {"in": [["cn1"], [["cn2"]]]}}, "/host/in/1/0"),
+    ({**TWO, "host": {"not_in": [["cn1"], ["cn2"]]}}, "/host/not_in/0"),
     (group(ressources={}), "/groups//ressources"),
     (group(resources={"vcpu": 1}), "/groups//resources/vcpu"),
     (group(resources={"VCPU": 0}), "/groups//resources/VCPU"),
@@ -212,6 +225,9 @@ def test_the_example_of_the_specification_is_written_as_it_was_read(schema: Poin
     }
     (asked,) = read(schema, example)
     assert request_json(asked.question) == example
+    several = {**example, "host": {"in": [["cn7", "cn8"], [], ["cn8"]]}}
+    (asked,) = read(schema, several)
+    assert request_json(asked.question) == several
     more = {**example, "host": {**example["host"], "anywhere": [["CUSTOM_FAULTY"]]}}
     (asked,) = read(schema, more)
     assert request_json(asked.question)["host"]["anywhere"] == ["CUSTOM_FAULTY"]
@@ -229,8 +245,9 @@ def test_a_query_string_is_translated(schema: PointedSchema) -> None:
         schema, {"alternatives": [{"query": query}, {"query": f"/allocation_candidates?{query}"}]}
     )
     assert asked.question == pasted.question
-    assert asked.has_limit
-    assert asked.pointer("/groups/_A/resources/VCPU") == "/alternatives/0/query"
+    (part,) = asked.parts
+    assert part.has_limit
+    assert part.pointer("/groups/_A/resources/VCPU") == "/alternatives/0/query"
     assert request_json(asked.question) == {
         "groups": {
             "_A": {
