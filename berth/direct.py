@@ -39,7 +39,7 @@ with needs_service():
     from oslo_config import cfg
 
     from berth import deploy
-    from berth.api.paths import is_read
+    from berth.api.paths import is_read, is_search
     from berth.config import read_settings
     from berth.config.options import register_opts
 
@@ -154,7 +154,9 @@ class WSGITransport(requests.adapters.BaseAdapter):
         if self._closed:
             raise RuntimeError("the PlacementDirect that this client belongs to is closed")
         environ = self._environ(request)
-        if self._read_only and not is_read(environ["REQUEST_METHOD"], environ["PATH_INFO"]):
+        if self._read_only and not (
+            is_read(environ["REQUEST_METHOD"], environ["PATH_INFO"]) or is_search(environ)
+        ):
             raise RuntimeError(f"{request.method} {request.url}: this PlacementDirect is read-only")
         head: dict[str, Any] = {}
         body = io.BytesIO()

@@ -75,6 +75,8 @@ class ErrorCodes:
     renamed: Mapping[str, str] = field(default_factory=dict)
     #: Optional members of error objects, with their JSON Schemas.
     members: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: Optional members of the body beside its errors, with their JSON Schemas.
+    beside: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def spell(self, code: str, status: int) -> str:
         """The code that an error has in this namespace."""
@@ -206,6 +208,7 @@ class Refused(Exception):
         code: str = UNDEFINED_CODE,
         headers: Mapping[str, str] = _NO_HEADERS,
         facts: Mapping[str, object] = _NO_HEADERS,
+        beside: Mapping[str, object] = _NO_HEADERS,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -217,6 +220,8 @@ class Refused(Exception):
         self.headers = headers
         #: Extra members of the error object, such as `max_version` and `pointer`.
         self.facts = facts
+        #: Extra members of a JSON body, beside its errors.
+        self.beside = beside
 
 
 def overloaded() -> Refused:
@@ -322,7 +327,7 @@ def _as_json(refused: Refused, title: str, detail: str, environ: WSGIEnvironment
     codes: ErrorCodes = environ.get(ERROR_CODES, PLACEMENT_CODES)
     if environ.get(MICROVERSION, 0) >= codes.since:
         error["code"] = codes.spell(refused.code, refused.status)
-    return msgspec.json.encode({"errors": [error]})
+    return msgspec.json.encode({"errors": [error], **refused.beside})
 
 
 def _as_html(heading: str, refused: Refused, environ: WSGIEnvironment) -> bytes:

@@ -25,6 +25,7 @@ from berth.api.operations.berth_v1 import codes
 from berth.api.operations.berth_v1 import consumers as berth_consumers
 from berth.api.operations.berth_v1 import explain as berth_explain
 from berth.api.operations.berth_v1 import flavors as berth_flavors
+from berth.api.operations.berth_v1 import place as berth_place
 from berth.api.operations.berth_v1 import service as berth_service
 
 PLACEMENT: Final = Namespace(
@@ -66,6 +67,7 @@ BERTH: Final = Namespace(
     tags={
         berth_service.TAG: "The API itself.",
         berth_candidates.TAG: "Where a request fits, and why it does not.",
+        berth_place.TAG: "Choose hosts and claim in one call.",
         berth_aggregates.TAG: "Groups of providers, with labels such as names and zones.",
         berth_consumers.TAG: "Who holds what.",
         berth_flavors.TAG: "Requests with a name.",
@@ -77,6 +79,7 @@ BERTH: Final = Namespace(
         *berth_flavors.OPERATIONS,
         *berth_candidates.OPERATIONS,
         *berth_explain.OPERATIONS,
+        *berth_place.OPERATIONS,
     ),
     codes=codes.CODES,
     version=berth_service.VERSION,

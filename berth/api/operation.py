@@ -13,7 +13,7 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from berth.api.errors import PLACEMENT_CODES, ErrorCodes
 from berth.api.media_types import JSON
@@ -25,6 +25,9 @@ Handler = Callable[..., None]
 #: What the policy checks the caller against, if not the caller's own project and user. Takes the
 #: services, the request, and the path parameters in order.
 Target = Callable[..., Mapping[str, str | None]]
+
+#: The query parameter of operations that can be asked what they would do.
+DRY_RUN: Final = "dry_run"
 
 _HANDLERS = "berth.api"
 _TEXT: JSONSchema = {"type": "string"}

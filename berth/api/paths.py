@@ -11,6 +11,7 @@ from typing import Final
 from wsgiref.types import WSGIEnvironment
 
 from berth.api.namespaces import NAMESPACES
+from berth.api.operation import DRY_RUN
 from berth.model.ids import ConsumerUUID, ProviderUUID, parse_uuid_lax
 
 #: Paths about the API alone: the version and OpenAPI documents.
@@ -36,6 +37,15 @@ SEARCHES: Final = frozenset(
 )
 
 
+#: Method and path of each operation that changes nothing with `dry_run=true`.
+_WITH_DRY_RUN: Final = frozenset(
+    (operation.method, namespace.path_of(operation))
+    for namespace in NAMESPACES
+    for operation in namespace.operations
+    if operation.query is not None and DRY_RUN in operation.query.parameters
+)
+
+
 def provider_uuid(text: str) -> ProviderUUID:
     """The provider that a path names."""
     return ProviderUUID(parse_uuid_lax(text) or text)
@@ -54,7 +64,16 @@ def is_public(environ: WSGIEnvironment) -> bool:
 
 def is_search(environ: WSGIEnvironment) -> bool:
     """Whether the request searches the fleet; such a request changes nothing."""
-    return (environ["REQUEST_METHOD"], environ["PATH_INFO"]) in SEARCHES
+    operation = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+    return operation in SEARCHES or (operation in _WITH_DRY_RUN and is_dry_run(environ))
+
+
+def is_dry_run(environ: WSGIEnvironment) -> bool:
+    """Whether a request, of an operation that may, only asks what it would do."""
+    pairs = environ.get("QUERY_STRING", "").replace(";", "&").split("&")
+    return next((pair for pair in reversed(pairs) if pair.startswith(f"{DRY_RUN}=")), None) == (
+        f"{DRY_RUN}=true"
+    )
 
 
 def is_read(method: str, path: str) -> bool:

@@ -24,6 +24,7 @@ from berth.api.microversion import negotiate
 from berth.api.namespaces import NAMESPACES
 from berth.api.observer import Observer
 from berth.api.operation import Namespace
+from berth.api.under_way import UnderWay
 from berth.candidates.request import CandidatesRequest, SearchSettings
 from berth.config import Settings
 from berth.index import Index, Snapshot
@@ -67,6 +68,8 @@ class Services:
     empty_answers: EmptyAnswers | None = None
     namespaces: Sequence[Namespace] = NAMESPACES
     clock: HttpClock = field(default_factory=HttpClock)
+    #: Placements whose claims are being written.
+    under_way: UnderWay = field(default_factory=UnderWay)
 
 
 class Request:

@@ -14,7 +14,7 @@ from berth.candidates.batch import Batch
 from berth.candidates.hosts import serving_each
 from berth.candidates.plan import Plan
 from berth.index.block import Floats
-from berth.index.snapshot import Snapshot
+from berth.index.snapshot import Location, Snapshot
 from berth.model.ids import ClassId
 
 
@@ -52,6 +52,11 @@ class Fullness:
             share = used / capacity
             fullness += share if weight == 1 else weight * share
         return fullness / self._weight if self._weight else fullness
+
+    def take(self, at: Location, class_id: ClassId, amount: int) -> None:
+        """From now on so much more is used of a provider, which must have it."""
+        used, _ = self._of_block(at.block_id, class_id)
+        used[at.row] += amount
 
     def _of_trees(
         self, batch: Batch, class_id: ClassId, choices: Sequence[int]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from berth.candidates.sharing import SharingProvider
 from berth.candidates.trees import Trees
 from berth.index.block import UUID_LENGTH, Block, Floats
 from berth.index.snapshot import Snapshot
+
+T = TypeVar("T", bound=np.generic)
 
 Hashes = NDArray[np.uint64]
 
@@ -79,6 +81,16 @@ def hosts_of(snapshot: Snapshot, batch: Batch) -> Sequence[Hosts]:
         Hosts(block_id, snapshot.block(block_id), np.array(rows), np.array(places))
         for block_id, (rows, places) in of_block.items()
     )
+
+
+def in_places(values: Sequence[NDArray[T]], several: Sequence[Hosts]) -> NDArray[T]:
+    """Values of hosts, put in the order of their candidates."""
+    if len(values) == 1:
+        return values[0]
+    spread = np.empty(sum(map(len, values)), dtype=values[0].dtype)
+    for each, hosts in zip(values, several, strict=True):
+        spread[hosts.at] = each
+    return spread
 
 
 def is_without_anchor(snapshot: Snapshot, trees: Trees, choices: Sequence[int]) -> bool:

@@ -108,6 +108,10 @@ class Scorer:
             total = total + added
         return Scores(total, strategy, prefer)
 
+    def take(self, at: Location, class_id: ClassId, amount: int) -> None:
+        """From now on so much more is used of a provider, which must have it."""
+        self._fullness.take(at, class_id, amount)
+
     def _strategy(self, batch: Batch) -> Floats | None:
         by = self._order.by
         if by == "any":

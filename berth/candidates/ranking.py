@@ -13,16 +13,15 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from operator import attrgetter
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from berth.candidates import search
 from berth.candidates.assign import PerTree
 from berth.candidates.batch import Batch
 from berth.candidates.budget import Budget
-from berth.candidates.hosts import Hashes, Hosts, hosts_of, scattered
+from berth.candidates.hosts import Hashes, Hosts, hosts_of, in_places, scattered
 from berth.candidates.masks import Rows
 from berth.candidates.order import Order, Scorer, Scores
 from berth.candidates.plan import Plan
@@ -30,8 +29,6 @@ from berth.candidates.request import SearchSettings
 from berth.index.aggregate_sets import Mask
 from berth.index.block import Floats
 from berth.index.snapshot import Snapshot
-
-T = TypeVar("T", bound=np.generic)
 
 #: At most so many candidates of one host are scored.
 SCORED_PER_HOST_MAX: Final = 256
@@ -77,6 +74,21 @@ def rank(
     if not order.has_scores and order.among is None:
         return _unscored(snapshot, plan, limit=limit, per_host=per_host, budget=budget)
     per_tree = PerTree(SCORED_PER_HOST_MAX)
+    best = _Best(snapshot, Scorer(snapshot, plan, order), order, limit=limit, per_host=per_host)
+    for batch in to_score(snapshot, plan, order, budget, per_tree):
+        best.add(batch)
+    return best.ranked(left_out=per_tree.left_out)
+
+
+def to_score(
+    snapshot: Snapshot, plan: Plan, order: Order, budget: Budget, per_tree: PerTree
+) -> Iterator[Batch]:
+    """The candidates that an order scores: at most `SCORED_PER_HOST_MAX` of each host, and of
+    `Order.among` hosts.
+
+    Args:
+        per_tree: at most as many of each tree; it says whether there were more.
+    """
     batches = search(
         snapshot,
         plan,
@@ -88,10 +100,7 @@ def rank(
         start=0 if order.among is None else (order.seed + 1) * _SPREAD >> 16,
     )
     bound = _PerHost(snapshot, SCORED_PER_HOST_MAX, per_tree)
-    best = _Best(snapshot, Scorer(snapshot, plan, order), order, limit=limit, per_host=per_host)
-    for batch in _among(order.among, bound.first_of(batches)):
-        best.add(batch)
-    return best.ranked(left_out=per_tree.left_out)
+    return _among(order.among, bound.first_of(batches))
 
 
 def _unscored(
@@ -333,7 +342,7 @@ class _Best:
         several = [hosts_of(self._snapshot, batch) for batch in self._parts(some[order])]
         keys = np.empty(len(some), dtype=np.int64)
         keys[order] = np.concatenate(
-            [_spread([hosts.keys for hosts in each], each) for each in several]
+            [in_places([hosts.keys for hosts in each], each) for each in several]
         )
         return keys
 
@@ -343,17 +352,7 @@ class _Best:
 
     def _hashes(self, batch: Batch) -> Hashes:
         several = hosts_of(self._snapshot, batch)
-        return _spread([scattered(hosts, self._order.seed) for hosts in several], several)
-
-
-def _spread(values: Sequence[NDArray[T]], several: Sequence[Hosts]) -> NDArray[T]:
-    """Values of hosts, put in the order of their candidates."""
-    if len(values) == 1:
-        return values[0]
-    spread = np.empty(sum(map(len, values)), dtype=values[0].dtype)
-    for each, hosts in zip(values, several, strict=True):
-        spread[hosts.at] = each
-    return spread
+        return in_places([scattered(hosts, self._order.seed) for hosts in several], several)
 
 
 def _nth_of_each(keys: Rows) -> Rows:

@@ -74,6 +74,15 @@ def nothing_used(snapshot: Snapshot) -> Snapshot:
     return imagine(snapshot, Scenario(nothing_used=True))
 
 
+def with_usage(snapshot: Snapshot, change: Mapping[tuple[ProviderId, ClassId], int]) -> Snapshot:
+    """The fleet as if so much more were used of some providers' classes; less if negative."""
+    if not any(change.values()):
+        return snapshot
+    blocks = list(snapshot.blocks)
+    _use(snapshot, blocks, change)
+    return replace(snapshot, blocks=blocks)
+
+
 def imagine(snapshot: Snapshot, scenario: Scenario) -> Snapshot:
     """The fleet as a scenario assumes it. Cost: in proportion to what it changes."""
     blocks = list(snapshot.blocks)
@@ -81,7 +90,7 @@ def imagine(snapshot: Snapshot, scenario: Scenario) -> Snapshot:
         for block_id, block in snapshot.occupied():
             blocks[block_id] = _unused(block)
     else:
-        _free(snapshot, blocks, scenario.freed)
+        _use(snapshot, blocks, {key: -amount for key, amount in scenario.freed.items()})
     for ratio in scenario.ratios:
         for block_id, each in enumerate(blocks):
             if each is not None and ratio.class_id in each.columns:
@@ -118,20 +127,21 @@ def _unused(block: Block) -> Block:
     return replace(block, columns=columns, summaries=no_texts(block.rows))
 
 
-def _free(
+def _use(
     snapshot: Snapshot,
     blocks: list[Block | None],
-    freed: Mapping[tuple[ProviderId, ClassId], int],
+    change: Mapping[tuple[ProviderId, ClassId], int],
 ) -> None:
+    """Change what is used; never to less than nothing."""
     changes: dict[tuple[int, ClassId], list[tuple[int, int, int]]] = {}
-    for (provider, class_id), amount in freed.items():
+    for (provider, class_id), amount in change.items():
         at = snapshot.locate(provider)
         if at is None:
             continue
         block = snapshot.block(at.block_id)
         line = block.shape.row_of_node.get(class_id, {}).get(at.node)
         if line is not None:
-            used = max(int(block.columns[class_id].used.item(line, at.row)) - amount, 0)
+            used = max(int(block.columns[class_id].used.item(line, at.row)) + amount, 0)
             changes.setdefault((at.block_id, class_id), []).append((line, at.row, used))
     for (block_id, class_id), each in changes.items():
         block = _block(blocks, block_id)

@@ -24,6 +24,10 @@ PREFERENCES_MAX: Final = 16
 ADDED_HOSTS_MAX: Final = 10_000
 #: Candidates in an answer.
 CANDIDATES_MAX: Final = 10_000
+#: Consumers that one call places.
+CONSUMERS_MAX: Final = 256
+#: Keys of labels by which one call spreads its consumers.
+LABEL_KEYS_MAX: Final = 32
 #: Bytes in the body of a request.
 BODY_BYTES_MAX: Final = 2**20
 #: Labels of one aggregate.
@@ -44,6 +48,8 @@ BOUNDS: Final = {
     "max_preferences": PREFERENCES_MAX,
     "max_added_hosts": ADDED_HOSTS_MAX,
     "max_candidates": CANDIDATES_MAX,
+    "max_consumers": CONSUMERS_MAX,
+    "max_label_keys": LABEL_KEYS_MAX,
     "max_body_bytes": BODY_BYTES_MAX,
     "max_labels": LABELS_MAX,
     "max_flavors": FLAVORS_MAX,

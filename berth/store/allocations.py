@@ -5,11 +5,11 @@ and replaces all of a consumer's at once."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, compress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import bindparam, select
 
@@ -43,6 +43,7 @@ from berth.store.engine.tables import (
     users,
 )
 from berth.store.engine.transaction import Tx
+from berth.store.placements import NOT_PLACED, Placement, recorded
 
 _allocation = allocations.c
 _consumer = consumers.c
@@ -170,7 +171,24 @@ def provider_allocations(db: Database, uuid: ProviderUUID) -> ProviderAllocation
     return ProviderAllocations(rows[0][6], holders, _newest(allocated))
 
 
-def replace_allocations(db: Database, writes: Sequence[ConsumerWrite], *, attempts: int) -> None:
+class ClaimRequest(NamedTuple):
+    """The writes of one request.
+
+    Attributes:
+        placed: of those consumers that berth has placed, what to keep.
+    """
+
+    writes: Sequence[ConsumerWrite]
+    placed: Mapping[ConsumerUUID, Placement]
+
+
+def replace_allocations(
+    db: Database,
+    writes: Sequence[ConsumerWrite],
+    *,
+    attempts: int,
+    placed: Mapping[ConsumerUUID, Placement] = NOT_PLACED,
+) -> None:
     """Replace the allocations of each of some consumers; all of them or none.
 
     The previous allocations of the consumers are released first, so that consumers can swap. A
@@ -179,6 +197,7 @@ def replace_allocations(db: Database, writes: Sequence[ConsumerWrite], *, attemp
     Args:
         writes: each consumer at most once.
         attempts: the most runs if other writers change the same providers; 0 counts as 1.
+        placed: what to keep of those consumers that berth has placed, written in the same commit.
 
     Raises:
         ConsumerGenerationConflict, UnknownProviderInAllocation, UnknownClassInAllocation,
@@ -193,10 +212,11 @@ def replace_allocations(db: Database, writes: Sequence[ConsumerWrite], *, attemp
         check_generations(writes, facts.consumers)
         check_provider_names(facts, writes)
         check_class_names(facts, writes)
-        claim = Claim(writes, facts)
+        claim = Claim(writes, facts, recorded(tx, writes, placed))
         write_claim(tx, claim, dict.fromkeys(claim.bumped(), 1))
 
-    db.write(unit, attempts=attempts, batch=Batchable(_claim_at_once, writes))
+    request = ClaimRequest(writes, placed)
+    db.write(unit, attempts=attempts, batch=Batchable(_claim_at_once, request))
 
 
 def delete_allocations(db: Database, consumer_uuid: ConsumerUUID) -> None:
@@ -241,14 +261,14 @@ def release_consumer(db: Database, uuid: ConsumerUUID, seen: Generation) -> None
     db.write(unit)
 
 
-def _claim_at_once(tx: Tx, items: Sequence[Sequence[ConsumerWrite]]) -> list[bool]:
+def _claim_at_once(tx: Tx, items: Sequence[ClaimRequest]) -> list[bool]:
     """Write the claims of several requests in as few statements as one; return which were written.
 
     Only requests whose consumers are new and have no allocations are written. They only add, so if
     all fit together, each would have fitted alone, in any order. Requests that move or shrink
     allocations are left out: two that swap fit together, though neither would have fitted alone.
     """
-    every_write = list(chain.from_iterable(items))
+    every_write = list(chain.from_iterable(item.writes for item in items))
     times = Counter(write.uuid for write in every_write)
     facts = read_claim_facts(tx, every_write)
     existing = {*facts.consumers, *(allocation.consumer for allocation in facts.allocations)}
@@ -258,12 +278,12 @@ def _claim_at_once(tx: Tx, items: Sequence[Sequence[ConsumerWrite]]) -> list[boo
             and write.generation in (UNSET, None)
             and times[write.uuid] == 1
             and write.uuid not in existing
-            for write in writes
+            for write in item.writes
         )
-        for writes in items
+        for item in items
     ]
     requests = list(compress(items, is_new))
-    writes = list(chain.from_iterable(requests))
+    writes = list(chain.from_iterable(request.writes for request in requests))
     if not writes:
         return is_new
     check_provider_names(facts, writes)
@@ -272,9 +292,11 @@ def _claim_at_once(tx: Tx, items: Sequence[Sequence[ConsumerWrite]]) -> list[boo
     steps = Counter(
         facts.providers[uuid].id
         for request in requests
-        for uuid in {uuid for write in request for uuid in write.allocations}
+        for uuid in {uuid for write in request.writes for uuid in write.allocations}
     )
-    write_claim(tx, Claim(writes, facts.of_new_consumers(steps)), steps)
+    placed = {uuid: each for request in requests for uuid, each in request.placed.items()}
+    beside = recorded(tx, writes, placed)
+    write_claim(tx, Claim(writes, facts.of_new_consumers(steps), beside), steps)
     return is_new
 
 

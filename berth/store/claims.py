@@ -97,6 +97,8 @@ class Claim:
 
     writes: Sequence[ConsumerWrite]
     facts: ClaimFacts
+    #: Further writes of the same commit, which wait for no row that another claim locks first.
+    beside: Sequence[Change] = ()
 
     def bumped(self) -> set[ProviderId]:
         """The providers whose generation is incremented.
@@ -238,6 +240,7 @@ class _ClaimWrite:
             _insertion(tx, self._wanted),
             *consumer_changes(tx, claim.writes, facts.consumers, owners),
             consumer_deletion(self._released_consumers()),
+            *claim.beside,
         ]
         try:
             tx.change_all(changes)

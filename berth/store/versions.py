@@ -24,7 +24,18 @@ PLACEMENT_REVISIONS: Final = (
 PLACEMENT_HEAD: Final = PLACEMENT_REVISIONS[-1]
 
 #: The revisions of berth's tables, oldest first.
-BERTH_REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
+BERTH_REVISIONS: Final = (
+    "0001",
+    "0002",
+    "0003",
+    "0004",
+    "0005",
+    "0006",
+    "0007",
+    "0008",
+    "0009",
+    "0010",
+)
 BERTH_HEAD: Final = BERTH_REVISIONS[-1]
 
 #: Here all tables exist that are filled from others; the next revision records that they have been

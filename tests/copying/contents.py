@@ -16,6 +16,7 @@ from berth.store.engine.tables import (
     allocations,
     berth_flavors,
     berth_labels,
+    berth_placements,
     consumer_types,
     consumers,
     inventories,
@@ -101,6 +102,20 @@ def _write(tx: Tx) -> None:
                 "description": "für \\ alle",
             }
             for number, name in ((3, "m1.large"), (1000, "M1.large"))
+        ],
+    )
+    run(
+        insert(berth_placements),
+        [
+            {
+                "id": 2**30,
+                "consumer_uuid": consumer(1),
+                "digest": "a" * 64,
+                "allocations_digest": "b" * 64,
+                "host_uuid": provider(1),
+                "mappings": '{"_ü": []}',
+                "created_at": CREATED,
+            }
         ],
     )
     _write_providers(tx)
@@ -190,14 +205,15 @@ def _write_consumers(tx: Tx) -> None:
 
 
 def contents(db: Database) -> Rows:
-    """Every row of the tables of OpenStack Placement, the labels and the flavors."""
+    """Every row of the tables of OpenStack Placement, labels, flavors and placements."""
     with db.read() as tx:
         return {
             table.name: sorted(
                 (tuple(row) for row in tx.connection.execute(select(table))), key=repr
             )
             for table in metadata.sorted_tables
-            if not table.name.startswith("berth_") or table in (berth_flavors, berth_labels)
+            if not table.name.startswith("berth_")
+            or table in (berth_flavors, berth_labels, berth_placements)
         }
 
 

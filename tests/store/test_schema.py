@@ -109,7 +109,7 @@ def test_an_empty_database_is_prepared(bare: Database) -> None:
     schema.upgrade(bare)
     schema.sync_standard_names(bare)
     assert schema.is_current(bare) and not schema.is_empty(bare)
-    assert schema.current_version(bare) == "a082b8bb98d0 (berth: 0009)"
+    assert schema.current_version(bare) == "a082b8bb98d0 (berth: 0010)"
     assert schema.check(bare) == []
     assert differences(bare) == []
 
@@ -361,6 +361,7 @@ def test_a_database_is_handed_back(bare: Database) -> None:
         "berth_journal",
         "berth_labels",
         "berth_meta",
+        "berth_placements",
         "berth_project_usages",
         "berth_usages",
         "berth_writer",

@@ -96,4 +96,5 @@ def _errors(microversion: int, codes: ErrorCodes, *, early: bool) -> JSONSchema:
     is_certain = has_code and not (early and codes.since > 0)
     required = always | code if is_certain else always
     error = closed_object(fields, required=tuple(required))
-    return exact_object({"errors": {**list_of(error), "minItems": 1, "maxItems": 1}})
+    several = {**list_of(error), "minItems": 1, "maxItems": 1}
+    return closed_object({"errors": several, **codes.beside}, required=("errors",))

@@ -24,6 +24,7 @@ from berth.store.engine.dedicated import CommitFailed, DedicatedConnection
 from berth.store.engine.dialect import Dialect, PoolOptions
 from berth.store.engine.driver_errors import is_lost, translated
 from berth.store.engine.group_commit import Batchable, GroupCommit, Write
+from berth.store.engine.placement_sweep import PlacementSweep
 from berth.store.engine.pool_counts import PoolCounts
 from berth.store.engine.prepared import Parameters, Runner, Statements
 from berth.store.engine.shared_transaction import PartlyApplied, SharedTransaction
@@ -164,6 +165,7 @@ class Database:
         #: The clock row that the leader of a group commit uses. Not kept per connection: those
         #: beyond the pool's size come and go, and each would leave a clock row behind.
         self._writer: journal.Writer | None = None
+        self._placement_sweep = PlacementSweep()
         self._writing = DedicatedConnection(
             engine, dialect.for_writing, survives=dialect.is_transient, recycle_s=recycle_s
         )
@@ -436,6 +438,7 @@ class Database:
         if writer.seq % _COMMITS_BETWEEN_TRIMS == 0:
             journal.trim(tx, tx.now - JOURNAL_KEPT)
             journal.fold_idle(tx, tx.now)
+            self._placement_sweep.run(tx, tx.now - JOURNAL_KEPT)
         try:
             run.commit()
         except exc.DBAPIError as error:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, Protocol
 
-from sqlalchemy import Connection, Engine, Table
+from sqlalchemy import Connection, Engine, Table, UniqueConstraint
 from sqlalchemy.engine import URL
 from sqlalchemy.sql.dml import Insert
 
@@ -74,6 +74,14 @@ class Storage:
     has_collations: bool = False
     #: How it takes many rows fastest: a statement for each row, `COPY`, or values in the text.
     bulk: Literal["rows", "copy", "text"]
+
+
+def key_and_values(table: Table) -> tuple[str, list[str]]:
+    """The column of a table's only unique constraint, and those that a new row with the same key
+    replaces."""
+    (constraint,) = [each for each in table.constraints if isinstance(each, UniqueConstraint)]
+    (key,) = constraint.columns.keys()
+    return key, [each.name for each in table.columns if not each.primary_key and each.name != key]
 
 
 class Dialect(Protocol):
@@ -135,6 +143,10 @@ class Dialect(Protocol):
 
     def insert_missing(self, table: Table) -> Insert:
         """An INSERT that skips rows whose key exists already."""
+
+    def insert_or_replace(self, table: Table) -> Insert:
+        """An INSERT that replaces the row with the same key, which is the column of the table's
+        only unique constraint."""
 
     def commit_stamp(self, run: Runner) -> int | None:
         """A number that changes when any *other* connection has committed something; None if the

@@ -19,12 +19,13 @@ from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from sqlalchemy import Connection, Engine, Table, create_engine, event, func, insert, select
+from sqlalchemy.dialects.mysql import insert as mysql_insert
 from sqlalchemy.engine import URL
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.sql.dml import Insert
 
 from berth.model.errors import UnsupportedDatabase
-from berth.store.engine.dialect import CLOCK_SUM, PoolOptions, Storage
+from berth.store.engine.dialect import CLOCK_SUM, PoolOptions, Storage, key_and_values
 from berth.store.engine.prepared import CLUSTERED, Runner
 
 #: How long to wait for a locked row before it is an error.
@@ -130,6 +131,14 @@ class MysqlDialect:
     def insert_missing(self, table: Table) -> Insert:
         """See `Dialect`."""
         return insert(table).prefix_with("IGNORE")
+
+    def insert_or_replace(self, table: Table) -> Insert:
+        """See `Dialect`."""
+        statement = mysql_insert(table)
+        _, values = key_and_values(table)
+        return statement.on_duplicate_key_update(
+            {name: statement.inserted[name] for name in values}
+        )
 
     def commit_stamp(self, run: Runner) -> int | None:
         """See `Dialect`: the sum of the writers' clock. In a cluster it includes all earlier

@@ -20,7 +20,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.sql.dml import Insert
 
 from berth.model.errors import UnsupportedDatabase
-from berth.store.engine.dialect import CLOCK_SUM, PoolOptions, Storage
+from berth.store.engine.dialect import CLOCK_SUM, PoolOptions, Storage, key_and_values
 from berth.store.engine.prepared import Runner
 
 #: How long to wait for a row that another transaction has locked. The server looks for deadlocks
@@ -129,6 +129,14 @@ class PostgresqlDialect:
     def insert_missing(self, table: Table) -> Insert:
         """See `Dialect`."""
         return insert(table).on_conflict_do_nothing()
+
+    def insert_or_replace(self, table: Table) -> Insert:
+        """See `Dialect`."""
+        statement = insert(table)
+        key, values = key_and_values(table)
+        return statement.on_conflict_do_update(
+            index_elements=[key], set_={name: statement.excluded[name] for name in values}
+        )
 
     def commit_stamp(self, run: Runner) -> int | None:
         """See `Dialect`: the sum of the writers' clock."""

@@ -218,8 +218,10 @@ class Statements:
         #: By statement object, which modules build once. The cache ends with the database's object,
         #: and depends on the engine and the tables' definitions, not on rows.
         self._prepared: dict[Executable, Prepared] = {}
-        #: By table and columns.
-        self._insertions: dict[tuple[Table, tuple[str, ...]], Insert] = {}
+        #: By function, table and columns.
+        self._insertions: dict[
+            tuple[Callable[[Table], Insert], Table, tuple[str, ...]], Insert
+        ] = {}
         #: By type.
         self._conversions: dict[str, _Converter] = {}
 
@@ -235,10 +237,10 @@ class Statements:
         self, into: Callable[[Table], Insert], table: Table, columns: tuple[str, ...]
     ) -> Insert:
         """The engine's INSERT `into(table)` of rows with these columns; the same one each time."""
-        insertion = self._insertions.get((table, columns))
+        insertion = self._insertions.get((into, table, columns))
         if insertion is None:
             insertion = into(table).values({name: bindparam(name) for name in columns})
-            self._insertions[table, columns] = insertion
+            self._insertions[into, table, columns] = insertion
         return insertion
 
     def compiled(self, statement: Executable) -> Prepared:

@@ -22,7 +22,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.sql.dml import Insert
 
 from berth.model.errors import UnsupportedDatabase
-from berth.store.engine.dialect import PoolOptions, Storage
+from berth.store.engine.dialect import PoolOptions, Storage, key_and_values
 from berth.store.engine.prepared import Runner
 from berth.store.engine.sqlite_file import DatabaseFile
 
@@ -137,6 +137,14 @@ class SqliteDialect:
     def insert_missing(self, table: Table) -> Insert:
         """An INSERT that skips rows whose key exists already."""
         return insert(table).on_conflict_do_nothing()
+
+    def insert_or_replace(self, table: Table) -> Insert:
+        """See `Dialect`."""
+        statement = insert(table)
+        key, values = key_and_values(table)
+        return statement.on_conflict_do_update(
+            index_elements=[key], set_={name: statement.excluded[name] for name in values}
+        )
 
     def commit_stamp(self, run: Runner) -> int | None:
         """See `Dialect`. In a transaction the number would not change. Costs no query."""

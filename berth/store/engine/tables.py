@@ -288,6 +288,23 @@ berth_flavors: Final = Table(
     UniqueConstraint("name", name="uniq_berth_flavors0name"),
 )
 
+#: What `POST /berth/v1/place` wrote: a row for each consumer that it placed, made in the commit of
+#: its claim. `digest` is that of the body, `allocations_digest` that of what the consumer got; the
+#: row counts for as long as the consumer holds exactly that. `mappings` is a JSON object: request
+#: group -> uuids of providers.
+berth_placements: Final = Table(
+    "berth_placements",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("consumer_uuid", String(36), nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("allocations_digest", String(64), nullable=False),
+    Column("host_uuid", String(36), nullable=False),
+    Column("mappings", Text, nullable=False),
+    Column("created_at", DateTime, nullable=False),
+    UniqueConstraint("consumer_uuid", name="uniq_berth_placements0consumer_uuid"),
+)
+
 
 def same_inventory(left: FromClause, right: FromClause) -> ColumnElement[bool]:
     """Whether rows of two tables belong to the same provider and resource class."""

@@ -155,8 +155,17 @@ class Tx:
 
     def insertions_of_missing(self, table: Table, rows: Sequence[Parameters]) -> list[Change]:
         """`insert_missing` as a write for `change_all`; empty if there are no rows."""
+        return self._insertions(self.dialect.insert_missing, table, rows)
+
+    def replacements(self, table: Table, rows: Sequence[Parameters]) -> list[Change]:
+        """The write, for `change_all`, of rows that replace those with the same keys
+        (`Dialect.insert_or_replace`); empty if there are none."""
+        return self._insertions(self.dialect.insert_or_replace, table, rows)
+
+    def _insertions(
+        self, into: Callable[[Table], Insert], table: Table, rows: Sequence[Parameters]
+    ) -> list[Change]:
+        """The write of rows, which all have the same columns."""
         if not rows:
             return []
-        columns = tuple(rows[0])
-        insertion = self._statements.insertion(self.dialect.insert_missing, table, columns)
-        return [Change(insertion, rows)]
+        return [Change(self._statements.insertion(into, table, tuple(rows[0])), rows)]

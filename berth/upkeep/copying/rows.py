@@ -30,7 +30,7 @@ from sqlalchemy.types import NullType
 
 from berth.store.engine.database import Database
 from berth.store.engine.expressions import time_text
-from berth.store.engine.tables import berth_flavors, berth_labels, metadata
+from berth.store.engine.tables import berth_flavors, berth_labels, berth_placements, metadata
 
 T = TypeVar("T")
 
@@ -46,12 +46,13 @@ def shown(value: object) -> str:
 
 Key = tuple[int, ...]
 
-#: The tables of OpenStack Placement, referenced ones first, the labels and the flavors. berth's
+#: The tables of OpenStack Placement, referenced ones first, labels, flavors and placements. berth's
 #: other tables are computed from them, or belong to one database alone.
 TABLES: Final[tuple[Table, ...]] = (
     *(table for table in metadata.sorted_tables if not table.name.startswith("berth_")),
     berth_labels,
     berth_flavors,
+    berth_placements,
 )
 
 #: Rows that are read, written and committed at once.
@@ -62,8 +63,8 @@ _FIRST: Final = -(2**31)
 
 
 def tables_in(db: Database) -> tuple[Table, ...]:
-    """Those of `TABLES` that a database has: older releases and OpenStack Placement have no
-    labels or flavors."""
+    """Those of `TABLES` that a database has: older releases and OpenStack Placement do not
+    have the last ones."""
     with db.read() as tx:
         present = set(inspect(tx.connection).get_table_names())
     return tuple(table for table in TABLES if table.name in present)

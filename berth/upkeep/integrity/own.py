@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only berth keeps: the database's identity, the labels of aggregates, and flavors."""
+"""What only berth keeps: the database's identity, labels of aggregates, flavors and placements."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, Final
 
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select
 
 from berth.model.flavor import is_flavor_name
-from berth.store.engine.tables import berth_flavors, berth_labels, berth_meta
+from berth.store.engine.tables import berth_flavors, berth_labels, berth_meta, berth_placements
 from berth.store.engine.transaction import Tx
 from berth.store.identity import IDENTITY_KEY, write_new_identity
 from berth.store.labels import NAME
@@ -41,6 +41,35 @@ def _odd_labels(tx: Tx) -> Faults:
                     f"set its labels again with PUT /berth/v1/aggregates/{uuid}",
                     {},
                 )
+
+
+def _odd_placements(tx: Tx) -> Faults:
+    row = berth_placements.c
+    query = select(row.id, row.consumer_uuid, row.mappings).order_by(row.id)
+    with closing(tx.connection.execute(query)) as rows:
+        for number, consumer, mappings in rows:
+            if not _are_mappings(mappings):
+                yield Fault(
+                    f"the placement of consumer {consumer} is damaged: mappings {mappings}",
+                    f"forget where consumer {consumer} was placed; it keeps its allocations",
+                    "",
+                    {"id": number},
+                )
+
+
+def _forget_placements(tx: Tx, keys: Sequence[Key]) -> None:
+    tx.connection.execute(
+        delete(berth_placements).where(berth_placements.c.id.in_([key["id"] for key in keys]))
+    )
+
+
+def _are_mappings(text: str) -> bool:
+    """Whether a text is an object of lists of texts."""
+    decoded = _decoded(text)
+    return isinstance(decoded, dict) and all(
+        isinstance(providers, list) and all(isinstance(each, str) for each in providers)
+        for providers in decoded.values()
+    )
 
 
 def _is_right(labels: str, name: str | None) -> bool:
@@ -75,4 +104,9 @@ def _decoded(text: str) -> Any:
         return None
 
 
-RULES: Final = (Rule(_lost_identity, _make_identity), Rule(_odd_labels), Rule(_odd_flavors))
+RULES: Final = (
+    Rule(_lost_identity, _make_identity),
+    Rule(_odd_labels),
+    Rule(_odd_flavors),
+    Rule(_odd_placements, _forget_placements),
+)

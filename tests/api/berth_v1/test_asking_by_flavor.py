@@ -82,7 +82,10 @@ def test_a_flavor_stands_for_its_request(fleet: Client) -> None:
 
 def test_both_hosts_must_hold(fleet: Client) -> None:
     """Whatever the members: what one of them excludes is no candidate."""
-    name = store(fleet, {"groups": GROUPS, "host": {"not_in": ["cn2"], "anywhere": ["!MISC_SHARES_VIA_AGGREGATE"]}})
+    name = store(
+        fleet,
+        {"groups": GROUPS, "host": {"not_in": ["cn2"], "anywhere": ["!MISC_SHARES_VIA_AGGREGATE"]}},
+    )
     assert sorted(hosts(fleet, {"flavor": name})) == ["cn3", "cn4"]
     assert hosts(fleet, {"flavor": name, "host": {"not_in": ["cn4"]}}) == ["cn3"]
     assert hosts(fleet, {"flavor": name, "host": {"required": ["CUSTOM_FAST"]}}) == ["cn4"]

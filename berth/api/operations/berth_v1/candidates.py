@@ -64,7 +64,7 @@ _EXAMPLE: Final = {
     "per_host": 1,
 }
 
-_SCORE = open_object(
+SCORE: Final = open_object(
     {
         "total": {"type": "number"},
         "prefer": {
@@ -89,7 +89,7 @@ _CANDIDATE = component(
                 ),
                 "mappings": object_by(GROUP_NAME_PATTERN, list_of(UUID)),
             },
-            optional={"score": _SCORE},
+            optional={"score": SCORE},
         ),
     ),
 )

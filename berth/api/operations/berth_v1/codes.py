@@ -18,6 +18,10 @@ TOO_LARGE: Final = errors.REQUEST_TOO_LARGE
 NAME_UNKNOWN: Final = "berth.name.unknown"
 NOT_FOUND: Final = "berth.not_found"
 SEARCH_GAVE_UP: Final = "berth.search.gave_up"
+DOES_NOT_FIT: Final = "berth.place.does_not_fit"
+UNDECIDED: Final = "berth.place.undecided"
+LOST_RACES: Final = "berth.place.lost_races"
+CONSUMER_HOLDS: Final = "berth.consumer.holds"
 
 CODES: Final = ErrorCodes(
     since=0,
@@ -26,6 +30,7 @@ CODES: Final = ErrorCodes(
             *(UNDEFINED, INVALID, TOO_LARGE, NAME_UNKNOWN, NOT_FOUND, SEARCH_GAVE_UP),
             *(errors.LABEL_TAKEN, errors.REVISION_FOREIGN, errors.REVISION_GONE),
             *(errors.CONCURRENT_UPDATE, errors.INVENTORY_IN_USE, errors.PROVIDER_IN_USE),
+            *(DOES_NOT_FIT, UNDECIDED, LOST_RACES, CONSUMER_HOLDS),
             errors.OVERLOADED,
         }
     ),
@@ -41,5 +46,20 @@ CODES: Final = ErrorCodes(
             **list_of(TEXT),
             "description": "Similar names that exist.",
         },
+        "at_most": {
+            "type": "integer",
+            "minimum": 0,
+            "description": "How many of the consumers could be placed at most.",
+        },
+        "consumers": {
+            **list_of(TEXT),
+            "description": "The consumers that hold something already.",
+        },
+    },
+    beside={
+        "explanation": {
+            "type": "object",
+            "description": "Why there is no place, as `POST /explain` answers it.",
+        }
     },
 )

@@ -18,6 +18,9 @@ def for_readers(name: str, description: str) -> Rule:
 
 CANDIDATES: Final = for_readers("berth:candidates", "Ask where a request fits.")
 EXPLAIN: Final = for_readers("berth:explain", "Ask why a request does not fit.")
+PLACE: Final = for_services(
+    "berth:place", "Choose hosts for consumers and claim there, and show where they were placed."
+)
 AGGREGATES_LIST: Final = for_readers("berth:aggregates:list", "List aggregates with their labels.")
 AGGREGATES_UPDATE: Final = for_services(
     "berth:aggregates:update", "Replace the labels of an aggregate."

@@ -265,6 +265,22 @@ INSERT INTO berth_writer (seq, trimmed_seq, updated_at, kept_seq) VALUES (%s, %s
 -- store.engine.journal._NOTE
 INSERT INTO berth_journal (writer_id, seq, provider_id, usage_only, created_at) VALUES (%s, %s, %s, %s, %s)
 
+-- store.engine.placement_sweep._DELETE
+DELETE FROM berth_placements WHERE berth_placements.id > %s AND berth_placements.id <= %s AND berth_placements.created_at < %s AND NOT (EXISTS (SELECT allocations.id
+FROM allocations
+WHERE allocations.consumer_id = berth_placements.consumer_uuid))
+
+-- store.engine.placement_sweep._LAST_OF_PART
+SELECT max(anon_1.id) AS max_1
+FROM (SELECT berth_placements.id AS id
+FROM berth_placements
+WHERE berth_placements.id > %s ORDER BY berth_placements.id
+ LIMIT %s) AS anon_1
+
+-- store.engine.placement_sweep._NEWEST
+SELECT coalesce(max(berth_placements.id), %s) AS coalesce_1
+FROM berth_placements
+
 -- store.engine.project_usages._ADD
 UPDATE berth_project_usages SET used_0=(berth_project_usages.used_0 + %s), used_1=(berth_project_usages.used_1 + %s), used_2=(berth_project_usages.used_2 + %s), used_3=(berth_project_usages.used_3 + %s) WHERE berth_project_usages.project_id = %s AND berth_project_usages.user_id = %s AND berth_project_usages.consumer_type_id = %s AND berth_project_usages.first_class = %s AND berth_project_usages.writer_id = %s
 
@@ -492,6 +508,16 @@ WHERE resource_providers.uuid = %s
 SELECT traits.name, traits.id
 FROM traits
 WHERE traits.name IN (__[POSTCOMPILE_names])
+
+-- store.placements._HOLDING
+SELECT consumers.uuid, consumers.generation, resource_providers.id, resource_providers.uuid AS uuid_1, resource_classes.id AS id_1, resource_classes.name, allocations.used
+FROM consumers LEFT OUTER JOIN allocations ON allocations.consumer_id = consumers.uuid LEFT OUTER JOIN resource_providers ON resource_providers.id = allocations.resource_provider_id LEFT OUTER JOIN resource_classes ON resource_classes.id = allocations.resource_class_id
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) ORDER BY allocations.id
+
+-- store.placements._PLACEMENTS
+SELECT berth_placements.consumer_uuid, berth_placements.digest, berth_placements.allocations_digest, berth_placements.host_uuid, berth_placements.mappings
+FROM berth_placements
+WHERE berth_placements.consumer_uuid IN (__[POSTCOMPILE_consumers])
 
 -- store.project_counts._ANY
 SELECT berth_project_usages.writer_id

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The body of `POST /berth/v1/place`. Source: spec/beyond.md 5.2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from random import Random
+
+import msgspec
+
+from berth.api.berth_v1 import body
+from berth.api.berth_v1.asking import read_what_if
+from berth.api.berth_v1.pointed import refused
+from berth.api.berth_v1.reading import JSONObject, Requested, read_request
+from berth.api.operation import DRY_RUN
+from berth.api.operations.berth_v1.place import AMONG, BODY_SCHEMA, DRY_RUN_QUERY, TRIES
+from berth.api.query_string import last_values, parse_pairs
+from berth.api.request import Request
+from berth.candidates.choosing import Limits
+from berth.candidates.what_if import WhatIf
+from berth.model.ids import ConsumerUUID, Generation, parse_uuid_lax
+
+#: Bits of a random seed.
+_SEED_BITS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class NewConsumer:
+    """A consumer to be placed; `generation` is None for a new one."""
+
+    uuid: ConsumerUUID
+    project_id: str
+    user_id: str
+    consumer_type: str
+    generation: Generation | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A body, decoded and checked against everything but the fleet.
+
+    Attributes:
+        order: as JSON, with the defaults of placements.
+        digest: of everything in the body that matters to the outcome.
+    """
+
+    requested: tuple[Requested, ...]
+    consumers: tuple[NewConsumer, ...]
+    order: JSONObject
+    limits: Limits
+    what_if: WhatIf | None
+    digest: str
+    tries: int
+    replaces: bool
+    explains: bool
+    is_dry_run: bool
+
+
+def read_body(request: Request, rng: Random) -> Wanted:
+    """The decoded body and query.
+
+    Args:
+        rng: for the seed of an order that names none.
+
+    Raises:
+        Refused: 400.
+    """
+    query = last_values(parse_pairs(request.query_string))
+    DRY_RUN_QUERY.schema.at(request.microversion).check(query)
+    is_dry_run = query.get(DRY_RUN) == "true"
+    sent: JSONObject = body.read(request, BODY_SCHEMA)
+    if "lease_seconds" in sent:
+        raise refused("/lease_seconds", "cannot be given: leases do not exist yet")
+    what_if = sent.get("what_if")
+    if what_if is not None and not is_dry_run:
+        raise refused("/what_if", "is allowed with the query dry_run=true only")
+    seed = rng.getrandbits(_SEED_BITS)
+    return Wanted(
+        requested=read_request(sent["request"], "/request"),
+        consumers=tuple(_consumers(sent)),
+        order={"by": "spread", "among": AMONG, "seed": seed, **sent.get("order", {})},
+        limits=Limits(sent.get("max_per", {}), sent.get("within")),
+        what_if=None if what_if is None else read_what_if(what_if, "/what_if"),
+        digest=_digest(sent),
+        tries=sent.get("tries", TRIES),
+        replaces=sent.get("replace", False),
+        explains=sent.get("explain", True),
+        is_dry_run=is_dry_run,
+    )
+
+
+def _consumers(sent: JSONObject) -> Iterator[NewConsumer]:
+    """The consumers, all of which must be different."""
+    replaces, seen = sent.get("replace", False), set[str]()
+    for place, consumer in enumerate(sent["consumers"]):
+        at = f"/consumers/{place}"
+        uuid = parse_uuid_lax(consumer["uuid"])
+        assert uuid is not None, "the schema admits uuids only"
+        if uuid in seen:
+            raise refused(f"{at}/uuid", "repeats an earlier consumer")
+        seen.add(uuid)
+        generation = consumer.get("consumer_generation")
+        if replaces and generation is None:
+            raise refused(at, "lacks consumer_generation, which replace needs")
+        if generation is not None and not replaces:
+            raise refused(f"{at}/consumer_generation", "is for replace only")
+        yield NewConsumer(
+            ConsumerUUID(uuid),
+            consumer["project_id"],
+            consumer["user_id"],
+            consumer["consumer_type"],
+            generation,
+        )
+
+
+def _digest(sent: JSONObject) -> str:
+    """A digest of the body, whatever the order of its members."""
+    members = {name: value for name, value in sent.items() if name != "explain"}
+    return sha256(msgspec.json.encode(members, order="sorted")).hexdigest()

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`POST /berth/v1/place` and `GET /berth/v1/placements/{consumer}`. Source: spec/beyond.md 5."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from berth.api.berth_v1.grammar import GROUP_NAME_PATTERN, ORDER, REQUEST, WHAT_IF, integer
+from berth.api.berth_v1.pointed import PointedSchema
+from berth.api.operation import (
+    DRY_RUN,
+    Body,
+    Dated,
+    Operation,
+    Parameter,
+    Query,
+    Segment,
+    always,
+    component,
+    ref,
+    shows,
+)
+from berth.api.operations import examples
+from berth.api.operations.berth_v1 import rules
+from berth.api.operations.berth_v1.candidates import SCORE
+from berth.api.operations.berth_v1.pieces import REVISION, REVISION_EXAMPLE
+from berth.api.operations.berth_v1.warnings import WARNING
+from berth.api.operations.fragments import (
+    AMOUNTS,
+    CONSUMER_TYPE,
+    EXTERNAL_ID,
+    GENERATION,
+    UUID,
+    UUID_36_PATTERN,
+    closed_object,
+    list_of,
+    object_by,
+    open_object,
+)
+from berth.api.schema import JSONSchema
+from berth.model.bounds import CONSUMERS_MAX, LABEL_KEYS_MAX
+
+TAG: Final = "Placements"
+
+#: Candidates that are tried before giving up, unless the body says otherwise.
+TRIES: Final = 8
+_TRIES_MAX: Final = 32
+#: Hosts that are scored, unless the body says otherwise.
+AMONG: Final = 512
+
+_LABEL_KEY: Final = r"^[a-z][a-z0-9_.-]{0,62}\Z"
+
+_CONSUMER: Final = closed_object(
+    {
+        "uuid": {**UUID, "description": "Chosen by the client; it makes the call repeatable."},
+        "project_id": EXTERNAL_ID,
+        "user_id": EXTERNAL_ID,
+        "consumer_type": CONSUMER_TYPE,
+        "consumer_generation": {**GENERATION, "description": "Needed with `replace` only."},
+    },
+    required=("uuid", "project_id", "user_id", "consumer_type"),
+)
+_ORDER: JSONSchema = {
+    **ORDER,
+    "description": f"As for candidates; by default `spread`, `among` {AMONG} hosts, with a random"
+    " `seed`.",
+}
+BODY_SCHEMA: Final = PointedSchema(
+    closed_object(
+        {
+            "request": REQUEST,
+            "consumers": {
+                "type": "array",
+                "items": _CONSUMER,
+                "minItems": 1,
+                "maxItems": CONSUMERS_MAX,
+                "x-bound": "max_consumers",
+                "description": "All of them are placed, or none.",
+            },
+            "order": _ORDER,
+            "max_per": {
+                **object_by(_LABEL_KEY, integer(1, CONSUMERS_MAX)),
+                "maxProperties": LABEL_KEYS_MAX,
+                "x-bound": "max_label_keys",
+                "description": "`host`, or a label key: at most so many of these consumers on one"
+                " host, or on the hosts with one value of the label.",
+            },
+            "within": {
+                "type": "string",
+                "pattern": _LABEL_KEY,
+                "description": "`host`, or a label key: all consumers are on one host, or on hosts"
+                " with one value of the label.",
+            },
+            "replace": {
+                "type": "boolean",
+                "default": False,
+                "description": "Whether the consumers exist and hold something, which they give"
+                " back in the same transaction; each then needs `consumer_generation`.",
+            },
+            "lease_seconds": {
+                **integer(1, 86_400),
+                "description": "Reserved: leases do not exist yet, so this is refused.",
+            },
+            "tries": {
+                **integer(1, _TRIES_MAX, default=TRIES),
+                "description": "How many candidates are tried if others are faster each time.",
+            },
+            "explain": {
+                "type": "boolean",
+                "default": True,
+                "description": "Whether a refusal says why there is no place.",
+            },
+            "what_if": {**WHAT_IF, "description": "With `dry_run=true` only."},
+        },
+        required=("request", "consumers"),
+    )
+)
+DRY_RUN_QUERY: Final = Query(
+    Parameter(
+        name=DRY_RUN,
+        means={0: "`true`: answer the same, and write nothing."},
+        example="true",
+        schema={"type": "string", "enum": ["true", "false"]},
+    )
+)
+_CONSUMERS_EXAMPLE: Final = ("11111111-1f4a-4c11-8a3f-0d6f3d6f8a01",)
+_EXAMPLE: Final = {
+    "request": {"groups": {"": {"resources": {"VCPU": 8, "MEMORY_MB": 16384}}}},
+    "consumers": [
+        {
+            "uuid": _CONSUMERS_EXAMPLE[0],
+            "project_id": "web",
+            "user_id": "alice",
+            "consumer_type": "INSTANCE",
+        }
+    ],
+    "order": {"by": "spread"},
+    "max_per": {"host": 1, "rack": 2},
+    "within": "zone",
+}
+
+_PLACEMENT_MEMBERS: Final[dict[str, JSONSchema]] = {
+    "host": {**UUID, "description": "The root that anchors the candidate."},
+    "allocations": object_by(
+        UUID_36_PATTERN, open_object({"resources": {**AMOUNTS, "minProperties": 1}})
+    ),
+    "mappings": object_by(GROUP_NAME_PATTERN, list_of(UUID)),
+    "consumer_generation": GENERATION,
+}
+_PLACEMENT_EXAMPLE: Final[dict[str, Any]] = {
+    "host": examples.PROVIDER,
+    "allocations": {examples.PROVIDER: {"resources": {"VCPU": 8, "MEMORY_MB": 16384}}},
+    "mappings": {"": [examples.PROVIDER]},
+    "consumer_generation": 1,
+}
+_PLACED: Final = component(
+    "PlacedConsumer", (0, open_object(_PLACEMENT_MEMBERS, optional={"score": SCORE}))
+)
+_PLACEMENTS: Final = component(
+    "Placements",
+    (
+        0,
+        open_object(
+            {
+                "revision": REVISION,
+                "repeated": {
+                    "type": "boolean",
+                    "description": "Whether an earlier call with the same body has done it.",
+                },
+                "tries": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "description": "How many candidates were tried; 0 if repeated.",
+                },
+                "placements": {
+                    **object_by(UUID_36_PATTERN, ref("PlacedConsumer")),
+                    "description": "By consumer, in the order of the body.",
+                },
+                "warnings": list_of(ref("Warning")),
+            },
+            optional={
+                "alternative": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "description": "Which of the alternatives was placed.",
+                },
+            },
+        ),
+    ),
+    example={
+        "revision": REVISION_EXAMPLE,
+        "repeated": False,
+        "tries": 1,
+        "placements": {
+            _CONSUMERS_EXAMPLE[0]: {
+                **_PLACEMENT_EXAMPLE,
+                "score": {"total": 0.81, "spread": 0.81, "prefer": []},
+            }
+        },
+        "warnings": [],
+    },
+    parts=(_PLACED, WARNING),
+)
+_PLACEMENT: Final = component(
+    "Placement", (0, open_object(_PLACEMENT_MEMBERS)), example=_PLACEMENT_EXAMPLE
+)
+
+OPERATIONS: Final = (
+    Operation(
+        "POST",
+        "/place",
+        handler="berth_v1.place:place",
+        rule=rules.PLACE,
+        tag=TAG,
+        summary="Choose hosts for consumers, and claim there",
+        details="It can be repeated: a call whose consumers still hold what an earlier call with"
+        " the same body gave them answers the same again, and writes nothing.",
+        query=DRY_RUN_QUERY,
+        body=Body(always(BODY_SCHEMA), always(_EXAMPLE)),
+        answers=shows(_PLACEMENTS, Dated.NO, means="Where the consumers are."),
+        conflict="Nothing fits, a consumer holds something already or has changed, or other"
+        " requests were faster each time.",
+    ),
+    Operation(
+        "GET",
+        "/placements/{consumer}",
+        handler="berth_v1.place:show_placement",
+        rule=rules.PLACE,
+        tag=TAG,
+        segments={"consumer": Segment("The UUID of the consumer.", UUID, _CONSUMERS_EXAMPLE[0])},
+        summary="Show where a consumer was placed",
+        details="For as long as the consumer holds exactly what it got.",
+        answers=shows(_PLACEMENT, Dated.NO, means="The providers that serve each group."),
+    ),
+)

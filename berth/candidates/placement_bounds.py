@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many placements the hosts of a pool could hold at most.
+
+A proof that so many consumers do not fit: what each host holds is bounded class by class, and the
+bounds of `max_per` hold for the hosts together. Exact if each host has one candidate, shares no
+provider, and the keys of `max_per` are nested.
+
+Source: spec/beyond.md 4.1 and 5.4.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from berth.candidates.host_groups import Group
+from berth.candidates.masks import Rows
+from berth.candidates.pool import Pool
+from berth.model.ids import ClassId, ProviderId
+
+
+class HostKey(NamedTuple):
+    """A key of `max_per`: the groups of each host, and how many each group gets at most."""
+
+    groups: Sequence[Sequence[Group]]
+    most: int
+
+
+def most_of_each(pool: Pool, hosts: Rows) -> Rows:
+    """How many candidates each of some hosts can give one after another, at most.
+
+    Args:
+        pool: whole, without splits, and with nothing taken.
+        hosts: keys, ascending: all hosts of the pool.
+    """
+    most = np.full(len(hosts), np.iinfo(np.int64).max)
+    amounts: defaultdict[ClassId, list[int]] = defaultdict(list)
+    for demand in pool.plan.demands:
+        for class_id, amount in demand.amounts:
+            amounts[class_id].append(amount)
+    for class_id, of_demands in amounts.items():
+        numbers, free = _free_of(pool, class_id, hosts)
+        if len(of_demands) == 1:
+            # One provider gives it all: what is left of two does not add up.
+            possible = np.bincount(numbers, free // of_demands[0], len(hosts))
+        else:
+            possible = np.bincount(numbers, free, len(hosts)) // sum(of_demands)
+        most = np.minimum(most, possible.astype(np.int64))
+    return most
+
+
+def most_together(most: Sequence[int], keys: Iterable[HostKey]) -> int:
+    """How many candidates some hosts can give together, at most.
+
+    Args:
+        most: of each host alone.
+    """
+    finest_first = sorted(keys, key=lambda key: -len(set(chain.from_iterable(key.groups))))
+    least = min((_of_one_key(most, key) for key in finest_first), default=sum(most))
+    nested = _of_nested_keys(most, finest_first)
+    return least if nested is None else min(least, nested)
+
+
+def _of_one_key(most: Sequence[int], key: HostKey) -> int:
+    """The bound of one key alone. A host in several groups counts in each, which is more than
+    there is."""
+    sums: Counter[Group] = Counter()
+    for amount, groups in zip(most, key.groups, strict=True):
+        for group in groups:
+            sums[group] += amount
+    return sum(min(amount, key.most) for amount in sums.values())
+
+
+def _of_nested_keys(most: Sequence[int], keys: Iterable[HostKey]) -> int | None:
+    """The bound of all keys together; None if a group of one is in several of the next."""
+    units: Sequence[Group] = range(len(most))
+    amounts: Mapping[Group, int] = dict(enumerate(most))
+    for key in keys:
+        outer: dict[Group, Group] = {}
+        for unit, groups in zip(units, key.groups, strict=True):
+            if len(groups) > 1 or outer.setdefault(unit, groups[0]) != groups[0]:
+                return None
+        sums: Counter[Group] = Counter()
+        for unit, group in outer.items():
+            sums[group] += amounts[unit]
+        amounts = {group: min(amount, key.most) for group, amount in sums.items()}
+        units = [groups[0] for groups in key.groups]
+    return sum(amounts.values())
+
+
+def _free_of(pool: Pool, class_id: ClassId, hosts: Rows) -> tuple[Rows, Rows]:
+    """The numbers of hosts, and what is free of a class, for each host and provider that gives it
+    in some candidate."""
+    pairs: list[Rows] = []
+    for batch, given, span in pool.batches:
+        numbers = np.searchsorted(hosts, pool.hosts[span])
+        for choice, of_class in given:
+            if of_class == class_id:
+                pairs.append(np.stack((numbers, pool.providers(batch, choice))))
+    numbers, providers = np.unique(np.concatenate(pairs, axis=1), axis=1)
+    free = [pool.free(ProviderId(each), class_id) for each in providers.tolist()]
+    return numbers, np.array(free)

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pool: the candidates of a plan, from which several are chosen one after another.
+
+The search runs once. What is chosen counts as used from then on: candidates that no longer fit
+leave the pool, and only those whose trees it touched are scored again. Claims only add to what is
+used, so no candidate can appear that was none before, except with splits, whose amounts depend on
+what is free.
+
+Source: spec/beyond.md 5.4.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth.candidates.assign import PerTree
+from berth.candidates.batch import Batch
+from berth.candidates.budget import Budget
+from berth.candidates.hosts import Hashes, Hosts, hosts_of, in_places, scattered, serving_each
+from berth.candidates.masks import Rows
+from berth.candidates.order import Order, Scorer, Scores
+from berth.candidates.plan import Plan
+from berth.candidates.ranking import SCORED_PER_HOST_MAX, to_score
+from berth.index.aggregate_sets import Mask
+from berth.index.block import Ints
+from berth.index.snapshot import Location, Snapshot
+from berth.model.ids import ClassId, ProviderId
+
+T = TypeVar("T", bound=np.generic)
+
+Given = Mapping[tuple[int, ClassId], int | Ints]
+
+
+class Choice(NamedTuple):
+    """A candidate that was chosen, with its score at that time."""
+
+    batch: Batch
+    scores: Scores
+
+
+class _Part(NamedTuple):
+    """A batch of the pool.
+
+    Attributes:
+        scores: arrays of its own, which later choices change.
+        given: what each choice gives of each class.
+    """
+
+    batch: Batch
+    scores: Scores
+    given: Given
+
+
+class Pool:
+    """The candidates of one state of the fleet.
+
+    Attributes:
+        hosts: the key of each candidate's host.
+        fits: which candidates can still be chosen.
+        is_whole: whether these are all candidates.
+    """
+
+    def __init__(self, snapshot: Snapshot, plan: Plan, order: Order, budget: Budget) -> None:
+        self.snapshot = snapshot
+        self.plan = plan
+        self._order = order
+        per_tree = PerTree(SCORED_PER_HOST_MAX)
+        self._scorer = Scorer(snapshot, plan, order)
+        self._parts = [
+            _Part(batch, _own(self._scorer.scores(batch)), batch.given(plan))
+            for batch in to_score(snapshot, plan, order, budget, per_tree)
+            if len(batch.positions)
+        ]
+        self.is_whole = not per_tree.left_out and budget.ended is None and order.among is None
+        self._starts = np.cumsum([0, *(len(part.batch.positions) for part in self._parts)])
+        self._totals = _joined([part.scores.total for part in self._parts], np.float64)
+        self.fits: Mask = np.ones(len(self._totals), dtype=np.bool_)
+        self._taken: Counter[tuple[ProviderId, ClassId]] = Counter()
+        #: (part, choice) -> the provider of each candidate; and part -> the trees that each uses.
+        self._providers: dict[tuple[int, int], Rows] = {}
+        self._trees: dict[int, Sequence[Rows]] = {}
+
+    @property
+    def batches(self) -> Iterator[tuple[Batch, Given, slice]]:
+        """Each batch, what its choices give, and the places of its candidates in the pool."""
+        for number, part in enumerate(self._parts):
+            yield part.batch, part.given, self._span(number)
+
+    @cached_property
+    def hosts(self) -> Rows:
+        """The key of each candidate's host."""
+        return self._of_hosts(lambda hosts: hosts.keys, np.int64)
+
+    @cached_property
+    def aggregate_sets(self) -> Rows:
+        """What the root of each candidate's host is in."""
+        return self._of_hosts(
+            lambda hosts: hosts.block.aggregate_sets[0].take(hosts.rows), np.int64
+        )
+
+    def providers(self, batch: Batch, choice: int) -> Rows:
+        """The provider that a choice means, for each candidate of a batch."""
+        if choice < batch.trees.block.shape.size:
+            own: Rows = batch.trees.block.provider_ids[choice].take(batch.rows)
+            return own
+        return np.array([each.provider_id for each in serving_each(batch, choice)])
+
+    def free(self, provider: ProviderId, class_id: ClassId) -> int:
+        """What is left of a class that a provider has."""
+        at = self.snapshot.locate(provider)
+        assert at is not None, "it is part of a candidate"
+        block = self.snapshot.block(at.block_id)
+        columns = block.columns[class_id]
+        place = block.shape.row_of_node[class_id][at.node], at.row
+        free = columns.capacity.item(place) - columns.used.item(place)
+        return max(int(free), 0) - self._taken[provider, class_id]
+
+    def best(self, allowed: Mask) -> int | None:
+        """The best of some candidates; None if there is none."""
+        if not allowed.any():
+            return None
+        totals = np.where(allowed, self._totals, -np.inf)
+        equal = np.flatnonzero(totals == totals.max())
+        if len(equal) == 1:
+            return int(equal[0])
+        return int(equal[self._hashes[equal].argmin()])
+
+    def chosen(self, number: int) -> Choice:
+        """A candidate, with its present score."""
+        part, place = self._located(number)
+        at = np.array([place])
+        return Choice(self._parts[part].batch.at(at), self._parts[part].scores.at(at))
+
+    def take(self, number: int) -> None:
+        """Choose a candidate: what it takes counts as used from now on. Not for plans with
+        splits."""
+        assert not self.plan.splits, "candidates could appear"
+        part, place = self._located(number)
+        batch = self._parts[part].batch
+        keys: list[tuple[ProviderId, ClassId]] = []
+        trees: set[int] = set()
+        for provider, at, class_id, amount in taken_by(self.snapshot, self.plan, batch, place):
+            self._taken[provider, class_id] += amount
+            self._scorer.take(at, class_id, amount)
+            keys.append((provider, class_id))
+            trees.add(_tree_key(at))
+        left = {key: self.free(*key) for key in keys}
+        for touched in range(len(self._parts)):
+            self._remove_unfit(touched, left)
+            self._score_again(touched, trees)
+
+    def _remove_unfit(self, number: int, left: dict[tuple[ProviderId, ClassId], int]) -> None:
+        """Remove candidates of a part that take more than is left of some providers."""
+        part = self._parts[number]
+        for (choice, class_id), amount in part.given.items():
+            for (provider, of_class), free in left.items():
+                if of_class == class_id and amount > free:
+                    unfit = self._providers_of(number, choice) == provider
+                    self.fits[self._span(number)][unfit] = False
+
+    def _score_again(self, number: int, trees: set[int]) -> None:
+        """Score the candidates of a part again that use some trees."""
+        touched: Mask | None = None
+        for keys in self._trees_of(number):
+            for tree in trees:
+                uses = keys == tree
+                touched = uses if touched is None else touched | uses
+        if touched is None or not touched.any():
+            return
+        part, places = self._parts[number], np.flatnonzero(touched)
+        scores = self._scorer.scores(part.batch.at(places))
+        part.scores.total[places] = scores.total
+        if part.scores.strategy is not None and scores.strategy is not None:
+            part.scores.strategy[places] = scores.strategy
+        self._totals[self._span(number)][places] = scores.total
+
+    def _providers_of(self, number: int, choice: int) -> Rows:
+        key = number, choice
+        if key not in self._providers:
+            self._providers[key] = self.providers(self._parts[number].batch, choice)
+        return self._providers[key]
+
+    def _trees_of(self, number: int) -> Sequence[Rows]:
+        """The keys of the trees that the candidates of a part use: one array for the hosts' own,
+        and one for each sharing provider."""
+        if number not in self._trees:
+            batch = self._parts[number].batch
+            size = batch.trees.block.shape.size
+            own = [batch.trees.block_id << 32 | batch.rows]
+            sharing = [
+                np.array([_tree_key(each.location) for each in serving_each(batch, choice)])
+                for choice in dict.fromkeys(batch.all_choices)
+                if choice >= size
+            ]
+            self._trees[number] = [*own, *sharing]
+        return self._trees[number]
+
+    @cached_property
+    def _hashes(self) -> Hashes:
+        seed = self._order.seed
+        return self._of_hosts(lambda hosts: scattered(hosts, seed), np.uint64)
+
+    def _of_hosts(self, value: Callable[[Hosts], NDArray[T]], kind: type[T]) -> NDArray[T]:
+        """A value of the host of each candidate."""
+        values = []
+        for part in self._parts:
+            several = hosts_of(self.snapshot, part.batch)
+            values.append(in_places([value(hosts) for hosts in several], several))
+        return _joined(values, kind)
+
+    def _located(self, number: int) -> tuple[int, int]:
+        """The part of a candidate, and its place there."""
+        part = int(np.searchsorted(self._starts, number, side="right")) - 1
+        return part, number - int(self._starts[part])
+
+    def _span(self, number: int) -> slice:
+        return slice(int(self._starts[number]), int(self._starts[number + 1]))
+
+
+def taken_by(
+    snapshot: Snapshot, plan: Plan, batch: Batch, place: int
+) -> Iterator[tuple[ProviderId, Location, ClassId, int]]:
+    """What one candidate of a batch takes: provider, its location, class and amount."""
+    position = int(batch.positions[place])
+    for (choice, class_id), amounts in batch.given(plan).items():
+        provider = batch.trees.provider_id(choice, position)
+        at = snapshot.locate(provider)
+        assert at is not None, "it is part of a candidate"
+        amount = amounts if isinstance(amounts, int) else int(amounts[place])
+        yield provider, at, class_id, amount
+
+
+def _own(scores: Scores) -> Scores:
+    """Scores whose arrays nothing else uses."""
+    strategy = None if scores.strategy is None else scores.strategy.copy()
+    return Scores(scores.total.copy(), strategy, scores.prefer)
+
+
+def _tree_key(at: Location) -> int:
+    """A number for each tree, different for different trees of a snapshot."""
+    return at.block_id << 32 | at.row
+
+
+def _joined(arrays: Sequence[NDArray[T]], kind: type[T]) -> NDArray[T]:
+    return np.concatenate(arrays) if arrays else np.zeros(0, dtype=kind)

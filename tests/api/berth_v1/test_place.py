@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`POST /berth/v1/place` and `GET /berth/v1/placements/{consumer}` over HTTP (spec/beyond.md 5)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from tests.api import configured
+from tests.api.worlds import new_uuid
+from tests.client import Client, Response
+from tests.world_over_http import built_over_http
+from tests.worlds import aggregate_uuid, provider_uuid, world
+
+PATH: Final = "/berth/v1/place"
+
+FLEET: Final = world("""
+    cn1      VCPU=4  MEMORY_MB=1024  @r1
+    cn2      VCPU=4  MEMORY_MB=1024  @r1  CUSTOM_GREEN
+    cn3      VCPU=2  MEMORY_MB=1024  @r2
+    cn4      VCPU=2  MEMORY_MB=1024
+""")
+#: Racks r1 and r2; cn4 is in none.
+RACKS: Final = {"r1": "r1", "r2": "r2"}
+VCPU: Final[dict[str, Any]] = {"groups": {"": {"resources": {"VCPU": 1}}}}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A service that has only this fleet."""
+    client = configured.serve(tmp_path_factory.mktemp("fleet"))
+    with built_over_http(FLEET, client):
+        for name, rack in RACKS.items():
+            path = f"/berth/v1/aggregates/{aggregate_uuid(name)}"
+            assert client.put(path, json={"labels": {"rack": rack}}).status == 200
+        yield client
+
+
+@pytest.fixture
+def fleet(service: Client) -> Iterator[Client]:
+    """The same, with nothing used afterwards."""
+    yield service
+    for name in FLEET.by_name:
+        path = f"/resource_providers/{provider_uuid(name)}/allocations"
+        for consumer in service.get(path).json["allocations"]:
+            assert service.delete(f"/allocations/{consumer}").status == 204
+
+
+def consumer(uuid: str | None = None, **members: Any) -> dict[str, Any]:
+    """A consumer of a body, new unless a uuid is given."""
+    owners = {"project_id": "web", "user_id": "alice", "consumer_type": "INSTANCE"}
+    return {"uuid": uuid or new_uuid(), **owners, **members}
+
+
+def body(count: int = 1, request: Any = VCPU, **members: Any) -> dict[str, Any]:
+    """A body that places new consumers."""
+    return {"request": request, "consumers": [consumer() for _ in range(count)], **members}
+
+
+def place(client: Client, sent: Any, query: str = "") -> dict[str, Any]:
+    """The answer to a call, which is no error."""
+    answered = client.post(f"{PATH}{query}", json=sent)
+    assert answered.status == 200, answered.text
+    answer: dict[str, Any] = answered.json
+    return answer
+
+
+def error(response: Response, status: int = 409) -> dict[str, Any]:
+    """The only error of a refusal."""
+    assert response.status == status, response.text
+    (found,) = response.json["errors"]
+    shown: dict[str, Any] = found
+    return shown
+
+
+def hosts(answer: dict[str, Any]) -> list[str]:
+    """The names of the hosts, in the order of the consumers."""
+    return [FLEET.names[each["host"]] for each in answer["placements"].values()]
+
+
+def held(client: Client, uuid: str) -> Any:
+    """What a consumer holds, by name of the provider."""
+    shown = client.get(f"/allocations/{uuid}").json["allocations"]
+    return {FLEET.names[provider]: each["resources"] for provider, each in shown.items()}
+
+
+def test_a_consumer_is_placed(fleet: Client) -> None:
+    """On the emptiest host, and it holds what the answer says."""
+    sent = body(request={"groups": {"": {"resources": {"VCPU": 3}}}, "host": {"not_in": ["cn1"]}})
+    (uuid,) = [each["uuid"] for each in sent["consumers"]]
+    answer = place(fleet, sent)
+    assert answer.pop("revision").startswith("b1.")
+    cn2 = provider_uuid("cn2")
+    placement = {
+        "host": cn2,
+        "allocations": {cn2: {"resources": {"VCPU": 3}}},
+        "mappings": {"": [cn2]},
+        "consumer_generation": 1,
+    }
+    score = {"total": 0.25, "spread": 0.25, "prefer": []}
+    assert answer == {
+        "repeated": False,
+        "tries": 1,
+        "placements": {uuid: {**placement, "score": score}},
+        "warnings": [],
+    }
+    assert held(fleet, uuid) == {"cn2": {"VCPU": 3}}
+    shown = fleet.get(f"/allocations/{uuid}").json
+    assert (shown["project_id"], shown["user_id"]) == ("web", "alice")
+    assert (shown["consumer_type"], shown["consumer_generation"]) == ("INSTANCE", 1)
+    assert fleet.get(f"/berth/v1/placements/{uuid}").json == placement
+
+
+def test_the_same_call_again_answers_the_same_and_writes_nothing(fleet: Client) -> None:
+    """Even where nothing fits any more, and whatever `explain` says."""
+    sent = body(request={"groups": {"": {"resources": {"VCPU": 4}}}, "host": {"in": ["cn1"]}})
+    first = place(fleet, sent)
+    again = place(fleet, {**sent, "explain": False})
+    assert (again["repeated"], again["tries"]) == (True, 0)
+    for placement in first["placements"].values():
+        del placement["score"]
+    assert again["placements"] == first["placements"]
+    dry = place(fleet, sent, "?dry_run=true")
+    assert (dry["repeated"], dry["placements"]) == (True, again["placements"])
+
+
+def test_another_body_for_a_consumer_that_holds_something_is_refused(fleet: Client) -> None:
+    """It names the consumers, and nothing is written for the others."""
+    sent = body()
+    place(fleet, sent)
+    new, (old,) = consumer(), sent["consumers"]
+    refusal = error(fleet.post(PATH, json={**sent, "consumers": [new, old]}))
+    assert (refusal["code"], refusal["consumers"]) == ("berth.consumer.holds", [old["uuid"]])
+    assert held(fleet, new["uuid"]) == {}
+    dry = error(fleet.post(f"{PATH}?dry_run=true", json={**sent, "tries": 2}))
+    assert dry["code"] == "berth.consumer.holds"
+
+
+def test_a_consumer_that_was_released_is_placed_again(fleet: Client) -> None:
+    """Its earlier placement counts for nothing."""
+    sent = body()
+    (uuid,) = [each["uuid"] for each in sent["consumers"]]
+    place(fleet, sent)
+    assert fleet.delete(f"/allocations/{uuid}").status == 204
+    assert error(fleet.get(f"/berth/v1/placements/{uuid}"), 404)["code"] == "berth.not_found"
+    assert not place(fleet, sent)["repeated"]
+    assert fleet.get(f"/berth/v1/placements/{uuid}").status == 200
+
+
+def test_a_placement_ends_when_the_consumer_changes(fleet: Client) -> None:
+    """And counts again when it holds exactly the same again."""
+    sent = body(request={**VCPU, "host": {"in": ["cn1"]}})
+    (uuid,) = [each["uuid"] for each in sent["consumers"]]
+    place(fleet, sent)
+    for amount, status, generation in ((2, 404, 1), (1, 200, 2)):
+        claim = {
+            "allocations": {provider_uuid("cn1"): {"resources": {"VCPU": amount}}},
+            "project_id": "web",
+            "user_id": "alice",
+            "consumer_generation": generation,
+            "consumer_type": "INSTANCE",
+        }
+        assert fleet.put(f"/allocations/{uuid}", json=claim).status == 204
+        assert fleet.get(f"/berth/v1/placements/{uuid}").status == status
+    assert place(fleet, sent)["repeated"]
+
+
+def test_nothing_fits(fleet: Client) -> None:
+    """It is proven, explained, and nothing is written."""
+    sent = body(request={"groups": {"": {"resources": {"VCPU": 5}}}})
+    response = fleet.post(PATH, json=sent)
+    refusal = error(response)
+    assert (refusal["code"], refusal["at_most"]) == ("berth.place.does_not_fit", 0)
+    assert response.json["explanation"]["verdict"] == "never"
+    quiet = fleet.post(PATH, json={**sent, "explain": False})
+    assert error(quiet)["code"] == "berth.place.does_not_fit"
+    assert "explanation" not in quiet.json
+
+
+def test_many_are_placed_together(fleet: Client) -> None:
+    """One after another, each on the emptiest host that is left."""
+    answer = place(fleet, body(4, order={"by": "spread"}))
+    assert set(hosts(answer)[:2]) == {"cn1", "cn2"}
+    totals = [each["score"]["total"] for each in answer["placements"].values()]
+    assert totals == [0.75, 0.75, 0.5, 0.5]
+    assert all(held(fleet, uuid) for uuid in answer["placements"])
+
+
+def test_all_or_none_are_placed(fleet: Client) -> None:
+    """The answer says how many could be."""
+    sent = body(13)
+    refusal = error(fleet.post(PATH, json=sent))
+    assert (refusal["code"], refusal["at_most"]) == ("berth.place.does_not_fit", 12)
+    assert not any(held(fleet, each["uuid"]) for each in sent["consumers"])
+    assert len(place(fleet, body(12))["placements"]) == 12
+
+
+@pytest.mark.parametrize(
+    ("limits", "at_most"),
+    [
+        ({"max_per": {"host": 1}}, 4),
+        ({"max_per": {"host": 2, "rack": 3}}, 7),
+        ({"max_per": {"rack": 1}}, 3),
+        ({"within": "rack"}, 8),
+        ({"within": "rack", "max_per": {"host": 2}}, 4),
+        ({"within": "host"}, 4),
+    ],
+)
+def test_limits_hold(fleet: Client, limits: dict[str, Any], at_most: int) -> None:
+    """As many as they allow are placed, and one more is refused."""
+    racks = {"cn1": "r1", "cn2": "r1", "cn3": "r2", "cn4": "cn4"}
+    refusal = error(fleet.post(PATH, json=body(at_most + 1, **limits)))
+    assert (refusal["code"], refusal["at_most"]) == ("berth.place.does_not_fit", at_most)
+    placed = hosts(place(fleet, body(at_most, **limits)))
+    of_key = {"host": Counter(placed), "rack": Counter(racks[each] for each in placed)}
+    for key, most in limits.get("max_per", {}).items():
+        assert max(of_key[key].values()) <= most
+    if key := limits.get("within"):
+        assert len(of_key[key]) == 1
+
+
+def test_a_consumer_is_moved(fleet: Client) -> None:
+    """What it holds counts as free, and is given back in the same transaction."""
+    big = {"groups": {"": {"resources": {"VCPU": 3}}}}
+    sent = body(request={**big, "host": {"in": ["cn1"]}})
+    (uuid,) = [each["uuid"] for each in sent["consumers"]]
+    place(fleet, sent)
+    bigger = {
+        "request": {"groups": {"": {"resources": {"VCPU": 4}}}, "host": {"in": ["cn1"]}},
+        "consumers": [consumer(uuid, consumer_generation=1)],
+        "replace": True,
+    }
+    answer = place(fleet, bigger)
+    assert answer["placements"][uuid]["consumer_generation"] == 2
+    assert held(fleet, uuid) == {"cn1": {"VCPU": 4}}
+    assert place(fleet, bigger)["repeated"]
+    refusal = error(fleet.post(PATH, json={**bigger, "tries": 1}))
+    assert refusal["code"] == "placement.concurrent_update"
+    away = {**bigger, "request": {**big, "host": {"not_in": ["cn1"]}}}
+    away["consumers"] = [consumer(uuid, consumer_generation=2)]
+    assert hosts(place(fleet, away)) == ["cn2"]
+    assert held(fleet, uuid) == {"cn2": {"VCPU": 3}}
+
+
+def test_a_dry_run_answers_the_same_and_writes_nothing(fleet: Client) -> None:
+    """With the same seed."""
+    sent = body(3, order={"by": "spread", "seed": 7}, max_per={"host": 1})
+    dry = place(fleet, sent, "?dry_run=true")
+    assert not any(held(fleet, each["uuid"]) for each in sent["consumers"])
+    assert place(fleet, sent, "?dry_run=false") == dry
+
+
+def test_what_if_is_for_dry_runs(fleet: Client) -> None:
+    """An assumption is never claimed."""
+    sent = body(5, max_per={"host": 1}, what_if={"add_hosts": [{"like": "cn1", "count": 1}]})
+    answer = place(fleet, sent, "?dry_run=true")
+    assert len({each["host"] for each in answer["placements"].values()}) == 5
+    assert error(fleet.post(PATH, json=sent), 400)["pointer"] == "/what_if"
+
+
+def test_the_first_alternative_that_has_places_counts(fleet: Client) -> None:
+    """The answer says which."""
+    green = {**VCPU, "host": {"required": ["CUSTOM_GREEN"]}}
+    several = {"alternatives": [green, VCPU]}
+    assert place(fleet, body(2, several))["alternative"] == 0
+    assert place(fleet, body(4, several))["alternative"] == 1
+
+
+def test_warnings_name_what_does_not_exist(fleet: Client) -> None:
+    """A provider that is excluded may have gone."""
+    answer = place(fleet, body(request={**VCPU, "host": {"not_in": ["gone"]}}))
+    (warning,) = answer["warnings"]
+    assert warning == {
+        "code": "unknown_provider",
+        "at": "/request/host/not_in/0",
+        "reference": "gone",
+    }
+
+
+@pytest.mark.parametrize(
+    ("members", "pointer", "code"),
+    [
+        ({"consumers": []}, "/consumers", "berth.request.invalid"),
+        ({"consumers": [consumer("u")]}, "/consumers/0/uuid", "berth.request.invalid"),
+        (
+            {"consumers": [consumer() for _ in range(257)]},
+            "/consumers",
+            "berth.request.too_large",
+        ),
+        ({"consumers": [consumer("1" * 32)] * 2}, "/consumers/1/uuid", "berth.request.invalid"),
+        ({"consumers": [{"uuid": "1" * 32}]}, "/consumers/0", "berth.request.invalid"),
+        (
+            {"consumers": [consumer(consumer_generation=1)]},
+            "/consumers/0/consumer_generation",
+            "berth.request.invalid",
+        ),
+        ({"replace": True}, "/consumers/0", "berth.request.invalid"),
+        ({"lease_seconds": 60}, "/lease_seconds", "berth.request.invalid"),
+        ({"max_per": {"host": 0}}, "/max_per/host", "berth.request.invalid"),
+        ({"max_per": {"Rack": 1}}, "/max_per/Rack", "berth.request.invalid"),
+        ({"within": ""}, "/within", "berth.request.invalid"),
+        ({"tries": 33}, "/tries", "berth.request.invalid"),
+        ({"dry_run": True}, "/dry_run", "berth.request.invalid"),
+        ({"order": {"prefer": [{"weight": 1, "of": "_GPU"}]}}, "/order/prefer/0/of", None),
+        (
+            {"request": {"groups": {"": {"resources": {"VCPUS": 1}}}}},
+            "/request/groups//resources/VCPUS",
+            "berth.name.unknown",
+        ),
+    ],
+)
+def test_a_wrong_body_is_refused(
+    fleet: Client, members: dict[str, Any], pointer: str, code: str | None
+) -> None:
+    """With a pointer to the member at fault."""
+    refusal = error(fleet.post(PATH, json={**body(), **members}), 400)
+    assert refusal["pointer"] == pointer
+    assert refusal["code"] == (code or "berth.request.invalid")
+
+
+def test_a_wrong_query_is_refused(fleet: Client) -> None:
+    """A misspelt dry run must not write."""
+    for query in ("?dry_run=yes", "?dryrun=true"):
+        sent = body()
+        assert fleet.post(f"{PATH}{query}", json=sent).status == 400
+        assert held(fleet, sent["consumers"][0]["uuid"]) == {}
+
+
+def test_a_consumer_without_a_placement_is_not_found(fleet: Client) -> None:
+    """One that was claimed in another way, and text that is no uuid."""
+    for uuid in (new_uuid(), "job-17"):
+        assert error(fleet.get(f"/berth/v1/placements/{uuid}"), 404)["code"] == "berth.not_found"
