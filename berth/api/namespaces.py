@@ -21,6 +21,7 @@ from berth.api.operations import (
 )
 from berth.api.operations.berth_v1 import aggregates as berth_aggregates
 from berth.api.operations.berth_v1 import candidates as berth_candidates
+from berth.api.operations.berth_v1 import capacity as berth_capacity
 from berth.api.operations.berth_v1 import codes
 from berth.api.operations.berth_v1 import consumers as berth_consumers
 from berth.api.operations.berth_v1 import explain as berth_explain
@@ -66,7 +67,7 @@ BERTH: Final = Namespace(
     summary="Questions about a fleet, and what only berth keeps of it.",
     tags={
         berth_service.TAG: "The API itself.",
-        berth_candidates.TAG: "Where a request fits, and why it does not.",
+        berth_candidates.TAG: "Where a request fits, why it does not, and how many more do.",
         berth_place.TAG: "Choose hosts and claim in one call.",
         berth_aggregates.TAG: "Groups of providers, with labels such as names and zones.",
         berth_consumers.TAG: "Who holds what.",
@@ -79,6 +80,7 @@ BERTH: Final = Namespace(
         *berth_flavors.OPERATIONS,
         *berth_candidates.OPERATIONS,
         *berth_explain.OPERATIONS,
+        *berth_capacity.OPERATIONS,
         *berth_place.OPERATIONS,
     ),
     codes=codes.CODES,

@@ -89,6 +89,7 @@ def assign(
     budget: Budget,
     duplicates: Duplicates | None,
     per_tree: PerTree | None = None,
+    unordered: bool = False,
 ) -> Iterator[Batch]:
     """All candidates of some trees, or as many as are wanted and the budget allows.
 
@@ -100,8 +101,11 @@ def assign(
         duplicates: removes candidates that were already found from another anchor; None to have
             them from each.
         per_tree: bounds the candidates of each tree, whatever `settings` and `wanted` say.
+        unordered: for a caller who only wants to know what candidates take: of those that differ
+            only in which of several groups that are alike is served by which provider, one may
+            stand for all.
     """
-    enumerators = _Enumerators(snapshot, plan, budget, duplicates)
+    enumerators = _Enumerators(snapshot, plan, budget, duplicates, unordered=unordered)
     if per_tree is not None:
         return _bounded(parts, enumerators, per_tree)
     if settings.randomize:
@@ -216,9 +220,16 @@ class _Enumerators:
     """The enumerators of one search."""
 
     def __init__(
-        self, snapshot: Snapshot, plan: Plan, budget: Budget, duplicates: Duplicates | None
+        self,
+        snapshot: Snapshot,
+        plan: Plan,
+        budget: Budget,
+        duplicates: Duplicates | None,
+        *,
+        unordered: bool = False,
     ) -> None:
         self.plan = plan
+        self._unordered = unordered
         self.duplicates = duplicates
         self.snapshot = snapshot
         self._budget = budget
@@ -242,6 +253,7 @@ class _Enumerators:
             self.duplicates,
             live=live,
             rng=rng,
+            unordered=self._unordered,
         )
 
 

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from berth.candidates.assign import assign, one_of_each
+from berth.candidates.batch import Batch
 from berth.candidates.budget import Budget
 from berth.candidates.filter import filter_trees
 from berth.candidates.masks import Rows
 from berth.candidates.plan import Plan
 from berth.candidates.request import SearchSettings
-from berth.candidates.splits import fitting_splits
+from berth.candidates.splits import fitting_splits, with_splits
 from berth.candidates.trees import FilteredTrees, Trees
 from berth.index.aggregate_sets import Mask
 from berth.index.snapshot import Snapshot
@@ -73,7 +74,45 @@ def _fitting_splits(
     hosts: Mapping[int, Mask],
 ) -> Iterator[tuple[Trees, Rows]]:
     """As `_fitting`, of a plan with splits."""
-    batches = assign(
+    for batch in _unsplit(snapshot, plan, trees, budget):
+        block_id, rows = batch.trees.block_id, batch.trees.rows
+        if block_id in hosts:
+            batch = batch.at(~hosts[block_id][rows[batch.positions]])
+        for positions in fitting_splits(snapshot, plan, batch, budget):
+            yield batch.trees, rows[positions]
+            # Amounts that may be split have more sets than anybody could list.
+            if hosts[block_id][rows[batch.positions]].all():
+                break
+
+
+def one_candidate_each(
+    snapshot: Snapshot, plan: Plan, budget: Budget, among: Mapping[int, Mask] | None = None
+) -> Iterator[Batch]:
+    """One candidate of each host that fits; arguments as of `fitting_hosts`."""
+    trees = filter_trees(snapshot, plan, budget, among=among)
+    if not plan.splits:
+        yield from one_of_each(snapshot, plan, trees, budget)
+        return
+    served: dict[int, Mask] = {}
+    for batch in _unsplit(snapshot, plan, trees, budget):
+        of_block = served.setdefault(
+            batch.trees.block_id, np.zeros(batch.trees.block.rows, dtype=np.bool_)
+        )
+        batch = batch.at(~of_block[batch.rows])
+        for candidates in with_splits(snapshot, plan, [batch], budget, None):
+            new = candidates.at(~of_block[candidates.rows])
+            of_block[new.rows] = True
+            if len(new.positions):
+                yield new
+            if of_block[batch.rows].all():
+                break
+
+
+def _unsplit(
+    snapshot: Snapshot, plan: Plan, trees: Iterable[FilteredTrees], budget: Budget
+) -> Iterator[Batch]:
+    """The candidates of a plan with splits, as far as they are not split."""
+    return assign(
         snapshot,
         plan,
         trees,
@@ -83,12 +122,3 @@ def _fitting_splits(
         budget=budget,
         duplicates=None,
     )
-    for batch in batches:
-        block_id, rows = batch.trees.block_id, batch.trees.rows
-        if block_id in hosts:
-            batch = batch.at(~hosts[block_id][rows[batch.positions]])
-        for positions in fitting_splits(snapshot, plan, batch, budget):
-            yield batch.trees, rows[positions]
-            # Amounts that may be split have more sets than anybody could list.
-            if hosts[block_id][rows[batch.positions]].all():
-                break

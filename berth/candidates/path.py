@@ -56,8 +56,22 @@ class Path:
     """One way down: demands are filled in a fixed order, at depth 0, 1, 2 ..., and taken back in
     reverse."""
 
-    def __init__(self, snapshot: Snapshot, plan: Plan, trees: UniformTrees) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        plan: Plan,
+        trees: UniformTrees,
+        *,
+        unordered: bool = False,
+    ) -> None:
+        """The way down for some trees.
+
+        Args:
+            unordered: whether suffixed demands of one class are given choices in ascending order
+                only: all other orders take the same amounts.
+        """
         self._plan = plan
+        self._is_unordered = unordered
         self._trees = trees
         self._structure = Structure(snapshot, trees)
         self._classes = plan.demand_classes
@@ -170,6 +184,9 @@ class Path:
         if self._plan.one_per_tree:
             others = self._structure.of_tree(choice) & ~bit
             domains = [domain & ~others for domain in domains]
+        if self._is_unordered and not demand.unsuffixed:
+            # This choice and all that are greater.
+            domains[self._classes.of_demand[number]] &= -bit
         for class_id, _ in demand.amounts:
             self._prune_exhausted(domains, choice, class_id, alive)
         spans = before.spans
@@ -312,8 +329,9 @@ class Path:
         for choice in bits_of(domain):
             times: Amounts | float = float(enough)
             for class_id, amount in demand.amounts:
-                room = self._room(choice, class_id) - self._sums.get((choice, class_id), 0)
-                times = np.minimum(times, room // (amount or 1))
+                if amount:
+                    room = self._room(choice, class_id) - self._sums.get((choice, class_id), 0)
+                    times = np.minimum(times, room // amount)
             total = total + np.maximum(times, 0.0)
         return total
 

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from berth.candidates.sharing import Amounts
 from berth.candidates.trees import FilteredTrees, UniformTrees
 from berth.index.aggregate_sets import Mask
 from berth.model.ids import ClassId
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 def split_by_options(trees: FilteredTrees, plan: Plan) -> Iterator[UniformTrees]:
@@ -50,13 +52,16 @@ def room_for_all(trees: FilteredTrees, plan: Plan) -> Mask:
     for numbers in plan.identical_groups:
         demand = plan.demands[numbers[0]]
 
-        def times(choice: int, demand: Demand = demand) -> Amounts | float:
+        def times(
+            choice: int, demand: Demand = demand, most: int = len(numbers)
+        ) -> Amounts | float:
             if plan.isolate:
                 return 1.0
-            return reduce(
-                np.minimum,
-                [trees.room(choice, class_id) // (each or 1) for class_id, each in demand.amounts],
-            )
+            least: Amounts | float = float(most)
+            for class_id, each in demand.amounts:
+                if each:
+                    least = np.minimum(least, trees.room(choice, class_id) // each)
+            return least
 
         alive &= total(trees.masks[demand.query_id], times) >= len(numbers)
     for class_id, amount, query_ids in plan.totals:
@@ -64,17 +69,17 @@ def room_for_all(trees: FilteredTrees, plan: Plan) -> Mask:
         def room(choice: int, class_id: ClassId = class_id) -> Amounts | float:
             return trees.room(choice, class_id)
 
-        alive &= total(_united([trees.masks[query_id] for query_id in query_ids]), room) >= amount
+        alive &= total(united([trees.masks[query_id] for query_id in query_ids]), room) >= amount
     return alive
 
 
-def _united(several: Sequence[Mapping[int, Mask | None]]) -> dict[int, Mask | None]:
-    """The options of at least one of some queries."""
-    united: dict[int, Mask | None] = {}
+def united(several: Iterable[Mapping[Key, Mask | None]]) -> dict[Key, Mask | None]:
+    """Options, each with the rows that have it in at least one of several; None for all rows."""
+    united: dict[Key, Mask | None] = {}
     for masks in several:
-        for choice, mask in masks.items():
-            other = united.get(choice, mask)
-            united[choice] = None if mask is None or other is None else mask | other
+        for option, mask in masks.items():
+            other = united.get(option, mask)
+            united[option] = None if mask is None or other is None else mask | other
     return united
 
 

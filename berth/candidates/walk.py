@@ -73,6 +73,7 @@ def walk(
     *,
     live: Mask | None = None,
     rng: random.Random | None = None,
+    unordered: bool = False,
 ) -> Iterator[Batch]:
     """All candidates of some trees, depth first over the demands.
 
@@ -80,12 +81,13 @@ def walk(
         live: (N,) rows still wanted; the caller may remove rows while the walk goes on, and ends
             the walk when none is left.
         rng: shuffles the options of every demand; None for the order of the nodes.
+        unordered: whether groups that are alike are served in one order only.
     """
     if budget.is_spent():
         return
     if len(trees.rows) == 1:
         live = None
-    path = Path(snapshot, plan, trees)
+    path = Path(snapshot, plan, trees, unordered=unordered)
     first = path.start()
     if first is None:
         return

@@ -119,6 +119,25 @@ def imagine(snapshot: Snapshot, scenario: Scenario) -> Snapshot:
     return replace(snapshot, blocks=blocks, locations=locations, sharing=sharing)
 
 
+def with_more_used(snapshot: Snapshot, more: Mapping[tuple[int, ClassId], Ints]) -> Snapshot:
+    """The fleet as if more were used.
+
+    Args:
+        more: (block_id, class) -> an amount for each inventory, of the shape of the columns.
+    """
+    blocks = list(snapshot.blocks)
+    for (block_id, class_id), amounts in more.items():
+        block = _block(blocks, block_id)
+        columns = block.columns[class_id]
+        changed = columns.with_values(used=columns.used + amounts)
+        blocks[block_id] = replace(
+            block,
+            columns={**block.columns, class_id: changed},
+            summaries=no_texts(block.rows),
+        )
+    return replace(snapshot, blocks=blocks)
+
+
 def _unused(block: Block) -> Block:
     columns = {
         class_id: each.with_values(used=np.zeros_like(each.used))

@@ -38,6 +38,14 @@ FLAVORS_MAX: Final = 1_000
 #: Bytes in the stored request of one flavor: every worker keeps all of them in memory.
 FLAVOR_BYTES_MAX: Final = 16_384
 
+#: Flavors and requests of one question of capacity.
+CAPACITY_REQUESTS_MAX: Final = 100
+#: Labels by which it divides hosts, and values of each.
+CAPACITY_KEYS_MAX: Final = 4
+CAPACITY_VALUES_MAX: Final = 1_000
+#: Lines of single hosts in its answer.
+CAPACITY_HOSTS_MAX: Final = 10_000
+
 #: The bounds by their names on the wire.
 BOUNDS: Final = {
     "max_groups": GROUPS_MAX,
@@ -54,4 +62,8 @@ BOUNDS: Final = {
     "max_labels": LABELS_MAX,
     "max_flavors": FLAVORS_MAX,
     "max_flavor_bytes": FLAVOR_BYTES_MAX,
+    "max_capacity_requests": CAPACITY_REQUESTS_MAX,
+    "max_capacity_keys": CAPACITY_KEYS_MAX,
+    "max_capacity_values": CAPACITY_VALUES_MAX,
+    "max_capacity_hosts": CAPACITY_HOSTS_MAX,
 }

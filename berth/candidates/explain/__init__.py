@@ -25,13 +25,13 @@ from berth.candidates.explain.explanation import (
     Relaxation,
     Wanted,
 )
-from berth.candidates.explain.fleet import Fleet
 from berth.candidates.explain.nearest import Nearest
 from berth.candidates.explain.reduction import Reduction
 from berth.candidates.explain.relaxations import Dropped, Relaxing
 from berth.candidates.explain.splitting import fitting_if_split
 from berth.candidates.explain.stages import Prefix, count, is_cut, painted, prefixes_of, stage_of
 from berth.candidates.explain.verdict import summary_of, verdict_of
+from berth.candidates.fleet import Fleet
 from berth.candidates.question import Question
 from berth.candidates.references import References, UnknownName, unknown_names, unknown_references
 from berth.index.snapshot import Snapshot

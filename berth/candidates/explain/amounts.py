@@ -24,6 +24,7 @@ from berth.candidates.explain.asking import Asking
 from berth.candidates.question import Split
 from berth.index.aggregate_sets import Mask
 from berth.index.block import Columns
+from berth.model.inventory import MAX_INT
 
 #: More pairs than this are not bisected: every amount is tried instead.
 _GRIDS_MAX: Final = 256
@@ -66,22 +67,28 @@ class Amount:
     def largest(self, kept: int, among: Mask) -> Largest | None:
         """The largest smaller amount with which one of some hosts fits some atoms, this one
         included; None if there is none."""
-        most = min(self.asked - 1, self._most())
+        return self.largest_within(kept, among, most=self.asked - 1)
+
+    def largest_within(
+        self, kept: int, among: Mask, *, most: int = MAX_INT, above: int = 0
+    ) -> Largest | None:
+        """The same, but any amount above one and up to another."""
+        most = min(most, self._most(among))
 
         def fit(amount: int, among: Mask) -> Mask:
             return self._asking.fit(kept, among=among, amounts={self._number: amount})
 
         if self._grids is None:
-            return self._first_below(most + 1, fit, among)
-        best = 0
+            return self._first_below(most + 1, fit, among, above)
+        best = above
         for grid in self._grids:
             best = max(best, _largest_of(grid, best, most, fit, among))
         # Who cannot give less in steps of that grid may still give this amount.
-        return Largest(best, fit(best, among)) if best else None
+        return Largest(best, fit(best, among)) if best > above else None
 
-    def _first_below(self, end: int, fit: _Fit, among: Mask) -> Largest | None:
+    def _first_below(self, end: int, fit: _Fit, among: Mask, above: int) -> Largest | None:
         """Try every amount, the largest first."""
-        for amount in range(end - 1, 0, -1):
+        for amount in range(end - 1, above, -1):
             hosts = fit(amount, among)
             if hosts.any():
                 return Largest(amount, hosts)
@@ -89,12 +96,19 @@ class Amount:
                 break
         return None
 
-    def _most(self) -> int:
-        """No provider gives more, or no set of providers."""
-        if self._split is not None:
-            return self.asked - 1
-        rooms = (int(columns.room.max()) for columns in self._columns())
-        return max(rooms, default=0)
+    def _most(self, among: Mask) -> int:
+        """None of some hosts can give more, and no other tree to one of them."""
+        most = 0
+        is_shared = self._class_id in self._asking.snapshot.sharing.classes
+        for _, block, hosts in self._asking.fleet.spans:
+            columns = block.columns.get(self._class_id)
+            if columns is not None:
+                room = columns.room if is_shared else columns.room[:, among[hosts]]
+                if room.size and self._split is None:
+                    most = max(most, int(room.max()))
+                elif room.size:
+                    most = max(most, int(room.sum(axis=0, dtype=np.int64).max()))
+        return most
 
     @cached_property
     def _grids(self) -> list[Grid] | None:

@@ -16,9 +16,9 @@ from typing import Final
 
 from berth.candidates.budget import Budget
 from berth.candidates.explain.atoms import Atom, Part, bits
-from berth.candidates.explain.fleet import Fleet
 from berth.candidates.explain.reduction import Amounts, Reduction
 from berth.candidates.fitting import fitting_hosts
+from berth.candidates.fleet import Fleet
 from berth.candidates.masks import fits, fits_if_unused
 from berth.candidates.plan import TraitTest
 from berth.candidates.request import CandidatesRequest
@@ -27,6 +27,7 @@ from berth.index.aggregate_sets import Mask
 from berth.index.memory import Memory
 from berth.index.scenario import nothing_used
 from berth.index.snapshot import Snapshot
+from berth.model.ids import ClassId
 
 #: What the searches of one explanation keep takes at most about this many bytes.
 _KEPT_BYTES_MAX: Final = 16 << 20
@@ -47,10 +48,17 @@ class Asking:
         budget: Budget,
         *,
         is_unused: bool = False,
+        giving: dict[tuple[ClassId, int], Mask] | None = None,
     ) -> None:
-        """The hosts of a snapshot, as they are or with nothing used."""
+        """The hosts of a snapshot, as they are or with nothing used.
+
+        Args:
+            giving: what several questions share: (class, amount) -> the hosts of which one provider
+                can give it.
+        """
         self._present = snapshot
         self._is_unused = is_unused
+        self._locally: dict[tuple[ClassId, int], Mask] = {} if giving is None else giving
         self.fleet = fleet
         self.atoms = atoms
         self.reduction = reduction
@@ -110,7 +118,7 @@ class Asking:
         bound = self._bound(kept, among, amounts)
         if not bound.any():
             return bound
-        if self._are_independent(kept):
+        if self.are_independent(kept):
             for own in self._groups:
                 if kept & own and bound.any():
                     bound &= self._fit_group(kept & own, amounts, bound)
@@ -169,7 +177,16 @@ class Asking:
         """The hosts of which one provider can give an amount of the class of an atom."""
         asked = self.atoms[number].asked
         assert asked is not None
-        class_id = self._present.names.class_ids[asked[0]]
+        key = self._present.names.class_ids[asked[0]], amount
+        giving = self._locally.get(key)
+        if giving is None:
+            giving = self._giving_of_class(*key)
+            if amount in (0, asked[1]):
+                # Other amounts are bisected, and not asked for again.
+                self._locally[key] = giving
+        return giving
+
+    def _giving_of_class(self, class_id: ClassId, amount: int) -> Mask:
         fit = fits_if_unused if self._is_unused else fits
         giving = self.fleet.none()
         for _, block, hosts in self.fleet.spans:
@@ -193,7 +210,7 @@ class Asking:
                 bound &= self.alone(number)
         return bound
 
-    def _are_independent(self, kept: int) -> bool:
+    def are_independent(self, kept: int) -> bool:
         """Whether what serves one group does not matter to the others."""
         return not kept & self._relations and all(
             (kept & asking).bit_count() < 2 for asking in self._of_class.values()

@@ -6,14 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-
 from berth.candidates.explain.asking import Asking
 from berth.candidates.explain.explanation import HostCounts, Relaxation, Verdict
-from berth.candidates.explain.fleet import is_pool
 from berth.candidates.references import UnknownName
 from berth.index.aggregate_sets import Mask
-from berth.index.snapshot import Location
 
 #: How many relaxations a summary names.
 _NAMED_MAX: Final = 2
@@ -49,46 +45,9 @@ def _is_enough_free(asking: Asking, hosts: Mask) -> bool:
         if atom.asked is not None:
             name, amount = atom.asked
             asked[name] = asked.get(name, 0) + amount
-    trees = hosts | _pools_serving(asking, hosts)
-    return all(_free(asking, trees, name) >= amount for name, amount in asked.items())
-
-
-def _pools_serving(asking: Asking, hosts: Mask) -> Mask:
-    """The pools of which a provider shares with one of some hosts."""
-    snapshot, fleet = asking.snapshot, asking.fleet
-    pools = fleet.none()
-    if not snapshot.sharing.by_aggregate:
-        return pools
-    tree_sets: set[int] = set()
-    for span in fleet.spans:
-        tree_sets.update(span.block.tree_aggregate_sets[hosts[span.hosts]].tolist())
-    serving = {
-        provider
-        for tree_set in tree_sets
-        for provider in snapshot.sharing.serving(tree_set, snapshot.aggregate_sets)
-    }
-    at = {location for provider in serving if (location := snapshot.locate(provider))}
-    for span in fleet.spans:
-        if is_pool(snapshot, span.block.shape):
-            pools[span.hosts][_rows_in(span.block_id, at)] = True
-    return pools
-
-
-def _rows_in(block_id: int, locations: set[Location]) -> list[int]:
-    return [location.row for location in locations if location.block_id == block_id]
-
-
-def _free(asking: Asking, hosts: Mask, class_name: str) -> float:
-    """What all providers of some trees have left of a class."""
-    class_id = asking.snapshot.names.class_ids[class_name]
-    free = 0.0
-    for span in asking.fleet.spans:
-        columns = span.block.columns.get(class_id)
-        if columns is not None:
-            rows = hosts[span.hosts]
-            left = columns.capacity[:, rows] - columns.used[:, rows]
-            free += float(np.maximum(left, 0).sum())
-    return free
+    trees = hosts | asking.fleet.pools_serving(hosts)
+    class_ids = asking.snapshot.names.class_ids
+    return all(asking.fleet.free(trees, class_ids[name]) >= n for name, n in asked.items())
 
 
 def summary_of(

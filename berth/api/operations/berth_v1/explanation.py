@@ -90,7 +90,8 @@ _NEAR_HOST: Final = open_object(
         },
     }
 )
-_UNKNOWN: Final = open_object(
+#: A name that does not exist.
+UNKNOWN: Final = open_object(
     {
         "at": _POINTER,
         "kind": {
@@ -119,7 +120,7 @@ MEMBERS: Final[dict[str, JSONSchema]] = {
         "description": "The constraints that each alone keep every host from fitting.",
     },
     "unknown": {
-        **list_of(_UNKNOWN),
+        **list_of(UNKNOWN),
         "description": "Names that do not exist. The figures leave out constraints with them.",
     },
     "warnings": list_of(ref("Warning")),

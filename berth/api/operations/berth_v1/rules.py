@@ -18,6 +18,7 @@ def for_readers(name: str, description: str) -> Rule:
 
 CANDIDATES: Final = for_readers("berth:candidates", "Ask where a request fits.")
 EXPLAIN: Final = for_readers("berth:explain", "Ask why a request does not fit.")
+CAPACITY: Final = for_readers("berth:capacity", "Ask how many more fit.")
 PLACE: Final = for_services(
     "berth:place", "Choose hosts for consumers and claim there, and show where they were placed."
 )

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from berth.index.aggregate_sets import Mask
 from berth.index.block import Block, Bytes, Ints
 from berth.index.shape import Shape
-from berth.index.snapshot import Snapshot
+from berth.index.snapshot import Location, Snapshot
+from berth.model.ids import ClassId
 
 
 class Span(NamedTuple):
@@ -113,6 +114,47 @@ class Fleet:
                 own = np.isin(block.provider_ids[:, rows], providers).sum(axis=0)
                 shared[rows] = own < len(providers)
         return shared
+
+    def serving(self, hosts: Mask) -> set[Location]:
+        """The sharing providers of any tree that share with one of some hosts."""
+        snapshot = self._snapshot
+        if not snapshot.sharing.by_aggregate:
+            return set()
+        tree_sets: set[int] = set()
+        for span in self.spans:
+            tree_sets.update(span.block.tree_aggregate_sets[hosts[span.hosts]].tolist())
+        return {
+            location
+            for tree_set in tree_sets
+            for provider in snapshot.sharing.serving(tree_set, snapshot.aggregate_sets)
+            if (location := snapshot.locate(provider))
+        }
+
+    def pools_serving(self, hosts: Mask) -> Mask:
+        """The pools of which a provider shares with one of some hosts."""
+        pools = self.none()
+        at = self.serving(hosts)
+        for span in self.spans:
+            if at and is_pool(self._snapshot, span.block.shape):
+                rows = [each.row for each in at if each.block_id == span.block_id]
+                pools[span.hosts][rows] = True
+        return pools
+
+    def free(self, hosts: Mask, class_id: ClassId) -> int:
+        """What all providers of the trees of some hosts have left of a class."""
+        free = 0.0
+        for span in self.spans:
+            columns = span.block.columns.get(class_id)
+            if columns is not None:
+                left = np.maximum(columns.capacity - columns.used, 0.0)
+                rows = hosts[span.hosts]
+                free += float((left if rows.all() else left[:, rows]).sum())
+        return int(free)
+
+    def roots_in(self) -> Ints:
+        """For each host the set of aggregates that its root is in (`AggregateSets`)."""
+        sets = [span.block.aggregate_sets[0] for span in self.spans]
+        return np.concatenate(sets) if sets else np.zeros(0, dtype=np.int64)
 
     def first(self, hosts: Mask, count: int) -> list[int]:
         """The first of some hosts by uuid."""

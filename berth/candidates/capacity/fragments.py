@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is left of the classes of a request, and how much of it is of use.
+
+The hosts that count, and the largest amounts, are answers of the search to derived requests, as in
+`berth.candidates.explain`.
+
+Source: spec/beyond.md 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from berth.candidates.budget import Budget
+from berth.candidates.explain.amounts import Amount
+from berth.candidates.explain.asking import Asking
+from berth.candidates.explain.atoms import atoms_of, bits
+from berth.candidates.explain.reduction import Reduction
+from berth.candidates.fleet import Fleet
+from berth.candidates.masks import Rows
+from berth.candidates.question import Question
+from berth.candidates.references import References
+from berth.index.aggregate_sets import Mask
+from berth.index.block import Columns, Ints
+from berth.index.snapshot import Snapshot
+from berth.model.ids import ClassId
+
+#: So many of the hosts that can give most are looked at before all are.
+_FIRST: Final = 256
+
+
+class Fragments(NamedTuple):
+    """What is left of one class.
+
+    Attributes:
+        free: on the hosts that satisfy everything but amounts, and of the sharing providers that
+            serve them.
+        usable: what of it the placements that are counted take together.
+        largest: with this amount the request would still fit some host; 0 if with none.
+    """
+
+    free: int
+    usable: int
+    largest: int
+
+    @property
+    def stranded(self) -> int:
+        """What is free and of no use to the request."""
+        return self.free - self.usable
+
+
+class Leftovers:
+    """What is left in one fleet; for all requests of one question."""
+
+    def __init__(self, snapshot: Snapshot, fleet: Fleet, budget: Budget) -> None:
+        self._snapshot = snapshot
+        self._fleet = fleet
+        self._budget = budget
+        self._references = References(snapshot)
+        self._giving: dict[tuple[ClassId, int], Mask] = {}
+        #: A question without its amounts -> the hosts that satisfy it; these, class -> what is
+        #: free.
+        self._suited: dict[Hashable, Mask] = {}
+        self._free: dict[tuple[Hashable, ClassId], int] = {}
+        self._most_alone: dict[ClassId, tuple[Ints, Rows]] = {}
+
+    def of(self, question: Question, count: int) -> dict[str, Fragments]:
+        """What is left of each class of a request that fits so often, in the order of the
+        request."""
+        atoms = list(atoms_of(question))
+        asking = Asking(
+            self._snapshot,
+            self._fleet,
+            atoms,
+            Reduction(question, atoms, self._references),
+            self._budget,
+            giving=self._giving,
+        )
+        kept = bits(range(len(atoms)))
+        asked: dict[str, list[int]] = {}
+        amounts: dict[str, int] = {}
+        for number, atom in enumerate(atoms):
+            if atom.asked is not None:
+                name, amount = atom.asked
+                asked.setdefault(name, []).append(number)
+                amounts[name] = amounts.get(name, 0) + amount
+        key, suited = self._hosts_suited(asking, question, kept, asked)
+        return {
+            name: Fragments(
+                self._free_of(key, suited, self._snapshot.names.class_ids[name]),
+                count * amounts[name],
+                max(self._largest(asking, question, kept, number) for number in numbers),
+            )
+            for name, numbers in asked.items()
+        }
+
+    def _hosts_suited(
+        self, asking: Asking, question: Question, kept: int, asked: dict[str, list[int]]
+    ) -> tuple[Hashable, Mask]:
+        """The hosts that satisfy everything but amounts, and a key for them."""
+        key = _without_amounts(question)
+        suited = self._suited.get(key)
+        if suited is None:
+            nothing = dict.fromkeys((n for numbers in asked.values() for n in numbers), 0)
+            suited = self._suited[key] = asking.fit(kept, amounts=nothing)
+        return key, suited
+
+    def _free_of(self, key: Hashable, suited: Mask, class_id: ClassId) -> int:
+        free = self._free.get((key, class_id))
+        if free is None:
+            free = self._fleet.free(suited, class_id) + self._free_elsewhere(suited, class_id)
+            self._free[key, class_id] = free
+        return free
+
+    def _free_elsewhere(self, hosts: Mask, class_id: ClassId) -> int:
+        """What the sharing providers of other trees have left that serve some hosts."""
+        rows = self._fleet.by_block(hosts)
+        free = 0
+        for block_id, row, node in self._fleet.serving(hosts):
+            block = self._snapshot.block(block_id)
+            line = block.shape.row_of_node.get(class_id, {}).get(node)
+            if line is not None and not (block_id in rows and rows[block_id][row]):
+                columns = block.columns[class_id]
+                free += int(max(columns.capacity[line, row] - columns.used[line, row], 0))
+        return free
+
+    def _largest(self, asking: Asking, question: Question, kept: int, number: int) -> int:
+        """The largest amount of one class of one group with which some host fits."""
+        atom = asking.atoms[number]
+        assert atom.asked is not None
+        assert atom.group is not None
+        class_id = self._snapshot.names.class_ids[atom.asked[0]]
+        split = dict(dict(question.groups)[atom.group].split).get(atom.asked[0])
+        others = asking.fit(kept, amounts={number: 0})
+        best = 0
+        if split is None and asking.are_independent(kept):
+            # One provider is all that these hosts have.
+            settled = others & asking.settled
+            best = self._most_of(class_id, settled)
+            others &= ~asking.settled
+        if others.any():
+            larger = Amount(asking, number, split).largest_within(kept, others, above=best)
+            best = best if larger is None else larger.amount
+        return best
+
+    def _most_of(self, class_id: ClassId, hosts: Mask) -> int:
+        """The most that the only provider of one of some hosts can give alone."""
+        most, first = self._alone(class_id)
+        # PERF bench, capacity: seldom does none of the largest qualify.
+        among = first[hosts[first]]
+        if not len(among):
+            among = np.flatnonzero(hosts)
+        return int(most[among].max()) if len(among) else 0
+
+    def _alone(self, class_id: ClassId) -> tuple[Ints, Rows]:
+        """For each host of one provider the most that it can give alone, 0 for the others; and the
+        hosts that can give most."""
+        kept = self._most_alone.get(class_id)
+        if kept is None:
+            most = np.zeros(self._fleet.size, dtype=np.int64)
+            for _, block, hosts in self._fleet.spans:
+                if block.shape.size == 1 and class_id in block.columns:
+                    most[hosts] = _most_at_once(block.columns[class_id])
+            first = np.arange(len(most))
+            if len(most) > _FIRST:
+                first = np.argpartition(most, len(most) - _FIRST)[-_FIRST:]
+            kept = self._most_alone[class_id] = most, first
+        return kept
+
+
+def _most_at_once(columns: Columns) -> Ints:
+    """The largest amount that the only inventory of a class in each row can give, in its units."""
+    room: Ints = columns.room[0].astype(np.int64)
+    if columns.stepped:
+        room = room // columns.step_size[0] * columns.step_size[0]
+    if columns.min_unit_max > 1:
+        room = np.where(room >= columns.min_unit[0], room, 0)
+    return room
+
+
+def _without_amounts(question: Question) -> Hashable:
+    """A question, but for how much it asks of each class."""
+    return replace(
+        question,
+        groups=tuple(
+            (
+                name,
+                replace(group, resources=tuple((each, 0) for each, _ in group.resources), split=()),
+            )
+            for name, group in question.groups
+        ),
+    )

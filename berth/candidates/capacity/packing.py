@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often the ways of one factor fit, in all rows of some trees at once.
+
+With one way, the least quotient decides. Where the ways that take of each cell are nested or
+disjoint, and all take the same amount, the innermost sets decide first (case 2). Other structures
+have a construction below and cuts above; the rows in which these differ are searched.
+
+Source: spec/beyond.md 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+
+from berth.candidates.capacity.branching import Branching, Steps
+from berth.candidates.capacity.factors import WAYS_MAX, Cut, Factor, Way
+from berth.candidates.capacity.free import Cell
+from berth.index.block import Ints
+
+#: As often as anybody likes; `WAYS_MAX` of these still are an int64.
+_ENDLESS: Final = 1 << 55
+
+#: How often an amount goes into what a cell has left, in each row.
+Times = Callable[[Cell, int], Ints]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How often something fits in each row: so often at least, and so often at most."""
+
+    count: Ints
+    at_most: Ints
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the two are equal in all rows."""
+        return self.count is self.at_most or bool((self.count == self.at_most).all())
+
+
+def pack(factor: Factor, times: Times, rows: int, steps: Steps) -> Bounds:
+    """How often the ways of a factor fit in each of some rows."""
+    ways = factor.ways
+    if len(ways) == 1:
+        return _exactly(_of_one(ways[0], times, rows))
+    sets = _laminar(ways)
+    if sets is not None:
+        return _exactly(_nested(ways, sets, times, rows))
+    if len(ways) > WAYS_MAX:
+        return _searched(factor, times, rows, None)
+    return _searched(factor, times, rows, steps)
+
+
+def _exactly(count: Ints) -> Bounds:
+    return Bounds(count, count)
+
+
+def _of_one(way: Way, times: Times, rows: int) -> Ints:
+    least = _least(way.takes, times)
+    if way.rows is None:
+        return least
+    return np.where(way.rows, least, 0)
+
+
+def _least(takes: Iterable[tuple[Cell, int]], times: Times) -> Ints:
+    several = [times(cell, amount) for cell, amount in takes]
+    least = several[0]
+    for each in several[1:]:
+        least = np.minimum(least, each)
+    return least
+
+
+def _laminar(ways: Sequence[Way]) -> list[tuple[int, Cell, int]] | None:
+    """(ways, cell, amount) of each cell, inner sets first; None if two sets cross, or if ways take
+    different amounts of one cell."""
+    taking: dict[Cell, dict[int, int]] = {}
+    for number, way in enumerate(ways):
+        for cell, amount in way.takes:
+            taking.setdefault(cell, {})[number] = amount
+    sets = []
+    for cell, amounts in taking.items():
+        if len(set(amounts.values())) > 1:
+            return None
+        sets.append((sum(1 << number for number in amounts), cell, next(iter(amounts.values()))))
+    for (inner, _, _), (other, _, _) in combinations(sets, 2):
+        if inner & other not in (0, inner, other):
+            return None
+    return sorted(sets, key=lambda each: each[0].bit_count())
+
+
+def _nested(
+    ways: Sequence[Way], sets: Sequence[tuple[int, Cell, int]], times: Times, rows: int
+) -> Ints:
+    """From the innermost set outwards: its own quotient, or the sum of its parts if that is
+    less."""
+    parts: dict[int, Ints] = {1 << number: _alone(way, rows) for number, way in enumerate(ways)}
+    for together, cell, amount in sets:
+        inside = [part for part in parts if part & together]
+        total = parts.pop(inside[0])
+        for part in inside[1:]:
+            total = total + parts.pop(part)
+        parts[together] = np.minimum(times(cell, amount), total)
+    return _sum(parts.values(), rows)
+
+
+def _alone(way: Way, rows: int) -> Ints:
+    """How often a way fits, what it takes aside."""
+    if way.rows is None:
+        return np.full(rows, _ENDLESS, dtype=np.int64)
+    return np.where(way.rows, _ENDLESS, 0)
+
+
+def _sum(several: Iterable[Ints], rows: int) -> Ints:
+    total = np.zeros(rows, dtype=np.int64)
+    for each in several:
+        total = total + each
+    return total
+
+
+# --- Other structures
+
+
+def _searched(factor: Factor, times: Times, rows: int, steps: Steps | None) -> Bounds:
+    """A construction below, cuts above, and a search where they differ.
+
+    Args:
+        steps: of the search; None not to search.
+    """
+    count = _constructed(factor.ways, times, rows)
+    at_most = np.full(rows, _ENDLESS, dtype=np.int64)
+    for cut in factor.cuts():
+        at_most = np.minimum(at_most, _of_cut(cut, factor, times, rows))
+    open_rows = np.flatnonzero(count < at_most)
+    if not len(open_rows) or steps is None:
+        return Bounds(count, at_most)
+    cells = sorted(factor.cells)
+    free = np.array([times(cell, 1)[open_rows] for cell in cells])
+    having = np.array(
+        [way.rows[open_rows] if way.rows is not None else free[0] >= 0 for way in factor.ways]
+    )
+    keys = np.ascontiguousarray(np.concatenate((free, having.astype(np.int64))).T)
+    distinct, which = np.unique(keys, axis=0, return_inverse=True)
+    solved = np.array(
+        [_solved(factor, cells, each, steps) for each in distinct.tolist()], dtype=np.int64
+    )[which.ravel()]
+    count[open_rows] = np.maximum(count[open_rows], solved[:, 0])
+    at_most[open_rows] = np.minimum(at_most[open_rows], solved[:, 1])
+    return Bounds(count, at_most)
+
+
+def _solved(
+    factor: Factor, cells: Sequence[Cell], key: Sequence[int], steps: Steps
+) -> tuple[int, int]:
+    """The least and the most of one row, given what its cells have and which ways it has."""
+    free = key[: len(cells)]
+    ways = [way for way, has in zip(factor.ways, key[len(cells) :], strict=True) if has]
+    return Branching(factor._replace(ways=tuple(ways)), cells, steps).solve(free)
+
+
+def _constructed(ways: Sequence[Way], times: Times, rows: int) -> Ints:
+    """One way after another, each as often as it still fits."""
+    free: dict[Cell, Ints] = {}
+    for way in ways:
+        for cell, _ in way.takes:
+            if cell not in free:
+                free[cell] = times(cell, 1).copy()
+    count = np.zeros(rows, dtype=np.int64)
+    for way in ways:
+        often = _alone(way, rows)
+        for cell, amount in way.takes:
+            often = np.minimum(often, free[cell] // amount)
+        for cell, amount in way.takes:
+            free[cell] -= often * amount
+        count += often
+    return count
+
+
+def _of_cut(cut: Cut, factor: Factor, times: Times, rows: int) -> Ints:
+    having = factor.having()
+    total = np.zeros(rows, dtype=np.int64)
+    for quotient in cut.quotients:
+        least = _least(quotient, times)
+        mask = having[quotient[0][0]]
+        total += least if mask is None else np.where(mask, least, 0)
+    return total // cut.divisor

@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often a request fits on many hosts together, where sharing providers serve several of them.
+
+Hosts and the sharing providers that may serve them form components, which do not matter to each
+other. In each, hosts are filled one after another, those with the fewest sharing providers first;
+and no more fits than all its providers can give.
+
+Source: spec/beyond.md 4.1, `total`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from berth.candidates.budget import Budget
+from berth.candidates.capacity.factors import Factor, Way
+from berth.candidates.capacity.filling import asked_of
+from berth.candidates.capacity.free import Cell, Free
+from berth.candidates.capacity.hosts import HostCounts, Piece
+from berth.candidates.fleet import Fleet
+from berth.candidates.masks import Rows
+from berth.candidates.plan import Plan
+from berth.index.aggregate_sets import Mask
+from berth.index.block import Ints
+from berth.index.snapshot import Snapshot
+from berth.model.ids import ClassId, ProviderId
+
+#: The component of a host that shares nothing with any other.
+_ALONE: Final = -1
+
+_Left = dict[tuple[ProviderId, ClassId], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """How often a request fits on some hosts together: so often at least, and so often at most."""
+
+    count: int
+    at_most: int
+
+
+class Together:
+    """The hosts of one fleet, and what they share, for one request."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        plan: Plan,
+        fleet: Fleet,
+        counts: HostCounts,
+        free: Free,
+        budget: Budget,
+    ) -> None:
+        self._snapshot = snapshot
+        self._counts = counts
+        self._free = free
+        self._budget = budget
+        self._asked = asked_of(plan)
+        self._pieces = [_Piece(snapshot, piece) for piece in counts.pieces]
+        self._pieces.sort(key=lambda piece: len(piece.foreign))
+        #: The sharing providers that serve any other tree.
+        self._pools = {each for piece in self._pieces for each in piece.pools()}
+        self._components = _Components(snapshot, fleet, self._pools, self._pieces)
+        for piece in self._pieces:
+            piece.find_own(self._pools)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether any host may be served by another tree."""
+        return bool(self._pools)
+
+    def total(self, hosts: Mask | None = None) -> Total:
+        """How often the request fits on some hosts together; on all by default."""
+        count, at_most = self._counts.count, self._counts.at_most
+        if hosts is not None:
+            count, at_most = np.where(hosts, count, 0), np.where(hosts, at_most, 0)
+        if not self._pools:
+            return Total(int(count.sum()), int(at_most.sum()))
+        of_host, size = self._components.of_host, self._components.size
+        alone = of_host == _ALONE
+        filled = self._filled(hosts)
+        # One host alone may do better than all in turn.
+        np.maximum.at(filled, of_host[~alone], count[~alone])
+        most = np.zeros(size, dtype=np.int64)
+        np.add.at(most, of_host[~alone], at_most[~alone])
+        for cut in self._cuts(hosts):
+            most = np.minimum(most, cut)
+        return Total(int(count[alone].sum() + filled.sum()), int(at_most[alone].sum() + most.sum()))
+
+    def _cuts(self, hosts: Mask | None) -> Iterable[Ints]:
+        """For each class what all providers of each component can give."""
+        for class_id, asked in self._asked.items():
+            for unit in asked.units:
+                total = np.zeros(self._components.size, dtype=np.int64)
+                pools: set[ProviderId] = set()
+                for piece in self._pieces:
+                    some = piece.some(hosts)
+                    of_rows = self._components.of_host[piece.piece.hosts[some]]
+                    shared = of_rows != _ALONE
+                    own = piece.own_times(self._free, class_id, unit)[some]
+                    np.add.at(total, of_rows[shared], own[shared])
+                    pools |= piece.pools_giving(class_id, some)
+                for pool in pools:
+                    component = self._components.of_pool(pool)
+                    total[component] += self._free.of_provider(pool, class_id) // unit
+                yield total // asked.units_of(unit)
+
+    def _filled(self, hosts: Mask | None) -> Ints:
+        """How many placements a construction finds in each component."""
+        filled = np.zeros(self._components.size, dtype=np.int64)
+        left: _Left = {}
+        for piece in self._pieces:
+            some = piece.some(hosts)
+            some = some[self._components.of_host[piece.piece.hosts[some]] != _ALONE]
+            if piece.single is not None:
+                plain = some[~piece.is_pool[some]]
+                for pool, number in self._through_one(piece, piece.single, plain, left):
+                    filled[self._components.of_pool(pool)] += number
+                some = some[piece.is_pool[some]]
+            for row in some.tolist():
+                if self._budget.is_spent():
+                    return filled
+                component = self._components.of_host[piece.piece.hosts[row]]
+                filled[component] += self._on_row(piece, row, left)
+        return filled
+
+    def _through_one(
+        self, piece: _Piece, single: _Single, rows: Rows, left: _Left
+    ) -> Iterable[tuple[ProviderId, int]]:
+        """Fill hosts each of which needs one pool: of each pool how often."""
+        pools = piece.providers(single.choice)[rows]
+        for pool in np.unique(pools).tolist():
+            number = min(self._left(pool, cell, left) // amount for cell, amount in single.takes)
+            if single.own is not None:
+                number = min(number, int(single.own[rows[pools == pool]].sum()))
+            for cell, amount in single.takes:
+                left[pool, cell] = self._left(pool, cell, left) - number * amount
+            yield pool, number
+
+    def _left(self, pool: ProviderId, class_id: ClassId, left: _Left) -> int:
+        key = pool, class_id
+        return left[key] if key in left else self._free.of_provider(pool, class_id)
+
+    def _on_row(self, piece: _Piece, row: int, left: _Left) -> int:
+        """Fill one host."""
+        if not piece.piece.factors:
+            return self._again(piece, row, left)
+        limit: int | None = None
+        shared: list[Factor] = []
+        for factor, bounds in piece.piece.factors:
+            if any(piece.provider(cell, row) in self._pools for cell in factor.cells):
+                shared.append(factor)
+            else:
+                own = int(bounds.count[row])
+                limit = own if limit is None else min(limit, own)
+        for factor in shared:
+            limit, _ = self._place(piece, factor, row, left, limit)
+        for factor in shared:
+            _, taken = self._place(piece, factor, row, left, limit)
+            left.update({key: each for key, each in taken.items() if key[0] in self._pools})
+        assert limit is not None, "a request takes something"
+        return limit
+
+    def _place(
+        self, piece: _Piece, factor: Factor, row: int, left: _Left, limit: int | None
+    ) -> tuple[int, _Left]:
+        """Take the ways of a factor one after another, those with the fewest pools first: how often
+        all together, and what is left then of what they take."""
+        ways = [way for way in factor.ways if way.rows is None or way.rows[row]]
+        size = piece.piece.trees.block.shape.size
+        ways.sort(key=lambda way: sum(choice >= size for (choice, _), _ in way.takes))
+        placed = 0
+        after: _Left = {}
+        for way in ways:
+            takes = [((piece.provider(cell, row), cell[1]), n) for cell, n in way.takes]
+            for key, _ in takes:
+                after.setdefault(key, self._left(*key, left))
+            number = min(after[key] // amount for key, amount in takes)
+            if limit is not None:
+                number = min(number, limit - placed)
+            for key, amount in takes:
+                after[key] -= number * amount
+            placed += number
+        return placed, after
+
+    def _again(self, piece: _Piece, row: int, left: _Left) -> int:
+        """Repeat the placements of a host that was filled, as far as the pools allow."""
+        trees = piece.piece.trees
+        at = trees.block_id, int(trees.rows[row])
+        placed = 0
+        for takes, times in self._counts.placements.get(at, ()):
+            shared = [(key, amount) for key, amount in takes.items() if key[0] in self._pools]
+            number = min([times, *(self._left(*key, left) // amount for key, amount in shared)])
+            for key, amount in shared:
+                left[key] = self._left(*key, left) - number * amount
+            placed += number
+        return placed
+
+
+class _Single(NamedTuple):
+    """How hosts need one pool, and nothing else that is shared.
+
+    Attributes:
+        choice: the pool.
+        takes: (class, amount) of it for each placement.
+        own: how often each row can do the rest; None for as often as anybody likes.
+    """
+
+    choice: int
+    takes: tuple[tuple[ClassId, int], ...]
+    own: Ints | None
+
+
+class _Piece:
+    """Some hosts that serve a request alike.
+
+    Attributes:
+        foreign: the choices of other trees.
+        single: see `_Single`; None if these hosts are otherwise.
+        is_pool: the rows of which a provider serves other trees too.
+    """
+
+    def __init__(self, snapshot: Snapshot, piece: Piece) -> None:
+        self._snapshot = snapshot
+        self.piece = piece
+        self._size = piece.trees.block.shape.size
+        self.foreign = sorted({choice for choice, _ in piece.cells if choice >= self._size})
+        self.single = self._single()
+        self.is_pool: Mask = np.zeros(len(piece.hosts), dtype=np.bool_)
+        #: Node -> the rows in which it serves other trees too.
+        self._own_pools: dict[int, Mask] = {}
+        self._providers: dict[int, Rows] = {}
+        self._own_times: dict[tuple[ClassId, int], Ints] = {}
+
+    def some(self, hosts: Mask | None) -> Rows:
+        """Those of the rows that are some hosts."""
+        rows: Mask = np.ones(len(self.piece.hosts), dtype=np.bool_)
+        if self.piece.rows is not None:
+            rows = rows & self.piece.rows
+        if hosts is not None:
+            rows = rows & hosts[self.piece.hosts]
+        return np.flatnonzero(rows)
+
+    def providers(self, choice: int) -> Rows:
+        """The provider that a choice means, for each row."""
+        providers = self._providers.get(choice)
+        if providers is None:
+            trees = self.piece.trees
+            if choice < self._size:
+                providers = trees.block.provider_ids[choice, trees.rows]
+            elif trees.served_by is None:
+                only = trees.serving[choice - self._size].provider_id
+                providers = np.full(len(trees.rows), only, dtype=np.int64)
+            else:
+                numbers, which = np.unique(
+                    trees.served_by[choice - self._size], return_inverse=True
+                )
+                ids = [trees.sharing_providers[each].provider_id for each in numbers.tolist()]
+                providers = np.array(ids, dtype=np.int64)[which]
+            self._providers[choice] = providers
+        return providers
+
+    def provider(self, cell: Cell, row: int) -> ProviderId:
+        """The provider of a cell in one row."""
+        return self.piece.trees.provider_id(cell[0], row)
+
+    def pools(self) -> set[ProviderId]:
+        """All providers of other trees that may serve any row."""
+        return {
+            ProviderId(each)
+            for choice in self.foreign
+            for each in np.unique(self.providers(choice)).tolist()
+        }
+
+    def pools_giving(self, class_id: ClassId, rows: Rows) -> set[ProviderId]:
+        """The pools that may give a class to some rows, their own ones too."""
+        pools: set[ProviderId] = set()
+        for choice, each in self.piece.cells:
+            if each != class_id:
+                continue
+            if choice >= self._size:
+                some = rows
+            elif choice in self._own_pools:
+                some = rows[self._own_pools[choice][rows]]
+            else:
+                continue
+            pools.update(map(ProviderId, np.unique(self.providers(choice)[some]).tolist()))
+        return pools
+
+    def find_own(self, pools: set[ProviderId]) -> None:
+        """Find the rows of which a provider is one of the pools."""
+        trees = self.piece.trees
+        trait, every = self._snapshot.sharing.trait, np.array(sorted(pools), dtype=np.int64)
+        for node in sorted({choice for choice, _ in self.piece.cells if choice < self._size}):
+            if trait in trees.block.shape.node_types[node].traits:
+                mask = np.isin(self.providers(node), every)
+                if mask.any():
+                    self._own_pools[node] = mask
+                    self.is_pool = self.is_pool | mask
+
+    def own_times(self, free: Free, class_id: ClassId, unit: int) -> Ints:
+        """How often an amount goes into what each row's own providers have left, pools aside."""
+        key = class_id, unit
+        total = self._own_times.get(key)
+        if total is None:
+            total = np.zeros(len(self.piece.hosts), dtype=np.int64)
+            for cell, rows in self.piece.cells.items():
+                choice, each = cell
+                if each != class_id or choice >= self._size:
+                    continue
+                times = free.times(self.piece.trees, cell, unit)
+                if rows is not None:
+                    times = np.where(rows, times, 0)
+                if choice in self._own_pools:
+                    times = np.where(self._own_pools[choice], 0, times)
+                total += times
+            self._own_times[key] = total
+        return total
+
+    def _single(self) -> _Single | None:
+        own: Ints | None = None
+        through: Way | None = None
+        for factor, bounds in self.piece.factors:
+            if all(choice < self._size for choice, _ in factor.cells):
+                own = bounds.count if own is None else np.minimum(own, bounds.count)
+                continue
+            if through is not None or len(factor.ways) > 1 or factor.ways[0].rows is not None:
+                return None
+            through = factor.ways[0]
+        choices = {choice for (choice, _), _ in through.takes} if through else set()
+        if through is None or len(choices) > 1 or min(choices) < self._size:
+            return None
+        takes = tuple((class_id, amount) for (_, class_id), amount in through.takes)
+        return _Single(min(choices), takes, own)
+
+
+class _Components:
+    """Which hosts and pools can meet.
+
+    Attributes:
+        of_host: for each host of the fleet its component; `_ALONE` if it shares nothing.
+        size: how many components there are.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        fleet: Fleet,
+        pools: set[ProviderId],
+        pieces: Sequence[_Piece],
+    ) -> None:
+        starts = {span.block_id: span.hosts.start for span in fleet.spans}
+        self._parents: list[int] = []
+        #: Pool -> the number of its tree; and host -> the number of its tree.
+        self._trees: dict[ProviderId, int] = {}
+        own: dict[int, int] = {}
+        for pool in sorted(pools):
+            location = snapshot.locate(pool)
+            assert location is not None, "the snapshot has the providers that it names"
+            host = starts[location.block_id] + location.row
+            self._trees[pool] = own.setdefault(host, len(own))
+        self._parents = list(range(len(own)))
+        first: Ints = np.full(fleet.size, _ALONE, dtype=np.int64)
+        for host, tree in own.items():
+            first[host] = tree
+        for piece in pieces:
+            for choice in piece.foreign:
+                pools_of, which = np.unique(piece.providers(choice), return_inverse=True)
+                trees = np.array([self._trees[ProviderId(each)] for each in pools_of.tolist()])
+                here = trees[which]
+                before = first[piece.piece.hosts]
+                pairs = np.stack((before, here))[:, before != _ALONE]
+                for first_tree, other in np.unique(pairs, axis=1).T.tolist():
+                    self._parents[self._top(first_tree)] = self._top(other)
+                first[piece.piece.hosts] = np.where(before == _ALONE, here, before)
+        tops = sorted({self._top(tree) for tree in range(len(own))})
+        numbers = {top: number for number, top in enumerate(tops)}
+        self.size = len(tops)
+        self._component = [numbers[self._top(tree)] for tree in range(len(own))]
+        self.of_host: Ints = first
+        if own:
+            sharing = first != _ALONE
+            self.of_host[sharing] = np.array(self._component)[first[sharing]]
+
+    def of_pool(self, pool: ProviderId) -> int:
+        """The component of a pool."""
+        return self._component[self._trees[pool]]
+
+    def _top(self, tree: int) -> int:
+        while self._parents[tree] != tree:
+            self._parents[tree] = self._parents[self._parents[tree]]
+            tree = self._parents[tree]
+        return tree

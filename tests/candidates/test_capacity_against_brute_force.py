@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every count is at most the truth and every bound at least, by trying everything in small worlds.
+
+`BERTH_SEED` repeats a run, `BERTH_EFFORT=10` draws ten times as many worlds.
+
+Source: spec/beyond.md 4.1 to 4.4 and 4.7.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+from hypothesis import given, note, seed, settings
+
+from berth.candidates import Budget, assignments
+from berth.candidates.capacity import Capacity, Counting
+from berth.candidates.capacity import hosts as capacity_hosts
+from berth.index import Snapshot
+from berth.index.memory import Memory
+from berth.store.engine.database import Database
+from tests.brute_capacity import Counted, TooManyStates
+from tests.brute_question import Request, fitting
+from tests.candidates.engine import only
+from tests.candidates.question_strategies import Dice, fleet, request, seeded
+from tests.candidates.test_questions_against_brute_force import tell
+from tests.candidates.wire_questions import question_of
+from tests.effort import SEED, scaled
+from tests.worlds import Stock, World
+
+Asked = tuple[World, list[Request]]
+
+MEMORY_BYTES: Final = 1 << 24
+
+#: The greatest capacity: trying everything takes a multiple of the time for each unit.
+TOTAL_MAX: Final = 8
+
+
+def small_fleet_with_requests(dice: Dice) -> Asked:
+    """A world of small amounts, and requests that take something, most of them for little."""
+    world = fleet(dice)
+    providers = (
+        replace(each, stocks={name: _small(stock) for name, stock in each.stocks.items()})
+        for each in world.providers
+    )
+    world = replace(world, providers=tuple(providers))
+    return world, list(_requests(dice, world))
+
+
+def _small(stock: Stock) -> Stock:
+    return replace(stock, total=min(stock.total, TOTAL_MAX), used=min(stock.used, 2))
+
+
+def _requests(dice: Dice, world: World) -> Iterator[Request]:
+    for _ in range(4):
+        asked = request(dice, world)
+        if any(group.get("resources") for group in asked["groups"].values()):
+            yield _modest(asked) if dice.half() else asked
+
+
+def _modest(asked: Request) -> Request:
+    """The same for a unit or two of each class, so that it fits several times."""
+    groups = {}
+    for name, group in asked["groups"].items():
+        resources = {each: min(n, 2) for each, n in group.get("resources", {}).items()}
+        groups[name] = {**group, **({"resources": resources} if resources else {})}
+    return {**asked, "groups": groups}
+
+
+@seed(SEED)
+@settings(max_examples=scaled(150), deadline=None, print_blob=True)
+@given(seeded(small_fleet_with_requests))
+def test_a_count_is_never_above_the_truth_and_a_bound_never_below(
+    scratch: Database, asked: Asked
+) -> None:
+    """For each host and for all of them; equal where it is said to be exact, and exact where the
+    structure is simple and nothing is shared."""
+    world, requests = asked
+    tell(world)
+    with only(world, scratch) as index:
+        for sent in requests:
+            note(json.dumps(sent))
+            _check(index.snapshot(), world, sent)
+
+
+@seed(SEED)
+@settings(max_examples=scaled(60), deadline=None, print_blob=True)
+@given(seeded(small_fleet_with_requests))
+def test_the_same_holds_whichever_way_is_taken(scratch: Database, asked: Asked) -> None:
+    """With walks in place of assignments, and with hosts that have too many ways to list."""
+    world, requests = asked
+    tell(world)
+    with only(world, scratch) as index, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(assignments, "ASSIGNMENTS_MAX", 1)
+        for ways_max in (64, 1):
+            patched.setattr(capacity_hosts, "WAYS_MAX", ways_max)
+            for sent in requests:
+                note(json.dumps(sent))
+                _check(index.snapshot(), world, sent, is_listed=ways_max > 1)
+
+
+def _check(snapshot: Snapshot, world: World, sent: Request, *, is_listed: bool = True) -> None:
+    # With a memory of its own: an assignment that is kept is not searched again.
+    fresh = replace(snapshot, memory=Memory(MEMORY_BYTES))
+    counting = Counting(fresh, Budget())
+    got = counting.capacity([question_of(sent, fresh)])
+    due = Counted(world, sent)
+    names = _names(counting)
+    assert sorted(names) == sorted(due.roots)
+    counts = dict(zip(names, got.count.tolist(), strict=True))
+    bounds = dict(zip(names, got.at_most.tolist(), strict=True))
+    assert {name for name, count in counts.items() if count} == fitting(world, sent)
+    assert got.hosts() == len(fitting(world, sent))
+    try:
+        for name in names:
+            truth = due.one(name)
+            assert counts[name] <= truth <= bounds[name], name
+            if is_listed and due.is_simple(name):
+                assert counts[name] == bounds[name], name
+        total = got.total()
+        assert total.count <= due.total(names) <= total.at_most
+        if not due.has_pools() and counts == bounds:
+            assert total.count == total.at_most
+        some = names[::2]
+        part = got.total(_mask(counting, some))
+        assert part.count <= due.total(some) <= part.at_most
+        _check_left(counting, got, due)
+    except TooManyStates:
+        note("too many states")
+
+
+def _check_left(counting: Counting, got: Capacity, due: Counted) -> None:
+    count = got.total().count
+    left = due.left(count)
+    fragments = counting.fragments(got)
+    assert {
+        name: (each.free, each.usable, each.largest) for name, each in fragments.items()
+    } == left
+    assert all(each.stranded == each.free - each.usable >= 0 for each in fragments.values())
+
+
+def _mask(counting: Counting, names: list[str]) -> Any:
+    mask = counting.fleet.none()
+    for number, name in enumerate(_names(counting)):
+        mask[number] = name in names
+    return mask
+
+
+def _names(counting: Counting) -> list[str]:
+    return [
+        json.loads(span.block.names.item(0, row))
+        for span in counting.fleet.spans
+        for row in range(span.block.rows)
+    ]
