@@ -75,14 +75,14 @@ def replace_allocations(
         raise Refused(400, f"Malformed consumer_uuid: {consumer}")
     wanted = body.read(request, schemas.REPLACE.at(request.microversion))
     write = decode(ConsumerUUID(uuid), wanted, request.microversion, services.settings)
-    _write(services, [write])
+    write_allocations(services, [write])
     answer_empty(response)
 
 
 def manage_allocations(services: Services, request: Request, response: Response) -> None:
     """Replace several consumers' allocations in one transaction."""
     wanted = body.read(request, schemas.MANAGE.at(request.microversion))
-    _write(services, decode_all(wanted, request.microversion, services.settings))
+    write_allocations(services, decode_all(wanted, request.microversion, services.settings))
     answer_empty(response)
 
 
@@ -138,7 +138,8 @@ def pieces_of(
     yield b"}}" if allocations.consumers else begin + b"}}"
 
 
-def _write(services: Services, writes: list[ConsumerWrite]) -> None:
+def write_allocations(services: Services, writes: list[ConsumerWrite]) -> None:
+    """Replace the allocations of some consumers, all or none, and count it."""
     attempts = max(1, services.settings.allocation_conflict_retry_count)
     store.replace_allocations(services.database, writes, attempts=attempts)
     _count(services, writes)

@@ -20,6 +20,7 @@ import msgspec
 
 from berth.api import media_types
 from berth.model import errors as model
+from berth.model import own_errors as own
 from berth.model.ids import parse_uuid_lax
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ QUERY_MISSING_VALUE = "placement.query.missing_value"
 SEARCH_GAVE_UP = "placement.search_gave_up"
 OVERLOADED = "placement.overloaded"
 LABEL_TAKEN = "berth.label.taken"
+CONSUMER_NAME_TAKEN = "berth.consumer.name_taken"
 REQUEST_TOO_LARGE = "berth.request.too_large"
 REVISION_FOREIGN = "berth.revision.foreign"
 REVISION_GONE = "berth.revision.gone"
@@ -87,12 +89,13 @@ class ErrorCodes:
 ANSWERS: Mapping[type[model.BerthError], tuple[int, str]] = {
     model.NotFound: (404, UNDEFINED_CODE),
     model.Invalid: (400, UNDEFINED_CODE),
-    model.TooManyFlavors: (400, REQUEST_TOO_LARGE),
+    own.TooManyFlavors: (400, REQUEST_TOO_LARGE),
     model.ReshapedProviderNotFound: (400, PROVIDER_NOT_FOUND),
     model.RevisionForeign: (400, REVISION_FOREIGN),
     model.RevisionGone: (410, REVISION_GONE),
     model.Conflict: (409, UNDEFINED_CODE),
-    model.LabelTaken: (409, LABEL_TAKEN),
+    own.LabelTaken: (409, LABEL_TAKEN),
+    own.ConsumerNameTaken: (409, CONSUMER_NAME_TAKEN),
     model.ConcurrentUpdate: (409, CONCURRENT_UPDATE),
     model.InventoryInUse: (409, INVENTORY_IN_USE),
     model.DuplicateProviderName: (409, DUPLICATE_NAME),
@@ -358,8 +361,11 @@ def _sentence(refused: Refused, environ: WSGIEnvironment) -> str:
 def _as_in_path(message: str, environ: WSGIEnvironment) -> str:
     """The message with names from the path spelled as in the path.
 
-    COMPAT: a uuid in the client's spelling, and anything else byte by byte, `é` as `Ã©`.
+    COMPAT: a uuid in the client's spelling, and anything else byte by byte, `é` as `Ã©`. Namespaces
+    other than Placement's leave names as they are.
     """
+    if ERROR_CODES in environ:
+        return message
     for sent in environ.get("PATH_INFO", "").split("/"):
         known_as = sent.encode("latin-1").decode("utf-8", "replace")
         known_as = parse_uuid_lax(known_as) or known_as

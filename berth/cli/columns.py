@@ -7,7 +7,7 @@ In a pipe or a file, nothing is cut and nothing is coloured.
 import os
 import shutil
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import click
 
@@ -62,6 +62,11 @@ def has_colours() -> bool:
 def amount(number: float) -> str:
     """A number for people, with separators of thousands."""
     return f"{number:,}"
+
+
+def amounts(resources: Mapping[str, int]) -> str:
+    """Amounts by resource class in a line, such as `VCPU 8, MEMORY_MB 16,384`."""
+    return ", ".join(f"{name} {amount(number)}" for name, number in resources.items())
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

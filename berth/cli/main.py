@@ -83,6 +83,7 @@ cli.defer(
     ),
     ("usage", "fleet.usage", "Show what is used: of a provider, or by a project."),
     ("user", "user", "Manage users (auth_strategy = http_basic)."),
+    ("who", "fleet.who", "List who holds something of a host, or what a project holds."),
     ("why", "fleet.why", "Explain why a request does not fit, and what would help."),
 )
 cli.add_command(completion)

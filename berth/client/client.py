@@ -139,17 +139,28 @@ class Client:
                 again.
         """
         body = {
-            "allocations": {
-                provider: {"resources": resources}
-                for provider, resources in candidate.allocations.items()
-            },
-            "mappings": candidate.mappings,
+            **_claimed(candidate),
             "project_id": project_id,
             "user_id": user_id,
             "consumer_type": consumer_type,
             "consumer_generation": None,
         }
         self.send("PUT", path_of("allocations", consumer), body)
+
+    def claim_for(
+        self, name: str, candidate: Candidate, *, user_id: str, consumer_type: str = "INSTANCE"
+    ) -> str:
+        """Allocate a candidate to a new consumer with a name; return its UUID.
+
+        Args:
+            name: `project/name`, which is free again when the consumer releases everything.
+
+        Raises:
+            Conflict: as `claim`; its `code` is `berth.consumer.name_taken` if another consumer has
+                the name.
+        """
+        body = {**_claimed(candidate), "user_id": user_id, "consumer_type": consumer_type}
+        return str(self.send("PUT", consumer_path(name), body).json()["uuid"])
 
     def consumers(
         self,
@@ -159,6 +170,7 @@ class Client:
         project_id: str | None = None,
         user_id: str | None = None,
         consumer_type: str | None = None,
+        name: str | None = None,
     ) -> Iterator[Consumer]:
         """List who holds what: the consumers that satisfy all filters.
 
@@ -176,21 +188,27 @@ class Client:
             project_id=project_id,
             user_id=user_id,
             consumer_type=consumer_type,
+            name=name,
         )
-        return map(Consumer.of, lines_of(self.get(CONSUMERS, filters.items())))
+        values, _ = lines_of(self.get(CONSUMERS, filters.items()))
+        return map(Consumer.of, values)
 
-    def consumer(self, uuid: str) -> Consumer:
+    def consumer(self, reference: str) -> Consumer:
         """A consumer with everything that it holds.
+
+        Args:
+            reference: its UUID, or `project/name`.
 
         Raises:
             NotThere: it holds nothing.
         """
-        return Consumer.of(self.read(_consumer_path(uuid)))
+        return Consumer.of(self.read(consumer_path(reference)))
 
-    def release(self, uuid: str, *, generation: int | None = None) -> None:
+    def release(self, reference: str, *, generation: int | None = None) -> None:
         """Give back everything that a consumer holds.
 
         Args:
+            reference: its UUID, or `project/name`.
             generation: only if it is still at this one.
 
         Raises:
@@ -198,7 +216,7 @@ class Client:
             Conflict: it is at another generation, or another client changed it meanwhile.
         """
         query = "" if generation is None else f"?generation={generation}"
-        self.send("DELETE", f"{_consumer_path(uuid)}{query}")
+        self.send("DELETE", f"{consumer_path(reference)}{query}")
 
     # --- Any other request ------------------------------------------------------------------------
 
@@ -225,8 +243,8 @@ def path_of(*segments: str) -> str:
     return "".join(f"/{quote(segment, safe='')}" for segment in segments)
 
 
-def lines_of(answer: Answer) -> Iterator[Mapping[str, Any]]:
-    """The values of JSON lines, without the last line.
+def lines_of(answer: Answer) -> tuple[list[Mapping[str, Any]], Mapping[str, Any]]:
+    """The values of JSON lines, and the last line, which tells that these are all.
 
     Raises:
         Incomplete: the last line is missing.
@@ -234,11 +252,22 @@ def lines_of(answer: Answer) -> Iterator[Mapping[str, Any]]:
     values = [json.loads(line) for line in answer.text.splitlines()]
     if not values or not values[-1].get("end"):
         raise Incomplete("the list broke off before its last line")
-    return iter(values[:-1])
+    return values[:-1], values[-1]
 
 
-def _consumer_path(uuid: str) -> str:
-    return f"{CONSUMERS}{path_of(uuid)}"
+def consumer_path(reference: str) -> str:
+    """The path of a consumer by its UUID, or by `project/name`."""
+    return f"{CONSUMERS}{path_of(*reference.split('/'))}"
+
+
+def _claimed(candidate: Candidate) -> dict[str, Any]:
+    return {
+        "allocations": {
+            provider: {"resources": resources}
+            for provider, resources in candidate.allocations.items()
+        },
+        "mappings": candidate.mappings,
+    }
 
 
 def _request(request: Request) -> Mapping[str, Any]:

@@ -19,7 +19,8 @@ class ConsumerWrite:
     `allocations`: amounts of at least 1 by resource class name by provider; empty removes all.
     `generation`: the one that the client read; None if the client expects a new consumer; UNSET
     (below 1.28) if the client did not send one. `consumer_type`: None for no type; UNSET (below
-    1.38) keeps the type of an existing consumer.
+    1.38) keeps the type of an existing consumer. `name`: unique within the project; None keeps the
+    name that the consumer has.
     """
 
     uuid: ConsumerUUID
@@ -28,3 +29,4 @@ class ConsumerWrite:
     user_id: str
     generation: Generation | Literal[Sentinel.UNSET] | None = Sentinel.UNSET
     consumer_type: str | Literal[Sentinel.UNSET] | None = Sentinel.UNSET
+    name: str | None = None

@@ -10,8 +10,7 @@ each error, and the places in which OpenStack Placement words a message differen
 from collections.abc import Sequence
 from typing import Final
 
-from berth.model.bounds import FLAVORS_MAX
-from berth.model.ids import AggregateUUID, ConsumerUUID, Generation, ProviderUUID
+from berth.model.ids import ConsumerUUID, Generation, ProviderUUID
 
 
 class BerthError(Exception):
@@ -396,23 +395,6 @@ class InventoryInUse(Conflict):
 
     def __init__(self, provider: ProviderUUID, resource_classes: Sequence[str]) -> None:
         super().__init__(_in_use(provider, resource_classes), _FREE_IT)
-
-
-class LabelTaken(Conflict):
-    """Another aggregate has this name."""
-
-    def __init__(self, name: str, aggregate: AggregateUUID) -> None:
-        super().__init__(f"Aggregate {aggregate} has the name {name} already.")
-        self.name = name
-        self.aggregate = aggregate
-
-
-class TooManyFlavors(Invalid):
-    """The database has as many flavors as it may have."""
-
-    def __init__(self) -> None:
-        at_most = f"There are {FLAVORS_MAX:,} flavors already, the bound max_flavors."
-        super().__init__(at_most, "Delete one first.")
 
 
 class DuplicateProviderName(Conflict):

@@ -32,7 +32,7 @@ from berth.model.errors import UnknownClassInAllocation, UnknownProviderInAlloca
 from berth.model.ids import ClassId, ConsumerUUID, Generation, ProviderId, ProviderUUID
 from berth.model.inventory import Inventory
 from berth.model.standard import STANDARD_CLASS_IDS
-from berth.store.consumers import Owners, StoredConsumer, owner_names
+from berth.store.consumers import NAME_ID, Owners, StoredConsumer, owner_names
 from berth.store.engine.expressions import common_text
 from berth.store.engine.tables import (
     allocations,
@@ -210,7 +210,7 @@ _PROVIDER, _CONSUMER, _ALLOCATION, _PROJECT, _USER, _TYPE, _CLASS = range(7)
 
 #: Columns of the widest kind of row, after the first. The first part of a UNION determines the
 #: types of the columns, so it must be of that kind.
-_WIDTH: Final = 6
+_WIDTH: Final = 7
 
 
 def _part(kind: int, text: ColumnElement[str], *numbers: ColumnElement[Any]) -> Select[Any]:
@@ -232,6 +232,16 @@ def _newest_generation_of(provider: ColumnElement[int]) -> ColumnElement[int]:
 
 _of_consumers: Final = (
     _part(
+        _CONSUMER,
+        _consumer.uuid,
+        _consumer.id,
+        _consumer.generation,
+        _consumer.consumer_type_id,
+        _consumer.project_id,
+        _consumer.user_id,
+        NAME_ID,
+    ).where(_consumer.uuid.in_(bindparam("consumers", expanding=True))),
+    _part(
         _ALLOCATION,
         _allocation.consumer_id,
         _allocation.resource_provider_id,
@@ -243,15 +253,6 @@ _of_consumers: Final = (
         _allocation.resource_class_id,
         _allocation.used,
     ).where(_allocation.consumer_id.in_(bindparam("consumers", expanding=True))),
-    _part(
-        _CONSUMER,
-        _consumer.uuid,
-        _consumer.id,
-        _consumer.generation,
-        _consumer.consumer_type_id,
-        _consumer.project_id,
-        _consumer.user_id,
-    ).where(_consumer.uuid.in_(bindparam("consumers", expanding=True))),
 )
 _named_by_claim: Final = (
     _part(
@@ -292,7 +293,7 @@ def _read(tx: Tx, statement: Executable, **lists: Sequence[str]) -> ClaimFacts:
                 facts.providers[text] = ProviderRow(number, text, values[0])
                 facts.generations[number] = Generations(values[0], values[1])
             else:
-                generation, usage_generation, class_id, used = values
+                generation, usage_generation, class_id, used, _ = values
                 facts.generations[number] = Generations(generation, usage_generation)
                 facts.allocations.append(StoredAllocation(text, Key(number, class_id), used))
     return facts

@@ -58,6 +58,7 @@ from berth.store.claim_checks import (
     sums_of,
 )
 from berth.store.claim_reads import ClaimFacts, Room, StoredAllocation, read_rooms
+from berth.store.consumer_names import name_changes
 from berth.store.consumers import (
     Owners,
     StoredConsumer,
@@ -231,6 +232,7 @@ class _ClaimWrite:
         tx, claim, facts = self._tx, self._claim, self._claim.facts
         owners = ensure_owners(tx, claim.writes, facts.owners)
         holding = {write.uuid for write in claim.writes if write.allocations}
+        released = self._released_consumers()
         tx.usage_changed.update(self._places)
         _count_for_projects(tx.project_usages, claim, owners)
         changes = [
@@ -239,13 +241,17 @@ class _ClaimWrite:
             *_deletions(tx, facts.allocations, recorded=facts.consumers.keys() | holding),
             _insertion(tx, self._wanted),
             *consumer_changes(tx, claim.writes, facts.consumers, owners),
-            consumer_deletion(self._released_consumers()),
+            consumer_deletion(released),
+            *name_changes(tx, claim.writes, facts.consumers, released, owners),
             *claim.beside,
         ]
         try:
             tx.change_all(changes)
         except IntegrityError as error:
-            # The only unique key that these changes can violate is that of consumers.
+            # The only unique keys that these changes can violate are those of consumers and of
+            # their names. The next attempt reads which.
+            if any(write.name is not None for write in claim.writes):
+                raise LostRace("a consumer or its name") from error
             raise ConsumerRace(list(holding - facts.consumers.keys())) from error
 
     def _usage_changes(

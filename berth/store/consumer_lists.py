@@ -16,9 +16,11 @@ from sqlalchemy import Select, bindparam, select
 
 from berth.model.consumer import UNKNOWN_TYPE
 from berth.model.ids import ConsumerUUID, Generation, ProviderId, ProviderUUID
+from berth.store.consumer_names import consumer_named
 from berth.store.engine.database import Database
 from berth.store.engine.tables import (
     allocations,
+    berth_consumer_names,
     consumer_types,
     consumers,
     projects,
@@ -52,6 +54,7 @@ class ListedConsumer:
     """
 
     uuid: ConsumerUUID
+    name: str | None
     project_id: str
     user_id: str
     consumer_type: str
@@ -72,6 +75,7 @@ class ConsumerFilters:
     project_id: str | None = None
     user_id: str | None = None
     consumer_type: str | None = None
+    name: str | None = None
 
     def admit(self, consumer: ListedConsumer) -> bool:
         """Whether a consumer satisfies the filters on what it is; exactly, in any collation."""
@@ -79,12 +83,14 @@ class ConsumerFilters:
             self.project_id in (None, consumer.project_id)
             and self.user_id in (None, consumer.user_id)
             and self.consumer_type in (None, consumer.consumer_type)
+            and self.name in (None, consumer.name)
         )
 
 
 _RECORDS: Final = (
     select(
         _consumer.uuid,
+        berth_consumer_names.c.name,
         projects.c.external_id,
         users.c.external_id,
         consumer_types.c.name,
@@ -95,6 +101,7 @@ _RECORDS: Final = (
     .join(projects, projects.c.id == _consumer.project_id)
     .join(users, users.c.id == _consumer.user_id)
     .outerjoin(consumer_types, consumer_types.c.id == _consumer.consumer_type_id)
+    .outerjoin(berth_consumer_names, berth_consumer_names.c.consumer_uuid == _consumer.uuid)
 )
 _NEXT: Final = (
     _RECORDS.where(_consumer.uuid > bindparam("after"))
@@ -103,6 +110,7 @@ _NEXT: Final = (
 )
 _BY_UUID: Final = _RECORDS.where(_consumer.uuid == bindparam("uuid"))
 _OF_PROJECT: Final = _NEXT.where(projects.c.external_id == bindparam("project"))
+_OF_NAME: Final = _NEXT.where(berth_consumer_names.c.name == bindparam("name"))
 _OF_PROVIDER: Final = _NEXT.where(
     _consumer.uuid.in_(
         select(_allocation.consumer_id).where(
@@ -136,7 +144,18 @@ _ALLOCATIONS: Final = (
 def get_consumer(db: Database, uuid: ConsumerUUID) -> ListedConsumer | None:
     """A consumer; None if it holds nothing or does not exist."""
     with db.read() as tx:
-        return next(iter(_with_allocations(tx, tx.rows(_BY_UUID, {"uuid": uuid}))), None)
+        return _consumer_of(tx, uuid)
+
+
+def get_named_consumer(db: Database, project_id: str, name: str) -> ListedConsumer | None:
+    """The consumer of a project with a name; None if there is none."""
+    with db.read() as tx:
+        uuid = consumer_named(tx, project_id, name)
+        return None if uuid is None else _consumer_of(tx, uuid)
+
+
+def _consumer_of(tx: Tx, uuid: ConsumerUUID) -> ListedConsumer | None:
+    return next(_with_allocations(tx, tx.rows(_BY_UUID, {"uuid": uuid})), None)
 
 
 def pages_of_consumers(
@@ -162,6 +181,8 @@ def _narrowest(filters: ConsumerFilters) -> tuple[Select[Any], dict[str, object]
         return _OF_PROVIDER, {"provider": filters.provider}
     if filters.root is not None:
         return _OF_TREE, {"root": filters.root}
+    if filters.name is not None:
+        return _OF_NAME, {"name": filters.name}
     if filters.project_id is not None:
         return _OF_PROJECT, {"project": filters.project_id}
     return _NEXT, {}
@@ -178,10 +199,11 @@ def _with_allocations(tx: Tx, rows: Sequence[Any]) -> Iterator[ListedConsumer]:
             of_consumer.setdefault(provider, AllocatedProvider(name, {})).resources[
                 resource_class
             ] = used
-    for uuid, project_id, user_id, consumer_type, generation, created_at in rows:
+    for uuid, name, project_id, user_id, consumer_type, generation, created_at in rows:
         if uuid in holdings:
             yield ListedConsumer(
                 uuid,
+                name,
                 project_id,
                 user_id,
                 consumer_type or UNKNOWN_TYPE,

@@ -15,7 +15,13 @@ from berth.model.ids import ConsumerUUID, Generation
 from berth.model.sentinels import UNSET
 from berth.store.engine.prepared import insert_of
 from berth.store.engine.project_deltas import NO_TYPE, Owner
-from berth.store.engine.tables import consumer_types, consumers, projects, users
+from berth.store.engine.tables import (
+    berth_consumer_names,
+    consumer_types,
+    consumers,
+    projects,
+    users,
+)
 from berth.store.engine.transaction import Change, Tx
 from berth.store.lookups import missing
 
@@ -32,12 +38,26 @@ class StoredConsumer:
     type_id: int | None
     project_id: int
     user_id: int
+    #: The row of its name; None if it has none.
+    name_id: int | None
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it has a name."""
+        return self.name_id is not None
 
     @property
     def owner(self) -> Owner:
         """Whose usage the consumer's allocations are."""
         return self.project_id, self.user_id, self.type_id or NO_TYPE
 
+
+#: The id of a consumer's name.
+NAME_ID: Final = (
+    select(berth_consumer_names.c.id)
+    .where(berth_consumer_names.c.consumer_uuid == _consumer.uuid)
+    .scalar_subquery()
+)
 
 _BY_UUID: Final = select(
     _consumer.id,
@@ -46,6 +66,7 @@ _BY_UUID: Final = select(
     _consumer.consumer_type_id,
     _consumer.project_id,
     _consumer.user_id,
+    NAME_ID,
 ).where(_consumer.uuid.in_(bindparam("uuids", expanding=True)))
 
 _AS_SEEN: Final = (_consumer.id == bindparam("consumer"), _consumer.generation == bindparam("seen"))

@@ -9,8 +9,9 @@ from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.exc import IntegrityError
 
 from berth.model.bounds import FLAVORS_MAX
-from berth.model.errors import LostRace, TooManyFlavors
+from berth.model.errors import LostRace
 from berth.model.flavor import Flavor, FlavorName
+from berth.model.own_errors import TooManyFlavors
 from berth.store.engine.database import Database
 from berth.store.engine.prepared import insert_of
 from berth.store.engine.tables import berth_flavors

@@ -14,8 +14,9 @@ from typing import Final
 from sqlalchemy import bindparam, delete, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from berth.model.errors import LabelTaken, LostRace
+from berth.model.errors import LostRace
 from berth.model.ids import AggregateUUID
+from berth.model.own_errors import LabelTaken
 from berth.store.engine.database import Database
 from berth.store.engine.prepared import insert_of
 from berth.store.engine.tables import berth_labels

@@ -35,6 +35,7 @@ BERTH_REVISIONS: Final = (
     "0008",
     "0009",
     "0010",
+    "0011",
 )
 BERTH_HEAD: Final = BERTH_REVISIONS[-1]
 

@@ -14,6 +14,7 @@ from sqlalchemy import insert, select, update
 from berth.store.engine.database import Database
 from berth.store.engine.tables import (
     allocations,
+    berth_consumer_names,
     berth_flavors,
     berth_labels,
     berth_placements,
@@ -202,10 +203,17 @@ def _write_consumers(tx: Tx) -> None:
             for place in (1, 2, 5)
         ],
     )
+    tx.connection.execute(
+        insert(berth_consumer_names),
+        [
+            {"id": number, "project_id": 1, "name": name, "consumer_uuid": consumer(n)}
+            for number, name, n in ((2, "job-17", 1), (9, "Zürich \\ 'N", 3))
+        ],
+    )
 
 
 def contents(db: Database) -> Rows:
-    """Every row of the tables of OpenStack Placement, labels, flavors and placements."""
+    """Every row of the tables of OpenStack Placement, and of what only berth keeps."""
     with db.read() as tx:
         return {
             table.name: sorted(
@@ -213,7 +221,7 @@ def contents(db: Database) -> Rows:
             )
             for table in metadata.sorted_tables
             if not table.name.startswith("berth_")
-            or table in (berth_flavors, berth_labels, berth_placements)
+            or table in (berth_consumer_names, berth_flavors, berth_labels, berth_placements)
         }
 
 

@@ -91,6 +91,23 @@ def test_a_candidate_is_claimed_listed_and_released(berth: Client) -> None:
     assert list(berth.consumers(host=name)) == []
 
 
+def test_a_name_stands_for_a_consumer(berth: Client) -> None:
+    """Within its project; it is free again after the release."""
+    name = host(berth)
+    (candidate,) = berth.candidates(on(name, SMALL)).candidates
+    job = f"{name}/job 17"
+    uuid = berth.claim_for(job, candidate, user_id="alice")
+    consumer = berth.consumer(job)
+    assert (consumer.uuid, consumer.name, consumer.project_id) == (uuid, "job 17", name)
+    assert list(berth.consumers(host=name, name="job 17")) == [consumer]
+    with pytest.raises(Conflict) as taken:
+        berth.claim_for(job, candidate, user_id="bob")
+    assert taken.value.code == "berth.consumer.name_taken"
+    berth.release(job)
+    berth.claim_for(job, candidate, user_id="bob")
+    assert berth.consumer(job).user_id == "bob"
+
+
 def test_filters_narrow_the_list(berth: Client) -> None:
     """Those that are not given do not."""
     name = host(berth)

@@ -68,6 +68,7 @@ def holding(
     consumer_type: str | Literal[Sentinel.UNSET] | None = UNSET,
     project: str = "project",
     user: str = "user",
+    name: str | None = None,
 ) -> ConsumerWrite:
     """A wanted consumer: `holding(1, {7: {"VCPU": 2}})` allocates two VCPU of provider 7."""
     return ConsumerWrite(
@@ -77,6 +78,7 @@ def holding(
         user_id=user,
         generation=None if seen is None else seen if seen is UNSET else Generation(seen),
         consumer_type=consumer_type,
+        name=name,
     )
 
 

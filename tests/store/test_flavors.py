@@ -9,8 +9,8 @@ import pytest
 
 from berth.index import Index
 from berth.model import bounds
-from berth.model.errors import TooManyFlavors
 from berth.model.flavor import Flavor, FlavorName, is_flavor_name
+from berth.model.own_errors import TooManyFlavors
 from berth.store import flavors
 from berth.store.engine.database import Database
 from berth.store.flavors import all_flavors, delete_flavor, put_flavor

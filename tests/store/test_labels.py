@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from berth.index import Index
-from berth.model.errors import LabelTaken
+from berth.model.own_errors import LabelTaken
 from berth.store.engine.database import Database
 from berth.store.labels import all_labels, replace_labels
 from berth.upkeep import schema

@@ -109,7 +109,7 @@ def test_an_empty_database_is_prepared(bare: Database) -> None:
     schema.upgrade(bare)
     schema.sync_standard_names(bare)
     assert schema.is_current(bare) and not schema.is_empty(bare)
-    assert schema.current_version(bare) == "a082b8bb98d0 (berth: 0010)"
+    assert schema.current_version(bare) == "a082b8bb98d0 (berth: 0011)"
     assert schema.check(bare) == []
     assert differences(bare) == []
 
@@ -357,6 +357,7 @@ def test_a_database_is_handed_back(bare: Database) -> None:
     change(bare, "UPDATE berth_writer SET updated_at = '2026-01-01 00:00:00'")
     assert set(schema.release(bare)) == {
         "berth_alembic_version",
+        "berth_consumer_names",
         "berth_flavors",
         "berth_journal",
         "berth_labels",

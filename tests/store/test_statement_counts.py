@@ -123,7 +123,7 @@ def test_what_a_claim_costs(db: Database) -> None:
         for future in sent[1:]  # after that which begins, which each engine says in its own way
     ]
     assert shapes == [
-        "SELECT resource_providers",  # and all else that it is decided on
+        "SELECT berth_consumer_names",  # and all else that it is decided on
         "UPDATE resource_providers",
         "UPDATE berth_usages",
         "INSERT allocations",

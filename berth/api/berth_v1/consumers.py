@@ -3,21 +3,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
+from uuid import uuid4
 
+from berth.api.allocations import write_allocations
+from berth.api.berth_v1 import body
 from berth.api.berth_v1.asking import Warnings
-from berth.api.berth_v1.refusals import not_found
+from berth.api.berth_v1.pointed import PointedSchema, pointer_of, refused
+from berth.api.berth_v1.refusals import not_found, unknown_name, unknown_provider
 from berth.api.errors import Refused
-from berth.api.operations.berth_v1.consumers import DELETING, FILTERS
+from berth.api.operations.berth_v1.consumers import CLAIM, DELETING, FILTERS
 from berth.api.paths import consumer_uuid
 from berth.api.query_string import last_values, parse_pairs
 from berth.api.rendering import answer, answer_empty, answer_lines
 from berth.api.request import Request, Response, Services
-from berth.candidates.references import References
+from berth.candidates.references import References, UnknownName, similar
 from berth.index.snapshot import Snapshot
-from berth.model.ids import Generation, ProviderId
+from berth.model.consumer import ConsumerWrite
+from berth.model.ids import ConsumerUUID, Generation, ProviderId, ProviderUUID
+from berth.model.names import NAME_LENGTH_MAX
 from berth.store import consumer_lists as store
 from berth.store.allocations import release_consumer as release
 from berth.store.consumer_lists import ConsumerFilters, ListedConsumer
@@ -25,6 +32,9 @@ from berth.store.consumer_lists import ConsumerFilters, ListedConsumer
 #: Key in the WSGI environment of the consumer that the path names, None if it holds nothing: read
 #: once, for the policy and for the handler.
 _CONSUMER: Final = "berth.consumer"
+
+_CLAIM: Final = PointedSchema(CLAIM)
+_NAME: Final = re.compile(rf"[^/\x00-\x1f\x7f]{{1,{NAME_LENGTH_MAX}}}")
 
 
 def project_asked_for(services: Services, request: Request) -> Mapping[str, str | None]:
@@ -42,6 +52,13 @@ def project_of(services: Services, request: Request, uuid: str) -> Mapping[str, 
     consumer = store.get_consumer(services.database, consumer_uuid(uuid))
     request.env[_CONSUMER] = consumer
     return _target(None if consumer is None else consumer.project_id)
+
+
+def project_of_path(
+    services: Services, request: Request, project: str, name: str
+) -> Mapping[str, str | None]:
+    """The project in the path."""
+    return _target(project)
 
 
 def _target(project: str | None) -> dict[str, str | None]:
@@ -70,13 +87,93 @@ def release_consumer(services: Services, request: Request, response: Response, u
 
     Without a generation in the query, it is the one that the policy was asked about.
     """
-    query = last_values(parse_pairs(request.query_string))
-    DELETING.schema.at(request.microversion).check(query)
-    consumer = _consumer(request, uuid)
-    seen = Generation(int(query.get("generation", consumer.generation)))
-    release(services.database, consumer.uuid, seen)
-    services.observer.released(1)
-    answer_empty(response)
+    seen = _seen_generation(request)
+    _release(services, response, _consumer(request, uuid), seen)
+
+
+def show_named_consumer(
+    services: Services, request: Request, response: Response, project: str, name: str
+) -> None:
+    """Show the consumer of a project with a name."""
+    answer(response, _shown(_named_consumer(services, project, name)))
+
+
+def release_named_consumer(
+    services: Services, request: Request, response: Response, project: str, name: str
+) -> None:
+    """Release everything that the consumer of a project with a name holds."""
+    seen = _seen_generation(request)
+    _release(services, response, _named_consumer(services, project, name), seen)
+
+
+def claim_for_name(
+    services: Services, request: Request, response: Response, project: str, name: str
+) -> None:
+    """Allocate resources to the consumer of a project with a name, a new one by default."""
+    wanted = body.read(request, _CLAIM)
+    _check_path(project, name)
+    seen = wanted.get("generation")
+    write = ConsumerWrite(
+        uuid=_uuid_for(services, wanted, project, name),
+        allocations=_allocations(services.index.snapshot(), wanted["allocations"]),
+        project_id=project,
+        user_id=wanted["user_id"],
+        generation=None if seen is None else Generation(seen),
+        consumer_type=wanted["consumer_type"],
+        name=name,
+    )
+    write_allocations(services, [write])
+    claimed = {"uuid": write.uuid, "name": name, "project_id": project}
+    answer(response, {**claimed, "generation": 1 if seen is None else seen + 1})
+
+
+def _check_path(project: str, name: str) -> None:
+    """Refuse a project or a name that no consumer can have."""
+    if len(project) > NAME_LENGTH_MAX:
+        raise Refused(400, f"A project has at most {NAME_LENGTH_MAX} characters.")
+    if not _NAME.fullmatch(name):
+        raise Refused(
+            400,
+            f"The name of a consumer has 1 to {NAME_LENGTH_MAX} characters, and no control "
+            "characters.",
+        )
+
+
+def _uuid_for(
+    services: Services, wanted: Mapping[str, Any], project: str, name: str
+) -> ConsumerUUID:
+    """The consumer that a body is for: that of the body, that with the name, or a new one."""
+    if "uuid" in wanted:
+        return consumer_uuid(wanted["uuid"])
+    if wanted.get("generation") is not None:
+        return _named_consumer(services, project, name).uuid
+    return ConsumerUUID(str(uuid4()))
+
+
+def _allocations(
+    snapshot: Snapshot, wanted: Mapping[str, Any]
+) -> dict[ProviderUUID, Mapping[str, int]]:
+    """The allocations of a body by the UUID of the provider.
+
+    Raises:
+        Refused: 400 for a provider or a resource class that does not exist, or a provider that is
+            named twice.
+    """
+    references, classes = References(snapshot), snapshot.names.class_ids
+    allocations: dict[ProviderUUID, Mapping[str, int]] = {}
+    for reference, of_provider in wanted.items():
+        at = pointer_of(("allocations", reference))
+        uuid = references.provider(reference)
+        if uuid is None:
+            raise unknown_provider(reference, at)
+        if uuid in allocations:
+            raise refused(at, f"names provider {uuid}, which is named already")
+        for name in of_provider["resources"]:
+            if name not in classes:
+                at = f"{at}/resources/{name}"
+                raise unknown_name(UnknownName(at, "resource_class", name, similar(name, classes)))
+        allocations[ProviderUUID(uuid)] = of_provider["resources"]
+    return allocations
 
 
 def _consumer(request: Request, uuid: str) -> ListedConsumer:
@@ -84,6 +181,29 @@ def _consumer(request: Request, uuid: str) -> ListedConsumer:
     if consumer is None:
         raise not_found(f"No consumer {uuid} holds anything.")
     return consumer
+
+
+def _named_consumer(services: Services, project: str, name: str) -> ListedConsumer:
+    consumer = store.get_named_consumer(services.database, project, name)
+    if consumer is None:
+        raise not_found(f"Project {project} has no consumer named {name}.")
+    return consumer
+
+
+def _seen_generation(request: Request) -> Generation | None:
+    """The generation of the query, None without one."""
+    query = last_values(parse_pairs(request.query_string))
+    DELETING.schema.at(request.microversion).check(query)
+    return Generation(int(query["generation"])) if "generation" in query else None
+
+
+def _release(
+    services: Services, response: Response, consumer: ListedConsumer, seen: Generation | None
+) -> None:
+    """Release a consumer, if it is still as it was read, or at the generation of the query."""
+    release(services.database, consumer.uuid, consumer.generation if seen is None else seen)
+    services.observer.released(1)
+    answer_empty(response)
 
 
 def _filters(
@@ -104,6 +224,7 @@ def _filters(
         project_id=query.get("project_id"),
         user_id=query.get("user_id"),
         consumer_type=query.get("consumer_type"),
+        name=query.get("name"),
     )
 
 
@@ -124,7 +245,7 @@ def _located(
 def _shown(consumer: ListedConsumer) -> dict[str, Any]:
     return {
         "uuid": consumer.uuid,
-        "name": None,
+        "name": consumer.name,
         "project_id": consumer.project_id,
         "user_id": consumer.user_id,
         "consumer_type": consumer.consumer_type,

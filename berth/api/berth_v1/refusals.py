@@ -34,6 +34,16 @@ def unknown_name(unknown: UnknownName, *, within: str = "", flavor: str = "") ->
     )
 
 
+def unknown_provider(reference: str, at: str) -> Refused:
+    """400: a provider of a body does not exist; `at` is the pointer to its reference."""
+    return Refused(
+        400,
+        f"There is no provider {reference}.",
+        code=codes.NAME_UNKNOWN,
+        facts={"pointer": at, "did_you_mean": []},
+    )
+
+
 def not_found(message: str) -> Refused:
     """404: what the path names does not exist."""
     return Refused(404, message, code=codes.NOT_FOUND)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from berth.cli.columns import amount, counted, print_columns
+from berth.cli.fleet.claims import shown
 from berth.cli.fleet.references import names_of
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def print_candidates(client: Client, answer: Json, limit: int) -> None:
     rows = [
         [
             names[host],
-            _given(candidate["allocations"], names),
+            shown(candidate["allocations"], names),
             *([f"{candidate['score']['total']:.2f}"] if "score" in candidate else []),
             _after(candidate["allocations"], summaries),
         ]
@@ -54,15 +55,6 @@ def _host_of(candidate: Json, summaries: Mapping[str, Json]) -> str:
     """The anchor; the old API does not say which it is, so the root of the first provider."""
     first = next(iter(candidate["allocations"]))
     return str(candidate.get("host") or summaries[first]["root_provider_uuid"])
-
-
-def _given(allocations: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    parts = (
-        f"{names[uuid]}: "
-        + ", ".join(f"{name} {amount(number)}" for name, number in given["resources"].items())
-        for uuid, given in allocations.items()
-    )
-    return "; ".join(parts)
 
 
 def _after(allocations: Mapping[str, Any], summaries: Mapping[str, Json]) -> str:

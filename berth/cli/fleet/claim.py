@@ -10,6 +10,7 @@ import click
 
 from berth.cli.fleet.access import Access, accessing
 from berth.cli.fleet.completing import provider_names
+from berth.cli.fleet.references import parsed_uuid
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
@@ -33,8 +34,15 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="With --candidate: the Nth.",
 )
+@click.option(
+    "--for",
+    "name",
+    metavar="PROJECT/NAME",
+    help="Claim for a consumer with a name, instead of --project and CONSUMER; berth makes its "
+    "UUID.",
+)
 @click.option("--project", metavar="PROJECT", help="The consumer's project.")
-@click.option("--user", metavar="USER", help="The consumer's user.")
+@click.option("--user", metavar="USER", help="The consumer's user.  [default with --for: PROJECT]")
 @click.option(
     "--type",
     "consumer_type",
@@ -72,6 +80,7 @@ def claim(
     amounts: Sequence[str],
     candidate: TextIO | None,
     number: int,
+    name: str | None,
     project: str | None,
     user: str | None,
     consumer_type: str,
@@ -84,6 +93,7 @@ def claim(
 
     \b
       berth claim $(uuidgen) cn31:VCPU=8 cn31:MEMORY_MB=16384 --project web --user alice
+      berth claim --for web/job-17 cn31:VCPU=8 --user alice
       berth candidates VCPU=8 --json | berth claim $(uuidgen) --candidate - --project web --user al
 
     CONSUMER is a UUID that you choose, such as that of a virtual machine. A consumer that has
@@ -92,31 +102,64 @@ def claim(
     # Deferred: `--help` does not need them.
     from berth.cli.fleet import claims
 
+    if name is not None and consumer is not None and parsed_uuid(consumer) is None:
+        amounts, consumer = (consumer, *amounts), None
     if sum(map(bool, (amounts, candidate, request))) != 1:
         raise click.UsageError(
             "say what to claim: PROVIDER:CLASS=AMOUNT, --candidate or --request, one of them"
         )
-    if consumer is None and request is None:
-        raise click.UsageError("name the CONSUMER, a UUID")
-    if request is None and not (project and user):
+    if name is not None:
+        _check_name(name, project, request)
+    elif consumer is None and request is None:
+        raise click.UsageError("name the CONSUMER, a UUID, or give it a name with --for")
+    elif request is None and not (project and user):
         raise click.UsageError("--project and --user say whose consumer it is")
     with access.client() as client:
         if request is not None:
             claims.send_file(client, consumer, request)
             return
-        assert consumer is not None, "checked above"
         allocations = (
             claims.chosen(candidate, number) if candidate else claims.typed(client, amounts)
         )
         body: dict[str, Any] = {
             **allocations,
             **claims.mapped(client, mappings),
-            "project_id": project,
-            "user_id": user,
+            "user_id": user or str(name).partition("/")[0],
             "consumer_type": consumer_type,
-            "consumer_generation": _seen(client, consumer, generation, replace=replace),
         }
-        claims.send(client, consumer, body)
+        if name is not None:
+            seen = _seen_of_name(client, name, generation, replace=replace)
+            chosen = {} if consumer is None else {"uuid": consumer}
+            claims.send_for(client, name, {**body, **chosen, "generation": seen})
+            return
+        assert consumer is not None, "checked above"
+        seen = _seen(client, consumer, generation, replace=replace)
+        claims.send(client, consumer, {**body, "project_id": project, "consumer_generation": seen})
+
+
+def _check_name(name: str, project: str | None, request: TextIO | None) -> None:
+    of_project, slash, of_consumer = name.partition("/")
+    if not (of_project and slash and of_consumer) or "/" in of_consumer:
+        raise click.UsageError(f"--for {name} is not PROJECT/NAME, as in web/job-17")
+    if project not in (None, of_project):
+        raise click.UsageError(f"--for {name} and --project {project} name two projects")
+    if request is not None:
+        raise click.UsageError("a file of --request says whose consumer it is, without --for")
+
+
+def _seen_of_name(
+    client: Client, name: str, generation: int | None, *, replace: bool
+) -> int | None:
+    """As `_seen`, of the consumer with a name."""
+    # Deferred: `--help` does not need it.
+    from berth.cli.fleet.refusals import NotThere
+
+    if generation is not None or not replace:
+        return generation
+    try:
+        return client.consumer(name).generation
+    except NotThere:
+        return None
 
 
 def _seen(client: Client, consumer: str, generation: int | None, *, replace: bool) -> int | None:

@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
-from berth.cli.columns import amount, counted
+from berth.cli.columns import amounts, counted
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
-from berth.cli.fleet.client import path_of, print_answer
-from berth.cli.fleet.references import names_of, uuid_of
+from berth.cli.fleet.client import consumer_path, path_of, print_answer
+from berth.cli.fleet.references import consumer_uuid_of, names_of, uuid_of
 from berth.cli.fleet.refusals import InConflict, NotThere
 from berth.cli.fleet.wanted import read_json
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
+    from berth.hosts.service import Answer
 
 _AMOUNT: Final = re.compile(r"(?P<provider>.+):(?P<resource_class>[A-Z0-9_]+)=(?P<amount>[0-9]+)")
 _CONCURRENT_UPDATE: Final = "placement.concurrent_update"
+_NAME_TAKEN: Final = "berth.consumer.name_taken"
 
 
 def typed(client: Client, texts: Iterable[str]) -> dict[str, Any]:
@@ -93,16 +95,39 @@ def send(client: Client, consumer: str, body: Mapping[str, Any]) -> None:
                 error.error_code,
             ) from error
         raise
+    _print_claim(client, consumer, body, answer)
+
+
+def send_for(client: Client, name: str, body: Mapping[str, Any]) -> None:
+    """Write the allocations of the consumer `project/name`, and print them.
+
+    Raises:
+        InConflict: they do not fit, the name is taken, or somebody else was faster.
+    """
+    try:
+        answer = client.send("PUT", consumer_path(name), body)
+    except InConflict as error:
+        if error.error_code == _NAME_TAKEN:
+            raise InConflict(
+                f"{name} has allocations already: --replace replaces them", error.error_code
+            ) from error
+        raise
+    _print_claim(client, name, body, answer)
+
+
+def _print_claim(client: Client, consumer: str, body: Mapping[str, Any], answer: Answer) -> None:
     if client.as_json:
         print_answer(answer)
         return
     names = names_of(client, body["allocations"])
-    given = (
-        f"{names[uuid]}: "
-        + ", ".join(f"{name} {amount(number)}" for name, number in of_provider["resources"].items())
-        for uuid, of_provider in body["allocations"].items()
+    click.echo(f"claimed for {consumer}: {shown(body['allocations'], names)}")
+
+
+def shown(allocations: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """Allocations in a line: what each provider gives."""
+    return "; ".join(
+        f"{names[uuid]}: {amounts(given['resources'])}" for uuid, given in allocations.items()
     )
-    click.echo(f"claimed for {consumer}: {'; '.join(given)}")
 
 
 def send_file(client: Client, consumer: str | None, file: TextIO) -> None:
@@ -126,15 +151,20 @@ def send_file(client: Client, consumer: str | None, file: TextIO) -> None:
 def release(client: Client, consumers: Sequence[str]) -> None:
     """Remove all allocations of consumers, in one transaction.
 
+    Args:
+        consumers: UUIDs, or `project/name`.
+
     Raises:
         NotThere: one has none; nothing was removed.
         InConflict: another client changed one of several; nothing was removed.
     """
-    if len(consumers) == 1:
+    if len(consumers) == 1 and "/" in consumers[0]:
+        client.release(consumers[0])
+    elif len(consumers) == 1:
         client.send("DELETE", path_of("allocations", consumers[0]))
     else:
-        bodies = {consumer: _released(client, consumer) for consumer in consumers}
-        client.send("POST", "/allocations", bodies)
+        uuids = [consumer_uuid_of(client, consumer) for consumer in consumers]
+        client.send("POST", "/allocations", {uuid: _released(client, uuid) for uuid in uuids})
     if not client.as_json:
         click.echo(f"released {', '.join(consumers)}")
 

@@ -10,7 +10,14 @@ import click
 
 from berth import client as api
 from berth.cli.fleet.refusals import InConflict, NoOwnApi, NotThere, ServiceRefused
-from berth.client.client import AGGREGATES, CANDIDATES, CONSUMERS, EXPLAIN, path_of
+from berth.client.client import (
+    AGGREGATES,
+    CANDIDATES,
+    CONSUMERS,
+    EXPLAIN,
+    consumer_path,
+    path_of,
+)
 
 if TYPE_CHECKING:
     from berth.hosts.service import Answer, Transport
@@ -21,6 +28,7 @@ __all__ = [
     "CONSUMERS",
     "EXPLAIN",
     "Client",
+    "consumer_path",
     "of_transport",
     "path_of",
     "print_answer",
@@ -64,4 +72,4 @@ def of_transport(transport: Transport, *, as_json: bool = False) -> Client:
 def print_answer(answer: Answer) -> None:
     """Print an answer of the API as it came; nothing if it has no body."""
     if answer.text:
-        click.echo(answer.text)
+        click.echo(answer.text.removesuffix("\n"))

@@ -22,15 +22,20 @@ def consumer() -> None:
 
 
 @consumer.command()
-@click.argument("uuid", metavar="CONSUMER")
+@click.argument("reference", metavar="CONSUMER")
 @accessing
-def show(access: Access, uuid: str) -> None:
-    """Show a consumer: its project, user and type, and its allocations."""
+def show(access: Access, reference: str) -> None:
+    """Show a consumer: its project, user and type, and its allocations.
+
+    CONSUMER is a UUID, or the consumer's project and name, such as web/job-17.
+    """
     # Deferred: `--help` does not need them.
     from berth.cli.fleet.client import path_of, print_answer
+    from berth.cli.fleet.references import consumer_uuid_of
     from berth.cli.fleet.refusals import NotThere
 
     with access.client() as client:
+        uuid = consumer_uuid_of(client, reference)
         answer = client.get(path_of("allocations", uuid))
         if access.as_json:
             print_answer(answer)

@@ -55,6 +55,15 @@ def uuid_of(client: Client, reference: str) -> str:
     return parsed_uuid(reference) or str(find_provider(client, reference)["uuid"])
 
 
+def consumer_uuid_of(client: Client, reference: str) -> str:
+    """The UUID of the consumer `project/name`; a UUID itself is not looked up.
+
+    Raises:
+        NotThere: no consumer has this name.
+    """
+    return client.consumer(reference).uuid if "/" in reference else reference
+
+
 def names_of(client: Client, uuids: Collection[str]) -> dict[str, str]:
     """The names of providers by UUID; one that is gone keeps its UUID as its name."""
     if len(uuids) > _REQUESTS_MAX:

@@ -14,7 +14,13 @@ from berth.cli.fleet.access import Access, accessing
 @click.argument("consumers", metavar="CONSUMER...", nargs=-1, required=True)
 @accessing
 def release(access: Access, consumers: Sequence[str]) -> None:
-    """Remove all allocations of consumers, of all or of none."""
+    """Remove all allocations of consumers, of all or of none.
+
+    \b
+      berth release web/job-17
+
+    CONSUMER is a UUID, or the consumer's project and name.
+    """
     # Deferred: `--help` does not need it.
     from berth.cli.fleet.claims import release as release_all
 

@@ -306,6 +306,20 @@ berth_placements: Final = Table(
 )
 
 
+#: The names of consumers, unique within a project. A row goes with its consumer; another program
+#: that releases the consumer leaves it, and then it counts for nothing.
+berth_consumer_names: Final = Table(
+    "berth_consumer_names",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("project_id", Integer, nullable=False),
+    Column("name", String(255), nullable=False),
+    Column("consumer_uuid", String(36), nullable=False),
+    UniqueConstraint("project_id", "name", name="uniq_berth_consumer_names0project_id0name"),
+    UniqueConstraint("consumer_uuid", name="uniq_berth_consumer_names0consumer_uuid"),
+)
+
+
 def same_inventory(left: FromClause, right: FromClause) -> ColumnElement[bool]:
     """Whether rows of two tables belong to the same provider and resource class."""
     return and_(

@@ -30,7 +30,13 @@ from sqlalchemy.types import NullType
 
 from berth.store.engine.database import Database
 from berth.store.engine.expressions import time_text
-from berth.store.engine.tables import berth_flavors, berth_labels, berth_placements, metadata
+from berth.store.engine.tables import (
+    berth_consumer_names,
+    berth_flavors,
+    berth_labels,
+    berth_placements,
+    metadata,
+)
 
 T = TypeVar("T")
 
@@ -46,13 +52,14 @@ def shown(value: object) -> str:
 
 Key = tuple[int, ...]
 
-#: The tables of OpenStack Placement, referenced ones first, labels, flavors and placements. berth's
-#: other tables are computed from them, or belong to one database alone.
+#: The tables of OpenStack Placement, referenced ones first, labels, flavors, placements, and
+#: names of consumers. berth's other tables are computed from them, or belong to one database alone.
 TABLES: Final[tuple[Table, ...]] = (
     *(table for table in metadata.sorted_tables if not table.name.startswith("berth_")),
     berth_labels,
     berth_flavors,
     berth_placements,
+    berth_consumer_names,
 )
 
 #: Rows that are read, written and committed at once.

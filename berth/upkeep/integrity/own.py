@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only berth keeps: the database's identity, labels of aggregates, flavors and placements."""
+"""What only berth keeps: the database's identity, labels of aggregates, flavors, placements, and
+names of consumers."""
 
 from __future__ import annotations
 
@@ -8,14 +9,21 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, Final
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import bindparam, delete, exists, func, select
 
 from berth.model.flavor import is_flavor_name
-from berth.store.engine.tables import berth_flavors, berth_labels, berth_meta, berth_placements
+from berth.store.engine.tables import (
+    berth_consumer_names,
+    berth_flavors,
+    berth_labels,
+    berth_meta,
+    berth_placements,
+    consumers,
+)
 from berth.store.engine.transaction import Tx
 from berth.store.identity import IDENTITY_KEY, write_new_identity
 from berth.store.labels import NAME
-from berth.upkeep.integrity.fault import Fault, Faults, Key, Rule
+from berth.upkeep.integrity.fault import Fault, Faults, Key, Rule, repairable
 
 
 def _lost_identity(tx: Tx) -> Faults:
@@ -104,9 +112,27 @@ def _decoded(text: str) -> Any:
         return None
 
 
+_named: Final = berth_consumer_names.c
+#: Names that another program has left when it released the consumer.
+_LEFT_BEHIND: Final = ~exists().where(consumers.c.uuid == _named.consumer_uuid)
+_FORGET_NAME: Final = delete(berth_consumer_names).where(
+    _named.id == bindparam("name_id"), _LEFT_BEHIND
+)
+
+
+def _forget_names(tx: Tx, keys: Sequence[Key]) -> None:
+    tx.connection.execute(_FORGET_NAME, [{"name_id": key["id"]} for key in keys])
+
+
 RULES: Final = (
     Rule(_lost_identity, _make_identity),
     Rule(_odd_labels),
     Rule(_odd_flavors),
     Rule(_odd_placements, _forget_placements),
+    repairable(
+        select(_named.id, _named.name, _named.consumer_uuid).where(_LEFT_BEHIND),
+        lambda row: f"the name {row.name} is of consumer {row.consumer_uuid}, which is gone",
+        lambda row: f"forget the name {row.name}",
+        _forget_names,
+    ),
 )

@@ -173,6 +173,116 @@ def test_json_lines_are_acceptable_as_json(api: Client) -> None:
     assert refused.status == 406 and "Only application/jsonl is provided" in refused.text
 
 
+# --- Names ---------------------------------------------------------------------------------------
+
+
+def claim_for(api: Client, project: str, name: str, **body: Any) -> Response:
+    """The answer to a claim for a name."""
+    complete = {"user_id": "alice", "consumer_type": "JOB", **body}
+    return api.put(f"{PATH}/{project}/{name}", json=complete)
+
+
+def of(host: str, **resources: int) -> dict[str, Any]:
+    """Allocations of one provider."""
+    return {"allocations": {host: {"resources": resources}}}
+
+
+def test_a_consumer_is_claimed_shown_and_released_by_its_name(api: Client) -> None:
+    """The providers have names too; berth makes the uuid."""
+    name, project = new_name("cn"), new_name("web")
+    host = provider(api, VCPU, name=name)
+    claimed = done(claim_for(api, project, "job-17", **of(name, VCPU=2)), 200).json
+    uuid = claimed["uuid"]
+    assert claimed == {"uuid": uuid, "name": "job-17", "project_id": project, "generation": 1}
+    assert held(api, uuid) == {host: {"VCPU": 2}}
+    shown = done(api.get(f"{PATH}/{project}/job-17"), 200).json
+    assert shown == api.get(f"{PATH}/{uuid}").json == listed(api, host=host)[uuid]
+    assert (shown["name"], shown["user_id"], shown["consumer_type"]) == ("job-17", "alice", "JOB")
+    assert listed(api, name="job-17", project_id=project).keys() == {uuid}
+    assert listed(api, name="job-18", host=host) == {}
+    refused = api.delete(f"{PATH}/{project}/job-17?generation=2")
+    assert_refused(refused, 409, "expected 1 but got 2", code=CONCURRENT_UPDATE)
+    done(api.delete(f"{PATH}/{project}/job-17?generation=1"), 204)
+    for gone in (api.get, api.delete):
+        refused = gone(f"{PATH}/{project}/job-17")
+        assert_refused(refused, 404, f"{project} has no consumer named job-17", code=NOT_FOUND)
+    assert listed(api, host=host) == {}
+
+
+def test_a_name_that_is_taken_is_refused(api: Client) -> None:
+    """With who has it; nothing is written. It is free in another project, or when it is given
+    back by an old route."""
+    host, project = provider(api, VCPU), new_name("web")
+    uuid = done(claim_for(api, project, "ü 1", **of(host, VCPU=1)), 200).json["uuid"]
+    refused = claim_for(api, project, "%C3%BC%201", **of(host, VCPU=1))
+    assert_refused(refused, 409, "ü 1", uuid, code="berth.consumer.name_taken")
+    assert listed(api, host=host).keys() == {uuid}
+    done(claim_for(api, new_name("db"), "%C3%BC%201", **of(host, VCPU=1)), 200)
+    done(api.delete(f"/allocations/{uuid}"), 204)
+    done(claim_for(api, project, "%C3%BC%201", **of(host, VCPU=1)), 200)
+
+
+def test_what_a_named_consumer_has_is_replaced_at_its_generation(api: Client) -> None:
+    """With a candidate as it came, and with the uuid that the client chose."""
+    host, project, uuid = provider(api, VCPU), new_name("web"), new_uuid()
+    request = {"groups": {"": {"resources": {"VCPU": 3}}}, "host": {"in": [host]}}
+    asked = api.post("/berth/v1/candidates", json={"request": request})
+    (candidate,) = done(asked, 200).json["candidates"]
+    body = {member: candidate[member] for member in ("allocations", "mappings")}
+    claimed = done(claim_for(api, project, "job", uuid=uuid.upper(), **body), 200).json
+    assert (claimed["uuid"], claimed["generation"]) == (uuid, 1)
+    claimed = done(claim_for(api, project, "job", generation=1, **of(host, VCPU=5)), 200).json
+    assert (claimed["uuid"], claimed["generation"]) == (uuid, 2)
+    assert held(api, uuid) == {host: {"VCPU": 5}}
+    refused = claim_for(api, project, "job", generation=1, **of(host, VCPU=6))
+    assert_refused(refused, 409, "expected 2 but got 1", code=CONCURRENT_UPDATE)
+    refused = claim_for(api, project, "other", generation=1, **of(host, VCPU=6))
+    assert_refused(refused, 404, "no consumer named other", code=NOT_FOUND)
+    assert held(api, uuid) == {host: {"VCPU": 5}}
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer", "says"),
+    [
+        (of("no-such-host", VCPU=1), "/allocations/no-such-host", "There is no provider"),
+        (of("HOST", VCPUS=1), "/allocations/HOST/resources/VCPUS", "Did you mean VCPU"),
+        ({"allocations": {}}, "/allocations", ""),
+        (of("HOST", VCPU=0), "/allocations/HOST/resources/VCPU", ""),
+        ({**of("HOST", VCPU=1), "user_id": ""}, "/user_id", ""),
+        ({**of("HOST", VCPU=1), "lease": 5}, "/lease", ""),
+        ({**of("HOST", VCPU=1), "generation": -1}, "/generation", ""),
+    ],
+)
+def test_an_odd_claim_is_refused_where_it_is_odd(
+    api: Client, body: dict[str, Any], pointer: str, says: str
+) -> None:
+    """And nothing is written."""
+    host = provider(api, VCPU)
+    sent = json.loads(json.dumps(body).replace("HOST", host))
+    refused = claim_for(api, "web", new_name("job"), **sent)
+    assert refused.status == 400 and says in refused.detail
+    assert refused.error["pointer"] == pointer.replace("HOST", host)
+    assert listed(api, host=host) == {}
+
+
+def test_a_provider_is_named_once(api: Client) -> None:
+    """By its name or by its uuid."""
+    name = new_name("cn")
+    host = provider(api, VCPU, name=name)
+    body = {"allocations": {each: {"resources": {"VCPU": 1}} for each in (host, name)}}
+    refused = claim_for(api, "web", new_name("job"), **body)
+    assert_refused(refused, 400, f"names provider {host}", code=INVALID)
+
+
+def test_an_odd_name_is_refused(api: Client) -> None:
+    """Too long, or with a control character, which people cannot type."""
+    host = provider(api, VCPU)
+    for project, name in (("web", "x" * 256), ("web", "a%0Ab"), ("y" * 256, "job")):
+        refused = claim_for(api, project, name, **of(host, VCPU=1))
+        assert_refused(refused, 400, "255", code=INVALID)
+    done(claim_for(api, new_name("p"), "%F0%9F%98%80" * 255, **of(host, VCPU=1)), 200)
+
+
 # --- Who may -------------------------------------------------------------------------------------
 
 #: Whether a role may list all, those of its project, those of another; and release its own.
@@ -206,6 +316,22 @@ def test_readers_see_their_own_project(api: Client, role: str) -> None:
     assert caller.get(f"{PATH}/{NOWHERE}").status == (404 if everything == 200 else 403)
     assert caller.delete(f"{PATH}/{NOWHERE}").status == (404 if release == 204 else 403)
     assert held(api, foreign) == {host: {"VCPU": 1}}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_names_are_for_those_who_may(api: Client, role: str) -> None:
+    """A path with a project needs no look at the consumer."""
+    host, own, other = provider(api, VCPU), new_name("web"), new_name("db")
+    caller = api.acting_as({"X-Auth-Token": f"alice:{own}", "X-Roles": role})
+    everything, its_own, _, release = ROLES[role]
+    for project, may_see in ((own, its_own), (other, everything)):
+        done(claim_for(api, project, "job", **of(host, VCPU=1)), 200)
+        assert caller.get(f"{PATH}/{project}/job").status == may_see
+        assert caller.get(f"{PATH}/{project}/none").status == (404 if may_see == 200 else 403)
+        assert claim_for(caller, project, "new", **of(host, VCPU=1)).status == (
+            200 if release == 204 else 403
+        )
+        assert caller.delete(f"{PATH}/{project}/job").status == release
 
 
 def test_a_reader_without_a_project_sees_nothing(api: Client) -> None:

@@ -28,7 +28,12 @@ CODES: Final = ErrorCodes(
     all=frozenset(
         {
             *(UNDEFINED, INVALID, TOO_LARGE, NAME_UNKNOWN, NOT_FOUND, SEARCH_GAVE_UP),
-            *(errors.LABEL_TAKEN, errors.REVISION_FOREIGN, errors.REVISION_GONE),
+            *(
+                errors.LABEL_TAKEN,
+                errors.CONSUMER_NAME_TAKEN,
+                errors.REVISION_FOREIGN,
+                errors.REVISION_GONE,
+            ),
             *(errors.CONCURRENT_UPDATE, errors.INVENTORY_IN_USE, errors.PROVIDER_IN_USE),
             *(DOES_NOT_FIT, UNDECIDED, LOST_RACES, CONSUMER_HOLDS),
             errors.OVERLOADED,

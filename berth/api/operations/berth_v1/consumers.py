@@ -10,35 +10,55 @@ from berth.api.media_types import JSON_LINES
 from berth.api.operation import (
     DONE,
     Answer,
+    Body,
     Dated,
     Operation,
     Parameter,
     Query,
     Segment,
+    always,
     component,
     ref,
     shows,
 )
 from berth.api.operations import examples
-from berth.api.operations.berth_v1.rules import CONSUMERS_DELETE, CONSUMERS_LIST, CONSUMERS_SHOW
+from berth.api.operations.berth_v1.rules import (
+    CONSUMERS_DELETE,
+    CONSUMERS_LIST,
+    CONSUMERS_SHOW,
+    CONSUMERS_UPDATE,
+)
 from berth.api.operations.berth_v1.warnings import WARNING
 from berth.api.operations.fragments import (
     AMOUNTS,
+    CLASS_NAME_PATTERN,
+    CONSUMER_TYPE,
     EXTERNAL_ID,
     GENERATION,
     TEXT,
     UUID,
     UUID_36_PATTERN,
+    closed_object,
     list_of,
     object_by,
     open_object,
 )
-from berth.api.schema import JSONSchema
+from berth.api.schema import JSONSchema, Schema
+from berth.model.inventory import MAX_INT
 from berth.model.names import NAME_LENGTH_MAX
 
 TAG: Final = "Consumers"
 
 _REFERENCE: JSONSchema = {"type": "string", "minLength": 1}
+
+#: A name within a project: paths have it as a segment.
+CONSUMER_NAME: JSONSchema = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": NAME_LENGTH_MAX,
+    "pattern": r"^[^/\x00-\x1f\x7f]+\Z",
+    "description": "A name within the project, without a slash.",
+}
 
 FILTERS: Final = Query(
     Parameter(
@@ -80,6 +100,12 @@ FILTERS: Final = Query(
             "maxLength": NAME_LENGTH_MAX,
         },
     ),
+    Parameter(
+        name="name",
+        means={0: "Only consumers with this name."},
+        example="job-17",
+        schema=CONSUMER_NAME,
+    ),
 )
 
 #: The generation that a client has seen; a whole number without a sign.
@@ -116,7 +142,7 @@ _MEMBERS: dict[str, JSONSchema] = {
 }
 _EXAMPLE: Final[dict[str, Any]] = {
     "uuid": examples.CONSUMER,
-    "name": None,
+    "name": "job-17",
     "project_id": "web",
     "user_id": "alice",
     "consumer_type": "INSTANCE",
@@ -155,12 +181,73 @@ _LINE: Final = component(
     parts=(_CONSUMER, _END, WARNING),
 )
 
+_CLAIMED: dict[str, JSONSchema] = {
+    "uuid": UUID,
+    "name": CONSUMER_NAME,
+    "project_id": EXTERNAL_ID,
+    "generation": GENERATION,
+}
+_CLAIM_EXAMPLE: Final = {
+    "allocations": {"cn1": {"resources": examples.RESOURCES}},
+    "user_id": "alice",
+    "consumer_type": "INSTANCE",
+}
+#: What `PUT` takes.
+CLAIM: Final = closed_object(
+    {
+        "allocations": {
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": closed_object(
+                {
+                    "resources": object_by(
+                        CLASS_NAME_PATTERN,
+                        {"type": "integer", "minimum": 1, "maximum": MAX_INT},
+                        at_least_one=True,
+                    )
+                },
+                required=("resources",),
+            ),
+            "description": "What it gets, by the UUID or the name of the provider.",
+        },
+        "mappings": {
+            "type": "object",
+            "description": "That of a candidate, which may be sent as it is; it has no effect.",
+        },
+        "user_id": EXTERNAL_ID,
+        "consumer_type": CONSUMER_TYPE,
+        "uuid": {**UUID, "description": "The UUID of a new consumer; by default berth makes one."},
+        "generation": {
+            "type": ["integer", "null"],
+            "minimum": 0,
+            "description": "To replace what the consumer has: the generation that the client has "
+            "seen. By default, it must be new.",
+        },
+    },
+    required=("allocations", "user_id", "consumer_type"),
+)
+_CLAIMED_CONSUMER: Final = component(
+    "ClaimedConsumer",
+    (0, open_object(_CLAIMED)),
+    example={name: _EXAMPLE[name] for name in _CLAIMED},
+)
+
 _on_consumer = partial(
     Operation,
     path="/consumers/{uuid}",
     segments={"uuid": Segment("The UUID of the consumer.", UUID, examples.CONSUMER)},
     tag=TAG,
     target="berth_v1.consumers:project_of",
+)
+_on_named = partial(
+    Operation,
+    path="/consumers/{project_id}/{name}",
+    segments={
+        "project_id": Segment("The project of the consumer.", EXTERNAL_ID, "web"),
+        "name": Segment("Its name within the project.", CONSUMER_NAME, "job-17"),
+    },
+    tag=TAG,
+    target="berth_v1.consumers:project_of_path",
 )
 
 OPERATIONS = (
@@ -198,6 +285,34 @@ OPERATIONS = (
         handler="berth_v1.consumers:release_consumer",
         rule=CONSUMERS_DELETE,
         summary="Release everything that a consumer holds",
+        query=DELETING,
+        answers=DONE,
+        conflict="The consumer is at another generation, or another client changed it meanwhile.",
+    ),
+    _on_named(
+        "GET",
+        handler="berth_v1.consumers:show_named_consumer",
+        rule=CONSUMERS_SHOW,
+        summary="Show a consumer by its name",
+        answers=shows(_CONSUMER, Dated.NO),
+    ),
+    _on_named(
+        "PUT",
+        handler="berth_v1.consumers:claim_for_name",
+        rule=CONSUMERS_UPDATE,
+        summary="Allocate resources to a consumer with a name",
+        details="All or nothing, like `PUT /allocations/{consumer_uuid}`. The name is free again "
+        "when the consumer releases everything.",
+        body=Body(always(Schema(CLAIM)), always(_CLAIM_EXAMPLE)),
+        answers=shows(_CLAIMED_CONSUMER, Dated.NO, means="The consumer with its new generation."),
+        conflict="The resources are not free, another consumer of the project has the name, or the "
+        "consumer is at another generation.",
+    ),
+    _on_named(
+        "DELETE",
+        handler="berth_v1.consumers:release_named_consumer",
+        rule=CONSUMERS_DELETE,
+        summary="Release everything that a consumer with a name holds",
         query=DELETING,
         answers=DONE,
         conflict="The consumer is at another generation, or another client changed it meanwhile.",

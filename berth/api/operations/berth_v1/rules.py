@@ -37,6 +37,9 @@ CONSUMERS_LIST: Final = Rule(
 CONSUMERS_SHOW: Final = Rule(
     "berth:consumers:show", _READERS_OF_PROJECT, "Show a consumer with what it holds."
 )
+CONSUMERS_UPDATE: Final = for_services(
+    "berth:consumers:update", "Allocate resources to a consumer with a name."
+)
 CONSUMERS_DELETE: Final = for_services(
     "berth:consumers:delete", "Release everything that a consumer holds."
 )

@@ -38,59 +38,65 @@ FROM resource_providers LEFT OUTER JOIN allocations ON allocations.resource_prov
 WHERE resource_providers.uuid = %(provider)s::VARCHAR ORDER BY allocations.id
 
 -- store.claim_reads._FACTS
-SELECT 2, allocations.consumer_id AS common_text_1, allocations.resource_provider_id, (SELECT resource_providers.generation
-FROM resource_providers
-WHERE resource_providers.id = allocations.resource_provider_id) AS anon_1, (SELECT max(berth_usages.generation) AS max_1
-FROM berth_usages
-WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_2, allocations.resource_class_id, allocations.used
-FROM allocations
-WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 1, consumers.uuid AS common_text_2, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
+SELECT 1, consumers.uuid AS common_text_1, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id, (SELECT berth_consumer_names.id
+FROM berth_consumer_names
+WHERE berth_consumer_names.consumer_uuid = consumers.uuid) AS anon_1
 FROM consumers
-WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 0, resource_providers.uuid AS common_text_3, resource_providers.id, resource_providers.generation, (SELECT max(berth_usages.generation) AS max_2
-FROM berth_usages
-WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_3, NULL AS anon_4, NULL AS anon__1
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 2, allocations.consumer_id AS common_text_2, allocations.resource_provider_id, (SELECT resource_providers.generation
 FROM resource_providers
-WHERE resource_providers.uuid IN (__[POSTCOMPILE_providers]) UNION ALL SELECT 3, projects.external_id AS common_text_4, projects.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+WHERE resource_providers.id = allocations.resource_provider_id) AS anon_2, (SELECT max(berth_usages.generation) AS max_1
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_3, allocations.resource_class_id, allocations.used, NULL AS anon_4
+FROM allocations
+WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 0, resource_providers.uuid AS common_text_3, resource_providers.id, resource_providers.generation, (SELECT max(berth_usages.generation) AS max_2
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_5, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2
+FROM resource_providers
+WHERE resource_providers.uuid IN (__[POSTCOMPILE_providers]) UNION ALL SELECT 3, projects.external_id AS common_text_4, projects.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4
 FROM projects
-WHERE projects.external_id IN (__[POSTCOMPILE_projects]) UNION ALL SELECT 4, users.external_id AS common_text_5, users.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+WHERE projects.external_id IN (__[POSTCOMPILE_projects]) UNION ALL SELECT 4, users.external_id AS common_text_5, users.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4
 FROM users
-WHERE users.external_id IN (__[POSTCOMPILE_users]) UNION ALL SELECT 5, consumer_types.name AS common_text_6, consumer_types.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+WHERE users.external_id IN (__[POSTCOMPILE_users]) UNION ALL SELECT 5, consumer_types.name AS common_text_6, consumer_types.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4
 FROM consumer_types
 WHERE consumer_types.name IN (__[POSTCOMPILE_types])
 
 -- store.claim_reads._FACTS_WITH_CLASSES
-SELECT 2, allocations.consumer_id AS common_text_1, allocations.resource_provider_id, (SELECT resource_providers.generation
-FROM resource_providers
-WHERE resource_providers.id = allocations.resource_provider_id) AS anon_1, (SELECT max(berth_usages.generation) AS max_1
-FROM berth_usages
-WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_2, allocations.resource_class_id, allocations.used
-FROM allocations
-WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 1, consumers.uuid AS common_text_2, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
+SELECT 1, consumers.uuid AS common_text_1, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id, (SELECT berth_consumer_names.id
+FROM berth_consumer_names
+WHERE berth_consumer_names.consumer_uuid = consumers.uuid) AS anon_1
 FROM consumers
-WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 0, resource_providers.uuid AS common_text_3, resource_providers.id, resource_providers.generation, (SELECT max(berth_usages.generation) AS max_2
-FROM berth_usages
-WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_3, NULL AS anon_4, NULL AS anon__1
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 2, allocations.consumer_id AS common_text_2, allocations.resource_provider_id, (SELECT resource_providers.generation
 FROM resource_providers
-WHERE resource_providers.uuid IN (__[POSTCOMPILE_providers]) UNION ALL SELECT 3, projects.external_id AS common_text_4, projects.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+WHERE resource_providers.id = allocations.resource_provider_id) AS anon_2, (SELECT max(berth_usages.generation) AS max_1
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_3, allocations.resource_class_id, allocations.used, NULL AS anon_4
+FROM allocations
+WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 0, resource_providers.uuid AS common_text_3, resource_providers.id, resource_providers.generation, (SELECT max(berth_usages.generation) AS max_2
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_5, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2
+FROM resource_providers
+WHERE resource_providers.uuid IN (__[POSTCOMPILE_providers]) UNION ALL SELECT 3, projects.external_id AS common_text_4, projects.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4
 FROM projects
-WHERE projects.external_id IN (__[POSTCOMPILE_projects]) UNION ALL SELECT 4, users.external_id AS common_text_5, users.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+WHERE projects.external_id IN (__[POSTCOMPILE_projects]) UNION ALL SELECT 4, users.external_id AS common_text_5, users.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4
 FROM users
-WHERE users.external_id IN (__[POSTCOMPILE_users]) UNION ALL SELECT 5, consumer_types.name AS common_text_6, consumer_types.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+WHERE users.external_id IN (__[POSTCOMPILE_users]) UNION ALL SELECT 5, consumer_types.name AS common_text_6, consumer_types.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4
 FROM consumer_types
-WHERE consumer_types.name IN (__[POSTCOMPILE_types]) UNION ALL SELECT 6, resource_classes.name AS common_text_7, resource_classes.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+WHERE consumer_types.name IN (__[POSTCOMPILE_types]) UNION ALL SELECT 6, resource_classes.name AS common_text_7, resource_classes.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4
 FROM resource_classes
 WHERE resource_classes.name IN (__[POSTCOMPILE_classes])
 
 -- store.claim_reads._RELEASE_FACTS
-SELECT 2, allocations.consumer_id AS common_text_1, allocations.resource_provider_id, (SELECT resource_providers.generation
-FROM resource_providers
-WHERE resource_providers.id = allocations.resource_provider_id) AS anon_1, (SELECT max(berth_usages.generation) AS max_1
-FROM berth_usages
-WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_2, allocations.resource_class_id, allocations.used
-FROM allocations
-WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 1, consumers.uuid AS common_text_2, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
+SELECT 1, consumers.uuid AS common_text_1, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id, (SELECT berth_consumer_names.id
+FROM berth_consumer_names
+WHERE berth_consumer_names.consumer_uuid = consumers.uuid) AS anon_1
 FROM consumers
-WHERE consumers.uuid IN (__[POSTCOMPILE_consumers])
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 2, allocations.consumer_id AS common_text_2, allocations.resource_provider_id, (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = allocations.resource_provider_id) AS anon_2, (SELECT max(berth_usages.generation) AS max_1
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_3, allocations.resource_class_id, allocations.used, NULL AS anon_4
+FROM allocations
+WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
 
 -- store.claim_reads._ROOMS
 SELECT inventories.resource_provider_id, inventories.resource_class_id, berth_usages.used, berth_usages.generation, resource_providers.generation AS generation_1, inventories.total, inventories.reserved, inventories.min_unit, inventories.max_unit, inventories.step_size, inventories.allocation_ratio
@@ -100,38 +106,40 @@ WHERE inventories.resource_provider_id IN (__[POSTCOMPILE_providers])
 -- store.claim_reads._named_by_claim[0]
 SELECT 0, resource_providers.uuid AS common_text_1, resource_providers.id, resource_providers.generation, (SELECT max(berth_usages.generation) AS max_1
 FROM berth_usages
-WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_1, NULL AS anon_2, NULL AS anon__1
+WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_1, NULL AS anon_2, NULL AS anon__1, NULL AS anon__2
 FROM resource_providers
 WHERE resource_providers.uuid IN (__[POSTCOMPILE_providers])
 
 -- store.claim_reads._named_by_claim[1]
-SELECT 3, projects.external_id AS common_text_1, projects.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+SELECT 3, projects.external_id AS common_text_1, projects.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4
 FROM projects
 WHERE projects.external_id IN (__[POSTCOMPILE_projects])
 
 -- store.claim_reads._named_by_claim[2]
-SELECT 4, users.external_id AS common_text_1, users.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+SELECT 4, users.external_id AS common_text_1, users.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4
 FROM users
 WHERE users.external_id IN (__[POSTCOMPILE_users])
 
 -- store.claim_reads._named_by_claim[3]
-SELECT 5, consumer_types.name AS common_text_1, consumer_types.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+SELECT 5, consumer_types.name AS common_text_1, consumer_types.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4
 FROM consumer_types
 WHERE consumer_types.name IN (__[POSTCOMPILE_types])
 
 -- store.claim_reads._of_consumers[0]
+SELECT 1, consumers.uuid AS common_text_1, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id, (SELECT berth_consumer_names.id
+FROM berth_consumer_names
+WHERE berth_consumer_names.consumer_uuid = consumers.uuid) AS anon_1
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers])
+
+-- store.claim_reads._of_consumers[1]
 SELECT 2, allocations.consumer_id AS common_text_1, allocations.resource_provider_id, (SELECT resource_providers.generation
 FROM resource_providers
 WHERE resource_providers.id = allocations.resource_provider_id) AS anon_1, (SELECT max(berth_usages.generation) AS max_1
 FROM berth_usages
-WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_2, allocations.resource_class_id, allocations.used
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_2, allocations.resource_class_id, allocations.used, NULL AS anon_3
 FROM allocations
 WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
-
--- store.claim_reads._of_consumers[1]
-SELECT 1, consumers.uuid AS common_text_1, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
-FROM consumers
-WHERE consumers.uuid IN (__[POSTCOMPILE_consumers])
 
 -- store.claims._CHANGE_USAGE
 UPDATE berth_usages SET used=(berth_usages.used + %(delta)s::BIGINT), generation=coalesce(%(generation)s::INTEGER, berth_usages.generation) WHERE berth_usages.resource_provider_id = %(provider)s::INTEGER AND berth_usages.resource_class_id = %(resource_class)s::INTEGER AND (%(generation)s::INTEGER IS NULL OR (SELECT resource_providers.generation
@@ -167,44 +175,68 @@ FROM allocations JOIN resource_providers ON resource_providers.id = allocations.
 WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) ORDER BY allocations.id
 
 -- store.consumer_lists._BY_UUID
-SELECT consumers.uuid, projects.external_id, users.external_id AS external_id_1, consumer_types.name, consumers.generation, consumers.created_at
-FROM consumers JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
+SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at
+FROM consumers JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
 WHERE consumers.uuid = %(uuid)s::VARCHAR
 
 -- store.consumer_lists._NEXT
-SELECT consumers.uuid, projects.external_id, users.external_id AS external_id_1, consumer_types.name, consumers.generation, consumers.created_at
-FROM consumers JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
+SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at
+FROM consumers JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
 WHERE consumers.uuid > %(after)s::VARCHAR ORDER BY consumers.uuid
  LIMIT %(count)s
 
+-- store.consumer_lists._OF_NAME
+SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at
+FROM consumers JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
+WHERE consumers.uuid > %(after)s::VARCHAR AND berth_consumer_names.name = %(name)s::VARCHAR ORDER BY consumers.uuid
+ LIMIT %(count)s
+
 -- store.consumer_lists._OF_PROJECT
-SELECT consumers.uuid, projects.external_id, users.external_id AS external_id_1, consumer_types.name, consumers.generation, consumers.created_at
-FROM consumers JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
+SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at
+FROM consumers JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
 WHERE consumers.uuid > %(after)s::VARCHAR AND projects.external_id = %(project)s::VARCHAR ORDER BY consumers.uuid
  LIMIT %(count)s
 
 -- store.consumer_lists._OF_PROVIDER
-SELECT consumers.uuid, projects.external_id, users.external_id AS external_id_1, consumer_types.name, consumers.generation, consumers.created_at
-FROM consumers JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
+SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at
+FROM consumers JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
 WHERE consumers.uuid > %(after)s::VARCHAR AND consumers.uuid IN (SELECT allocations.consumer_id
 FROM allocations
 WHERE allocations.resource_provider_id = %(provider)s::INTEGER) ORDER BY consumers.uuid
  LIMIT %(count)s
 
 -- store.consumer_lists._OF_TREE
-SELECT consumers.uuid, projects.external_id, users.external_id AS external_id_1, consumer_types.name, consumers.generation, consumers.created_at
-FROM consumers JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
+SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at
+FROM consumers JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
 WHERE consumers.uuid > %(after)s::VARCHAR AND consumers.uuid IN (SELECT allocations.consumer_id
 FROM allocations JOIN resource_providers ON resource_providers.id = allocations.resource_provider_id
 WHERE resource_providers.root_provider_id = %(root)s::INTEGER) ORDER BY consumers.uuid
  LIMIT %(count)s
 
 -- store.consumer_lists._RECORDS
-SELECT consumers.uuid, projects.external_id, users.external_id AS external_id_1, consumer_types.name, consumers.generation, consumers.created_at
-FROM consumers JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
+SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at
+FROM consumers JOIN projects ON projects.id = consumers.project_id JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
+
+-- store.consumer_names._BY_NAME
+SELECT berth_consumer_names.consumer_uuid, berth_consumer_names.name, projects.external_id
+FROM berth_consumer_names JOIN projects ON projects.id = berth_consumer_names.project_id
+WHERE projects.external_id = %(project)s::VARCHAR AND berth_consumer_names.name = %(name)s::VARCHAR
+
+-- store.consumer_names._DELETE
+DELETE FROM berth_consumer_names WHERE berth_consumer_names.consumer_uuid IN (__[POSTCOMPILE_consumers])
+
+-- store.consumer_names._INSERT
+INSERT INTO berth_consumer_names (project_id, name, consumer_uuid) VALUES (%(project_id)s::INTEGER, %(name)s::VARCHAR, %(consumer_uuid)s::VARCHAR)
+
+-- store.consumer_names._TAKEN
+SELECT berth_consumer_names.project_id, berth_consumer_names.name, berth_consumer_names.consumer_uuid, consumers.id
+FROM berth_consumer_names LEFT OUTER JOIN consumers ON consumers.uuid = berth_consumer_names.consumer_uuid
+WHERE berth_consumer_names.project_id IN (__[POSTCOMPILE_projects]) AND berth_consumer_names.name IN (__[POSTCOMPILE_names])
 
 -- store.consumers._BY_UUID
-SELECT consumers.id, consumers.uuid, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id
+SELECT consumers.id, consumers.uuid, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id, (SELECT berth_consumer_names.id
+FROM berth_consumer_names
+WHERE berth_consumer_names.consumer_uuid = consumers.uuid) AS anon_1
 FROM consumers
 WHERE consumers.uuid IN (__[POSTCOMPILE_uuids])
 
@@ -868,6 +900,11 @@ FROM consumers
 
 -- upkeep.integrity.consumers._RESTART
 UPDATE consumers SET updated_at=%(now)s::TIMESTAMP WITHOUT TIME ZONE, generation=%(generation)s::INTEGER WHERE consumers.id = %(consumer)s::INTEGER AND consumers.generation < %(generation_1)s::INTEGER
+
+-- upkeep.integrity.own._FORGET_NAME
+DELETE FROM berth_consumer_names WHERE berth_consumer_names.id = %(name_id)s::INTEGER AND NOT (EXISTS (SELECT *
+FROM consumers
+WHERE consumers.uuid = berth_consumer_names.consumer_uuid))
 
 -- upkeep.integrity.stock._INVENTORIES
 SELECT inventories.id AS row, inventories.resource_provider_id AS provider, named_provider.uuid AS provider_uuid, named_provider.name AS provider_name, inventories.resource_class_id AS class_id, named_class.name AS class_name
