@@ -319,8 +319,10 @@ def _with_flavor(fleet: World, request: Request) -> Request:
     host: Members = {}
     for member in ("required", "anywhere", "member_of", "not_in"):
         for item in (item for each in hosts for item in each.get(member, [])):
-            if item not in host.setdefault(member, []):
-                host[member].append(item)
+            # A choice of one name is the name.
+            alike = item[0] if isinstance(item, list) and len(item) == 1 else item
+            if alike not in host.setdefault(member, []):
+                host[member].append(alike)
     lists: list[list[str]] = []
     for each in (each for host in hosts for each in lists_of_in(host)):
         if each not in lists:

@@ -51,6 +51,7 @@ cli.defer(
     ("db", "db", "Create, upgrade, check and copy the database."),
     ("demo", "fleet.demo", "Make a fleet to try things on, and take it away."),
     ("files", "files", "Print the directory of the files that come with berth."),
+    ("flavor", "fleet.flavor", "List, set, import and delete flavors: requests with a name."),
     (
         "inventory",
         "fleet.inventory",

@@ -26,9 +26,10 @@ AGGREGATES: Final = f"{_OWN}/aggregates"
 CANDIDATES: Final = f"{_OWN}/candidates"
 CONSUMERS: Final = f"{_OWN}/consumers"
 EXPLAIN: Final = f"{_OWN}/explain"
+FLAVORS: Final = f"{_OWN}/flavors"
 
 #: Routes without anything in them that may not be there.
-_OWN_ROUTES: Final = frozenset({AGGREGATES, CANDIDATES, CONSUMERS, EXPLAIN})
+_OWN_ROUTES: Final = frozenset({AGGREGATES, CANDIDATES, CONSUMERS, EXPLAIN, FLAVORS})
 
 _NEXT_STEPS: Final[Mapping[int, str]] = {
     HTTPStatus.UNAUTHORIZED: "authentication failed: check the token or the password",
@@ -235,7 +236,9 @@ class Client:
             return self._service.send(method, path, body, version=VERSION)
         except Refused as refusal:
             route = path.partition("?")[0]
-            raise refusal_of(refusal, route, is_own_route=route in _OWN_ROUTES) from refusal
+            # A flavor need not be there to be put.
+            is_own = route in _OWN_ROUTES or (method == "PUT" and route.startswith(FLAVORS))
+            raise refusal_of(refusal, route, is_own_route=is_own) from refusal
 
 
 def path_of(*segments: str) -> str:

@@ -15,6 +15,7 @@ from berth.client.client import (
     CANDIDATES,
     CONSUMERS,
     EXPLAIN,
+    FLAVORS,
     consumer_path,
     path_of,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "CANDIDATES",
     "CONSUMERS",
     "EXPLAIN",
+    "FLAVORS",
     "Client",
     "consumer_path",
     "of_transport",

@@ -33,6 +33,14 @@ def class_names(context: click.Context, parameter: click.Parameter, prefix: str)
     return _named(context, prefix, "/resource_classes", "resource_classes")
 
 
+def flavor_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
+    """The flavors that start with a prefix."""
+    # Deferred: other completions do not need it.
+    from berth.client.client import FLAVORS
+
+    return _named(context, prefix, FLAVORS, "flavors")
+
+
 def trait_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
     """The traits that start with a prefix, which may follow other text such as `!`."""
     end = max(prefix.rfind(mark) for mark in "!,:") + 1

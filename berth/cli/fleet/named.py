@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creates and deletes what has nothing but a name: traits and resource classes."""
+"""Creates and deletes what its name is enough for: traits, resource classes and flavors."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from berth.cli.fleet.access import Access
 def send_each(access: Access, method: str, collection: str, names: Sequence[str]) -> None:
     """Create (PUT) or delete (DELETE) things of a collection, one after another.
 
+    Args:
+        collection: its path.
+
     Raises:
         ServiceRefused: one was refused; those before it are done.
     """
@@ -22,6 +25,6 @@ def send_each(access: Access, method: str, collection: str, names: Sequence[str]
     done = {"PUT": "created", "DELETE": "deleted"}[method]
     with access.client() as client:
         for name in names:
-            client.send(method, path_of(collection, name))
+            client.send(method, path_of(*collection.split("/"), name))
             if not access.as_json:
                 click.echo(f"{done} {name}")

@@ -17,7 +17,7 @@ from typing import Any, Final, TextIO
 import click
 
 from berth.cli.fleet.completing import amounts as classes_for_amounts
-from berth.cli.fleet.completing import provider_names, trait_names
+from berth.cli.fleet.completing import flavor_names, provider_names, trait_names
 from berth.cli.fleet.filters import amounts_of, conditions
 
 #: A query string of `GET /allocation_candidates`, alone or after the path in a line of a log.
@@ -30,7 +30,10 @@ def _several(
     return click.option(option, multiple=True, metavar=metavar, help=text, shell_complete=complete)
 
 
-_OPTIONS: Final = (
+_Options = tuple[Callable[[Callable[..., None]], Callable[..., None]], ...]
+
+#: What a request consists of.
+_OF_REQUEST: Final[_Options] = (
     click.argument(
         "amounts", metavar="[CLASS=AMOUNT]...", nargs=-1, shell_complete=classes_for_amounts
     ),
@@ -38,7 +41,7 @@ _OPTIONS: Final = (
         "--request",
         metavar="FILE",
         type=click.File(),
-        help="Read the request, or the whole body of the question, from this JSON file, or from "
+        help="Read the request, or the whole body that has it, from this JSON file, or from "
         "standard input (-).",
     ),
     _several(
@@ -65,6 +68,14 @@ _OPTIONS: Final = (
     _several("--together", "A,B@LEVEL", "Groups with one and the same LEVEL (see below)."),
     _several("--apart", "A,B@LEVEL", "Groups with different ones."),
     _several("--tolerate", "DRAIN", "Also use what this drain excludes; * is any drain."),
+)
+_FLAVOR: Final = click.option(
+    "--flavor",
+    metavar="NAME",
+    shell_complete=flavor_names,
+    help="What this flavor asks for; only --host-... and --tolerate may add to it.",
+)
+_OF_SCENARIO: Final[_Options] = (
     click.option("--nothing-used", is_flag=True, help="Ask as if nothing were used."),
     _several("--without-host", "PROVIDER", "Ask as if this host were gone.", provider_names),
     _several("--without-consumer", "UUID", "Ask as if this consumer were gone."),
@@ -74,10 +85,20 @@ _OPTIONS: Final = (
 _CONDITIONS: Final = ("required", "member_of")
 _REFERENCES: Final = ("in_tree", "under", "not_under")
 
+#: The options that a flavor has itself.
+_OF_FLAVOR: Final = (
+    "amounts",
+    *_CONDITIONS,
+    *_REFERENCES,
+    "group",
+    "together",
+    "apart",
+)
+
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The options of a question, as they were typed."""
+class WantedRequest:
+    """The options of a request, as they were typed."""
 
     amounts: Sequence[str]
     request: TextIO | None
@@ -95,46 +116,51 @@ class Wanted:
     together: Sequence[str]
     apart: Sequence[str]
     tolerate: Sequence[str]
-    nothing_used: bool
-    without_host: Sequence[str]
-    without_consumer: Sequence[str]
 
     def body(self) -> dict[str, Any]:
-        """The members `request` and `what_if` of a question.
+        """The member `request`, and of a file all others.
 
         Raises:
             UsageError: nothing is wanted, or an option does not have its form.
         """
-        body = self._body_of_file() if self.request else {"request": self._request()}
-        if what_if := self._what_if():
-            body["what_if"] = {**body.get("what_if", {}), **what_if}
-        return body
+        return self._body_of_file() if self.request else {"request": self._request()}
 
     def _body_of_file(self) -> dict[str, Any]:
         assert self.request is not None, "there is a file"
-        others = {
-            field.name.replace("_", "-"): getattr(self, field.name)
-            for field in fields(self)
-            if not field.name.startswith(("request", "nothing", "without"))
-        }
-        if given := [name for name, value in others.items() if value]:
-            name = "CLASS=AMOUNT" if given[0] == "amounts" else f"--{given[0]}"
-            raise click.UsageError(f"{name} and --request exclude each other")
+        self._exclude(
+            "request",
+            (
+                field.name
+                for field in fields(self)
+                if not field.name.startswith(("request", "nothing", "without"))
+            ),
+        )
         body = read_json(self.request)
         return body if "request" in body else {"request": body}
+
+    def _exclude(self, option: str, others: Iterable[str]) -> None:
+        """Refuse the other options beside an option."""
+        for name in others:
+            if getattr(self, name):
+                typed = "CLASS=AMOUNT" if name == "amounts" else f"--{name.replace('_', '-')}"
+                raise click.UsageError(f"{typed} and --{option} exclude each other")
 
     def _request(self) -> dict[str, Any]:
         if len(self.amounts) == 1 and (match := _QUERY.fullmatch(self.amounts[0])):
             return {"query": match["query"]}
-        request: dict[str, Any] = {"groups": self._groups()}
-        if host := self._host():
-            request["host"] = host
+        request: dict[str, Any] = {"groups": self._groups(), **self._restrictions()}
         for name, texts in ("together", self.together), ("apart", self.apart):
             if texts:
                 request[name] = [_relation(name, text) for text in texts]
-        if self.tolerate:
-            request["tolerate"] = "*" if "*" in self.tolerate else list(self.tolerate)
         return request
+
+    def _restrictions(self) -> dict[str, Any]:
+        """What may stand beside a flavor."""
+        tolerated = "*" if "*" in self.tolerate else list(self.tolerate)
+        return {
+            **({"host": host} if (host := self._host()) else {}),
+            **({"tolerate": tolerated} if tolerated else {}),
+        }
 
     def _groups(self) -> dict[str, Any]:
         unnamed = _group(
@@ -164,6 +190,34 @@ class Wanted:
             **({"not_in": list(self.host_not_in)} if self.host_not_in else {}),
         }
 
+
+@dataclass(frozen=True, slots=True)
+class Wanted(WantedRequest):
+    """The options of a question, as they were typed."""
+
+    flavor: str | None
+    nothing_used: bool
+    without_host: Sequence[str]
+    without_consumer: Sequence[str]
+
+    def body(self) -> dict[str, Any]:
+        """The members `request` and `what_if` of a question.
+
+        Raises:
+            UsageError: nothing is wanted, or an option does not have its form.
+        """
+        # `slots` makes another class, which `super()` without arguments does not know.
+        body = WantedRequest.body(self)
+        if what_if := self._what_if():
+            body["what_if"] = {**body.get("what_if", {}), **what_if}
+        return body
+
+    def _request(self) -> dict[str, Any]:
+        if not self.flavor:
+            return WantedRequest._request(self)
+        self._exclude("flavor", _OF_FLAVOR)
+        return {"flavor": self.flavor, **self._restrictions()}
+
     def _what_if(self) -> dict[str, Any]:
         return {
             **({"nothing_used": True} if self.nothing_used else {}),
@@ -173,16 +227,27 @@ class Wanted:
 
 
 def wanting(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of `Wanted`; the command gets a `Wanted` as `wanted`."""
+    """Add the options of a question; the command gets a `Wanted` as `wanted`."""
+    return _taking(Wanted, (*_OF_REQUEST, _FLAVOR, *_OF_SCENARIO), command)
 
-    def with_wanted(**options: Any) -> None:
-        names = [field.name for field in fields(Wanted)]
-        wanted = Wanted(**{name: options.pop(name) for name in names})
-        command(wanted=wanted, **options)
+
+def wanting_request(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a request; the command gets a `WantedRequest` as `wanted`."""
+    return _taking(WantedRequest, _OF_REQUEST, command)
+
+
+def _taking(
+    kind: type[WantedRequest], options: _Options, command: Callable[..., None]
+) -> Callable[..., None]:
+    names = [field.name for field in fields(kind)]
+
+    def with_wanted(**typed: Any) -> None:
+        wanted = kind(**{name: typed.pop(name) for name in names})
+        command(wanted=wanted, **typed)
 
     functools.update_wrapper(with_wanted, command)
     decorated: Callable[..., None] = with_wanted
-    for option in reversed(_OPTIONS):
+    for option in reversed(options):
         decorated = option(decorated)
     return decorated
 

@@ -21,7 +21,9 @@ def provider(berth: BothWays) -> Iterator[None]:
     """A provider with a trait of its own, both ways."""
     berth.ok("provider", "create", "shelf", "--uuid", PROVIDER)
     berth.ok("trait", "create", "CUSTOM_SHELF")
+    berth.ok("flavor", "set", "shelved", "VCPU=1")
     yield
+    berth.ok("flavor", "delete", "shelved")
     berth.ok("provider", "delete", "shelf")
     berth.ok("trait", "delete", "CUSTOM_SHELF")
 
@@ -47,6 +49,8 @@ def completed(in_process: InProcess, monkeypatch: pytest.MonkeyPatch, *words: st
         (("class", "show", "VCP"), ["VCPU"]),
         (("trait", "show", "CUSTOM_SH"), ["CUSTOM_SHELF"]),
         (("candidates", "--required", "!CUSTOM_SH"), ["!CUSTOM_SHELF"]),
+        (("candidates", "--flavor", "she"), ["shelved"]),
+        (("flavor", "delete", "x", "sh"), ["shelved"]),
         (
             ("candidates", "--required", "in:HW_NUMA_ROOT,CUSTOM_SH"),
             ["in:HW_NUMA_ROOT,CUSTOM_SHELF"],

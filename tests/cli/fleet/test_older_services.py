@@ -71,6 +71,8 @@ def test_a_missing_route_is_named(older: Client) -> None:
         "OpenStack Placement"
     )
     assert refused.value.code == ExitCode.SERVICE
+    with pytest.raises(NoOwnApi):
+        older.send("PUT", "/berth/v1/flavors/m1.large", {})
     with pytest.raises(ServiceRefused, match=r"^Nothing here$"):
         older.get("/somewhere/else")
     with pytest.raises(ServiceRefused, match=r"^Nothing here; there is no placement service here"):
@@ -111,6 +113,7 @@ def test_a_request_becomes_a_query_of_the_old_route(older: Client) -> None:
     [
         ("what_if", {"what_if": {"nothing_used": True}}),
         ("order", {"order": {"by": "pack"}}),
+        ("flavor", {"request": {"flavor": "m1.large", "host": {}}}),
         ("tolerate", {"request": {"groups": {}, "tolerate": "*"}}),
         ("alternatives", {"request": {"alternatives": [], "groups": {}}}),
         ("host.not_in", {"request": {"groups": {}, "host": {"not_in": ["cn1"]}}}),
