@@ -40,6 +40,9 @@ _RACE = "Update conflict: the allocations of consumer "
 _MAY_BE_DONE = "look before you try again"
 
 _CODES = {
+    "berth.place.does_not_fit": Why.NO_PLACE,
+    "berth.place.undecided": Why.NO_PLACE,
+    "berth.place.lost_races": Why.NO_PLACE,
     "placement.inventory.inuse": Why.IN_USE,
     "placement.resource_provider.inuse": Why.IN_USE,
 }

@@ -48,6 +48,7 @@ class Why(Enum):
     NO_INVENTORY = "there is no such inventory"
     IN_USE = "it is in use"
     ABSENT = "there is no such thing"
+    NO_PLACE = "no place was found"
     CONSUMER_RACE = "somebody else wrote a consumer at the same time"
     #: Anything else: nothing is concluded from it.
     OTHER = "for another reason"

@@ -45,11 +45,20 @@ from tests.proof.wire import Answer, Connection, Lost, NotSent
 _OWN: Final = 5
 _RIVALS: Final = tuple(consumer_uuid(900_000 + number) for number in range(8))
 
+#: The numbers of consumers that `place` writes begin here: nobody else writes these, so a call that
+#: is repeated after a lost answer finds them as it left them.
+_PLACED: Final = 10_000_000
+
+#: Consumers of one call of `place` at most.
+_TOGETHER_MAX: Final = 3
+
 #: Seconds for which nobody may listen before a client gives up.
 _PATIENCE: Final = 60.0
 
 #: The longest pause before a client that was told to come back does so, in seconds.
 _RETURN_S_MAX: Final = 0.4
+
+_PLACE: Final = "/berth/v1/place"
 
 Sights = tuple[ConsumerSight | ProviderSight, ...]
 
@@ -160,6 +169,9 @@ class Client:
             Connection(*task.services[place % len(task.services)]) for place in (number, number + 1)
         )
         self._own = [consumer_uuid(number * 100 + place) for place in range(_OWN)]
+        #: Consumers that only calls of `place` write, and what numbers they get.
+        self._numbers = iter(range(_PLACED + number * 100_000, _PLACED + (number + 1) * 100_000))
+        self._placed = [consumer_uuid(next(self._numbers)) for _ in range(_OWN)]
         #: Consumer -> its generation and what it holds, as last seen.
         self._known: dict[str, ConsumerSight] = {}
         self._children = 0
@@ -171,6 +183,8 @@ class Client:
             self._claim: 40,
             self._release: 12,
             self._exchange: 8,
+            self._place: 14,
+            self._give_back: 6,
             self._change_inventory: 10,
             self._change_traits: 4,
             self._change_aggregates: 4,
@@ -232,6 +246,108 @@ class Client:
         self._send("POST", "/allocations", body, consumers=writes)
         self._look_at(first)
         self._look_at(second)
+
+    def _place(self) -> None:
+        """Some consumers are placed, or moved; sometimes the call is sent once more."""
+        known = [
+            self._known.get(consumer) or self._look_at(consumer)
+            for consumer in self._rng.sample(self._placed, self._rng.randint(1, _TOGETHER_MAX))
+        ]
+        replaces = known[0].generation is not None
+        some = [each for each in known if (each.generation is not None) == replaces]
+        body = self._body_of_place(some, replaces=replaces)
+        begin, answer = self._ask_until_known("POST", _PLACE, body)
+        moved = [f"{short(each.consumer)} from {each.generation}" for each in some]
+        text = f"POST {_PLACE} {', '.join(moved)}"
+        self._note_placed(text, begin, answer, some)
+        if answer.status == 200 and self._rng.random() < 0.3:
+            self._place_again(body, answer.body["placements"])
+        for each in some:
+            self._look_at(each.consumer)
+
+    def _body_of_place(self, some: Sequence[ConsumerSight], *, replaces: bool) -> dict[str, Any]:
+        resources = {"VCPU": self._rng.randint(1, 3), "MEMORY_MB": self._rng.randint(1, 6)}
+        if self._rng.random() < 0.3:
+            resources["DISK_GB"] = self._rng.randint(1, 10)
+        body: dict[str, Any] = {
+            "request": {"groups": {"": {"resources": resources}}},
+            "consumers": [
+                {
+                    "uuid": each.consumer,
+                    "project_id": "proof",
+                    "user_id": "proof",
+                    "consumer_type": "INSTANCE",
+                    **({"consumer_generation": each.generation} if replaces else {}),
+                }
+                for each in some
+            ],
+            # Makes each body different from all others.
+            "order": {
+                "by": self._rng.choice(("pack", "spread", "random", "any")),
+                "seed": self._rng.getrandbits(63),
+            },
+            "explain": False,
+            "tries": self._rng.randint(1, 8),
+            "replace": replaces,
+        }
+        return body | ({"max_per": {"host": 1}} if self._rng.random() < 0.3 else {})
+
+    def _note_placed(
+        self, text: str, begin: int, answer: Answer, some: Sequence[ConsumerSight]
+    ) -> None:
+        """Record a call whose outcome is known by now."""
+        held: dict[str, Held] = {each.consumer: NOTHING_HELD for each in some}
+        refusal = None
+        if answer.status == 200:
+            placements = answer.body["placements"]
+            held = {consumer: answers.held_in(placements[consumer]) for consumer in held}
+        else:
+            refusal = answers.refusal(answer, None)
+        self.operations.append(
+            Operation(
+                f"client{self._number}",
+                text,
+                begin,
+                time.monotonic_ns(),
+                Outcome.REFUSED if refusal else Outcome.ACCEPTED,
+                tuple(
+                    ConsumerWrite(each.consumer, each.generation, held[each.consumer])
+                    for each in some
+                ),
+                refusal=refusal,
+            )
+        )
+
+    def _place_again(self, body: Any, placements: Mapping[str, Any]) -> None:
+        """The same call shows the same placements, and writes nothing."""
+        begin, answer = self._ask_until_known("POST", _PLACE, body)
+        if answer.status != 200 or not answer.body["repeated"]:
+            self.surprises.append(f"a repeated placement: {body}: {answer}")
+            return
+        sights = tuple(
+            ConsumerSight(consumer, each["consumer_generation"], answers.held_in(each))
+            for consumer, each in answer.body["placements"].items()
+        )
+        if {each.consumer: each.held for each in sights} != {
+            consumer: answers.held_in(each) for consumer, each in placements.items()
+        }:
+            self.surprises.append(f"{body}: first {placements}, then {answer}")
+        text = f"POST {_PLACE} again"
+        end = time.monotonic_ns()
+        client = f"client{self._number}"
+        self.operations.append(Operation(client, text, begin, end, Outcome.ACCEPTED, sights=sights))
+
+    def _give_back(self) -> None:
+        """A placed consumer is emptied; if the answer is lost, a late DELETE could empty it again,
+        so another takes its place."""
+        consumer = self._rng.choice(self._placed)
+        write = ConsumerWrite(consumer, ANY, NOTHING_HELD, quiet=True)
+        outcome = self._send("DELETE", f"/allocations/{consumer}", consumers=(write,))
+        if outcome is Outcome.UNKNOWN:
+            place = self._placed.index(consumer)
+            self._placed[place] = consumer_uuid(next(self._numbers))
+        else:
+            self._look_at(consumer)
 
     def _put(self, consumer: str, seen: int | None, held: Held) -> None:
         write = ConsumerWrite(consumer, seen, held)
@@ -364,7 +480,10 @@ class Client:
         )
         if not holders or not holders["allocations"] or from_stock is None or to_stock is None:
             return
-        consumer = self._rng.choice(sorted(holders["allocations"]))
+        movable = [each for each in holders["allocations"] if int(each[-12:]) < _PLACED]
+        if not movable:
+            return
+        consumer = self._rng.choice(sorted(movable))
         known = self._look_at(consumer)
         amount = sum(of for provider, _, of in known.held if provider == source)
         if not amount:
@@ -443,8 +562,8 @@ class Client:
         *,
         consumers: tuple[ConsumerWrite, ...] = (),
         providers: tuple[ProviderWrite, ...] = (),
-    ) -> None:
-        """Send a write through the writing connection, and record it."""
+    ) -> Outcome:
+        """Send a write through the writing connection, and record it; return its outcome."""
         begin, answer = self._ask(self._writer, method, path, body)
         end = time.monotonic_ns()
         text = f"{method} {_readable(path)} {_told(consumers, providers)}"
@@ -467,6 +586,7 @@ class Client:
         touched += [provider for consumer in consumers for provider, _, _ in consumer.held]
         if touched:
             self._look_for_room(self._rng.choice(touched))
+        return outcome
 
     def _look_for_room(self, provider: str) -> None:
         """Read a provider from another worker's index."""
@@ -501,6 +621,23 @@ class Client:
             )
         )
         return answer.body if answer.status == 200 else None
+
+    def _ask_until_known(self, method: str, path: str, body: Any) -> tuple[int, Answer]:
+        """Send a request again until its outcome is known: the time when it was first sent, and
+        the last response. A refusal counts only when no lost request can still come true."""
+        begin, answer = self._ask(self._writer, method, path, body)
+        lost = None if answer is not None and answer.status < 500 else time.monotonic()
+        deadline = time.monotonic() + _PATIENCE
+        while lost is not None and time.monotonic() < deadline:
+            _, answer = self._ask(self._writer, method, path, body)
+            if answer is None or answer.status >= 500:
+                lost = time.monotonic()
+            elif answer.status == 200 or time.monotonic() > lost + self._task.late_s:
+                break
+            time.sleep(self._rng.uniform(0, _RETURN_S_MAX))
+        if answer is None or answer.status >= 500:
+            raise TimeoutError(f"nobody says what became of {method} {path} {body}")
+        return begin, answer
 
     def _ask(
         self, connection: Connection, method: str, path: str, body: Any = None

@@ -153,11 +153,10 @@ class _Call:
             Refused: 409, with nothing written.
         """
         for number in range(1, self._wanted.tries + 1):
-            if number > 1 or self._wanted.replaces or self._wanted.is_dry_run:
-                # A new consumer is seldom repeated, and then its claim fails.
-                self._look_at_consumers()
-                if (repeated := self._repeated()) is not None:
-                    return repeated
+            # The first call for new consumers does not look: a repetition fails to claim.
+            looks = number > 1 or self._wanted.replaces or self._wanted.is_dry_run
+            if looks and (repeated := self._repeated()) is not None:
+                return repeated
             attempt = self._attempt()
             try:
                 if isinstance(attempt.choice, Short):
@@ -169,6 +168,9 @@ class _Call:
                     self._services.under_way.end(attempt.claiming)
             if self._deadline is not None and monotonic() > self._deadline:
                 break
+        # The claim of the last try may have failed because it is a repetition.
+        if (repeated := self._repeated()) is not None:
+            return repeated
         raise self._refused(
             codes.LOST_RACES,
             "There were places each time, and other requests were faster.",
@@ -177,9 +179,6 @@ class _Call:
 
     # --- Consumers -------------------------------------------------------------------------------
 
-    def _look_at_consumers(self) -> None:
-        self._standings = standings(self._services.database, self._uuids)
-
     def _repeated(self) -> bytes | None:
         """The answer of an earlier call with the same body, None if there was none.
 
@@ -187,10 +186,10 @@ class _Call:
             Refused: 409, a consumer holds something else.
             ConsumerGenerationConflict: it is at another generation than the one to be replaced.
         """
-        assert self._standings is not None
+        held = self._standings = standings(self._services.database, self._uuids)
         placements = {
             uuid: _shown(standing, standing.placement)
-            for uuid, standing in self._standings.items()
+            for uuid, standing in held.items()
             if standing.placement and standing.placement.digest == self._wanted.digest
         }
         if len(placements) == len(self._uuids):
@@ -202,7 +201,7 @@ class _Call:
                 "warnings": [],
             }
             return encode(head)
-        self._check_consumers(self._standings)
+        self._check_consumers(held)
         return None
 
     def _check_consumers(self, standing: dict[ConsumerUUID, Standing]) -> None:
@@ -362,8 +361,6 @@ class _Call:
         Raises:
             Refused: 409, there is no place.
         """
-        if self._standings is None:
-            self._look_at_consumers()
         if (repeated := self._repeated()) is not None:
             return repeated
         count = len(self._uuids)

@@ -127,6 +127,13 @@ def test_the_same_call_again_answers_the_same_and_writes_nothing(fleet: Client) 
     assert (dry["repeated"], dry["placements"]) == (True, again["placements"])
 
 
+def test_a_call_with_one_try_can_be_repeated(fleet: Client) -> None:
+    """Its only claim fails because its consumer exists: that is no lost race."""
+    sent = body(tries=1)
+    place(fleet, sent)
+    assert place(fleet, sent)["repeated"]
+
+
 def test_another_body_for_a_consumer_that_holds_something_is_refused(fleet: Client) -> None:
     """It names the consumers, and nothing is written for the others."""
     sent = body()
