@@ -19,6 +19,7 @@ from bench.hosts import hosts_cases, poll_case, poll_cases
 from bench.memory import memory_case, warm_case
 from bench.nested import NESTED, nested_cases
 from bench.orders import ORDERS_SCENARIO, flat_order_cases, nested_order_cases
+from bench.place import PLACE_SCENARIO, place_cases
 from bench.reads import read_cases
 from bench.reshape import reshape_cases
 from bench.sharing import sharing_cases
@@ -28,7 +29,16 @@ from berth.candidates import SearchSettings
 
 SCENARIOS: Final = (
     *("flat", "nested", "sharing", "wide", "claims", "reads", "churn", "reshape"),
-    *("hosts", "start", "memory", "coherence", "engine", "explain", ORDERS_SCENARIO),
+    *(
+        "hosts",
+        "start",
+        "memory",
+        "coherence",
+        "engine",
+        "explain",
+        ORDERS_SCENARIO,
+        PLACE_SCENARIO,
+    ),
 )
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
@@ -105,6 +115,7 @@ def _stages_of(size: int, workers: int) -> Iterator[Stage]:
         yield Stage(fleet.flat(size), [*cases, warm_case()], [flat_engine, coherence_case()])
         if size == min(SIZES):
             yield Stage(fleet.flat(size), hosts_cases())
+        yield Stage(fleet.flat(size), place_cases())
         full, reads = _in_use(size, size * _ALLOCATIONS_EACH, size)
         yield Stage(full, reads)
     for_peer = size < _NESTED_ALONE_FROM

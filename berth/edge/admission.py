@@ -148,8 +148,8 @@ def searching(settings: AdmissionSettings) -> Line:
     """The queue of searches that are ready and need only the CPU."""
     return Line(
         running_max=settings.searches_running_max,
-        # No more requests than these can reach it.
-        waiting_max=settings.reads_running_max,
+        # No more requests than these can reach it: placements are writes that search.
+        waiting_max=settings.reads_running_max + settings.writes_running_max,
         wait_seconds_max=settings.wait_seconds_max,
         pause=time.sleep,
     )
