@@ -24,7 +24,7 @@ from berth.candidates.order import Order, Scores
 from berth.candidates.placement_bounds import HostKey, most_of_each, most_together
 from berth.candidates.plan import Plan
 from berth.candidates.pool import Choice, Pool, taken_by
-from berth.candidates.ranking import rank
+from berth.candidates.ranking import best
 from berth.index.aggregate_sets import Mask
 from berth.index.scenario import with_usage
 from berth.index.snapshot import Snapshot
@@ -93,14 +93,10 @@ def choose(
 
 def _choose_one(snapshot: Snapshot, plan: Plan, order: Order, budget: Budget) -> Chosen | Short:
     """The best candidate; nothing limits a single consumer."""
-    ranked = rank(snapshot, plan, order, limit=1, per_host=None, budget=budget)
-    if not ranked.order:
+    chosen = best(snapshot, plan, order, budget)
+    if chosen is None:
         return Short(0 if budget.ended is None else None)
-    ((number, place),) = ranked.order
-    batch, scores = ranked.batches[number]
-    at = np.array([place])
-    taken = _sums(snapshot, plan, batch, place)
-    return Chosen([(batch.at(at), None if scores is None else scores.at(at))], taken)
+    return Chosen([chosen], _sums(snapshot, plan, chosen[0], 0))
 
 
 def _choose_of_all(
@@ -202,20 +198,20 @@ class _Run:
         pool = Pool(self._snapshot, self._plan, self._order, self._budget)
         allowed = self._allowed(pool, within)
         chosen: list[Choice] = []
-        while (best := pool.best(allowed & pool.fits)) is not None:
-            choice = pool.chosen(best)
+        while (number := pool.best(allowed & pool.fits)) is not None:
+            choice = pool.chosen(number)
             chosen.append(choice)
             self._taken.update(_sums(pool.snapshot, self._plan, choice.batch, 0))
             if len(chosen) == count:
                 return Chosen([self._shown(each) for each in chosen], self._taken)
-            for keys, group in self._note(pool, best):
+            for keys, group in self._note(pool, number):
                 allowed &= ~keys.mask(group, pool.hosts, pool.aggregate_sets)
             if self._plan.splits:
                 # Amounts that may be split are divided otherwise now.
                 pool = self._searched_again()
                 allowed = self._allowed(pool, within)
             else:
-                pool.take(best)
+                pool.take(number)
         return None
 
     def _searched_again(self) -> Pool:

@@ -80,6 +80,44 @@ def rank(
     return best.ranked(left_out=per_tree.left_out)
 
 
+def best(
+    snapshot: Snapshot, plan: Plan, order: Order, budget: Budget
+) -> tuple[Batch, Scores | None] | None:
+    """The first candidate of `rank`, in a batch of its own; None if there is none."""
+    if not order.has_scores and order.among is None:
+        ranked = _unscored(snapshot, plan, limit=1, per_host=None, budget=budget)
+        return ranked.batches[0] if ranked.batches else None
+    scorer = Scorer(snapshot, plan, order)
+    highest = -np.inf
+    equal: list[tuple[Batch, Scores]] = []
+    for batch in to_score(snapshot, plan, order, budget, PerTree(SCORED_PER_HOST_MAX)):
+        if not len(batch.positions):
+            continue
+        scores = scorer.scores(batch)
+        total = scores.total.max()
+        if total > highest:
+            highest, equal = total, []
+        if total == highest:
+            some = np.flatnonzero(scores.total == total)
+            equal.append((batch.at(some), scores.at(some)))
+    if not equal:
+        return None
+    batch, scores = min(
+        (_first_by_hash(snapshot, order, *each) for each in equal), key=lambda first: first[0]
+    )[1:]
+    return batch, scores if order.has_scores else None
+
+
+def _first_by_hash(
+    snapshot: Snapshot, order: Order, batch: Batch, scores: Scores
+) -> tuple[int, Batch, Scores]:
+    """The first of candidates with equal scores, and the hash that makes it the first."""
+    several = hosts_of(snapshot, batch)
+    hashes = in_places([scattered(hosts, order.seed) for hosts in several], several)
+    at = np.array([hashes.argmin()])
+    return int(hashes[at[0]]), batch.at(at), scores.at(at)
+
+
 def to_score(
     snapshot: Snapshot, plan: Plan, order: Order, budget: Budget, per_tree: PerTree
 ) -> Iterator[Batch]:

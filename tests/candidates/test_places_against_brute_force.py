@@ -240,3 +240,32 @@ def _check_claim(client: Client, world: World, sent: Body) -> None:
     for placement in placements.values():
         placement.pop("score", None)
     assert again["placements"] == placements
+
+
+@seed(SEED)
+@settings(max_examples=scaled(30), deadline=None, print_blob=True)
+@given(seeded(fleet_with_bodies))
+def test_a_single_consumer_gets_the_first_candidate(
+    scratch: Database, configured: Settings, asked: Asked
+) -> None:
+    """The one that `POST /candidates` shows first for the same order."""
+    world, bodies = asked
+    tell(world)
+    with only(world, scratch) as index:
+        client = Client.of(create_app(configured, scratch, index))
+        for sent in bodies:
+            order = {"by": "spread", "among": 512, **sent["order"]}
+            single = {**sent, "consumers": sent["consumers"][:1], "order": order}
+            note(json.dumps(single))
+            answered = client.post(f"{PATH}?dry_run=true", json=single)
+            question = {"request": sent["request"], "order": order, "limit": 1}
+            first = client.post("/berth/v1/candidates", json=question).json["candidates"]
+            if answered.status == 409:
+                assert not first
+                continue
+            (placement,) = answered.json["placements"].values()
+            del placement["consumer_generation"]
+            scored = order["by"] != "any" or bool(order.get("prefer"))
+            if scored:
+                assert [each["score"]["total"] for each in first] == [placement["score"]["total"]]
+                assert [each["host"] for each in first] == [placement["host"]]
