@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from berth.index.scenario import with_usage
+from berth.index.snapshot import Snapshot
 from berth.model.ids import ClassId, ProviderId
 
 #: Provider and class -> amount.
@@ -34,6 +37,18 @@ class Claiming:
     ended: int | None = None
 
 
+class View(NamedTuple):
+    """What a choice sees.
+
+    Attributes:
+        fleet: a snapshot that was taken after the choice began.
+        ahead: the same with what others are claiming.
+    """
+
+    fleet: Snapshot
+    ahead: Snapshot
+
+
 class UnderWay:
     """The placements of one process.
 
@@ -48,6 +63,12 @@ class UnderWay:
         self._claiming: list[Claiming] = []
         #: When each choice that is being made began.
         self._begun: Counter[int] = Counter()
+        #: The view of the last choice, when that choice began, and whose claims `ahead` has.
+        #: PERF bench, place: with 64 clients, adding all of them up each time took four times as
+        #: long as the search.
+        self._view: View | None = None
+        self._moment = 0
+        self._added: list[Claiming] = []
 
     @contextmanager
     def begun(self) -> Iterator[int]:
@@ -63,16 +84,35 @@ class UnderWay:
                 del self._begun[began]
                 self._forget()
 
+    def view(self, began: int, snapshot: Snapshot) -> View:
+        """What a choice sees that began at a moment, and took a snapshot since."""
+        return View(snapshot, _with(snapshot, self._seen_since(began)))
+
     @contextmanager
-    def choosing(self, began: int) -> Iterator[Counter[tuple[ProviderId, ClassId]]]:
-        """Choose, one at a time. Gives what others take that a snapshot since `began` may lack."""
+    def choosing(self, began: int, snapshot: Snapshot) -> Iterator[View]:
+        """Choose what will be claimed, one choice at a time. Gives what it sees, perhaps in a
+        newer snapshot of another choice."""
         with self._choosing:
-            taken: Counter[tuple[ProviderId, ClassId]] = Counter()
-            with self._lock:
-                seen = [each for each in self._claiming if each.ended is None or each.ended > began]
-            for each in seen:
-                taken.update(each.taken)
-            yield taken
+            yield self._newest(began, snapshot)
+
+    def _newest(self, began: int, snapshot: Snapshot) -> View:
+        view, added = self._view, self._added
+        if view is None or began > self._moment:
+            self._moment = began
+            if view is None or view.fleet is not snapshot:
+                view, added = View(snapshot, snapshot), []
+        seen = self._seen_since(self._moment)
+        if not set(added).issubset(seen):
+            view, added = View(view.fleet, view.fleet), []
+        new = [each for each in seen if each not in added]
+        self._view = View(view.fleet, _with(view.ahead, new))
+        self._added = [*added, *new]
+        return self._view
+
+    def _seen_since(self, moment: int) -> list[Claiming]:
+        """The claims that a snapshot taken since a moment may lack."""
+        with self._lock:
+            return [each for each in self._claiming if each.ended is None or each.ended > moment]
 
     def add(self, taken: Taken) -> Claiming:
         """A placement was chosen, and will be claimed. Call it while choosing."""
@@ -94,3 +134,14 @@ class UnderWay:
         self._claiming = [
             each for each in self._claiming if each.ended is None or each.ended > oldest
         ]
+        if not self._claiming and not self._begun:
+            # Holds no snapshot while nothing is placed.
+            self._view, self._added = None, []
+
+
+def _with(snapshot: Snapshot, claims: Iterable[Claiming]) -> Snapshot:
+    """The fleet as if some claims were written."""
+    taken: Counter[tuple[ProviderId, ClassId]] = Counter()
+    for each in claims:
+        taken.update(each.taken)
+    return with_usage(snapshot, taken)

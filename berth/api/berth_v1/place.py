@@ -30,7 +30,7 @@ from berth.api.operations.berth_v1.explanation import SECONDS
 from berth.api.paths import consumer_uuid
 from berth.api.rendering import answer, answer_bytes, encode
 from berth.api.request import Request, Response, Services
-from berth.api.under_way import Claiming
+from berth.api.under_way import Claiming, View
 from berth.candidates.budget import Budget
 from berth.candidates.choosing import Chosen, Short, choose
 from berth.candidates.explain import Wanted as ExplanationWanted
@@ -84,7 +84,7 @@ class _Attempt(NamedTuple):
     """One choice.
 
     Attributes:
-        fleet: the state in which it was made, without what other placements take.
+        fleet: the state in which it was made.
         asked: the alternatives, with flavors looked up.
         claiming: to be ended when the outcome is known; None for a dry run.
     """
@@ -93,7 +93,7 @@ class _Attempt(NamedTuple):
     asked: Sequence[Asked]
     choice: _Choice | Short
     warnings: Warnings
-    claiming: Claiming | None
+    claiming: Claiming | None = None
 
 
 class _Candidate(msgspec.Struct):
@@ -231,33 +231,45 @@ class _Call:
             Refused: 400 for names that do not exist, 503 if there is no place for a search.
             SearchGaveUp: the time ended before it was known whether anything fits.
         """
-        services, wanted = self._services, self._wanted
+        under_way = self._services.under_way
+        with under_way.begun() as began:
+            snapshot = self._services.index.snapshot()
+            with searching(self._services, self._request, self._seconds_left()) as budget:
+                if self._wanted.is_dry_run:
+                    return self._attempted(under_way.view(began, snapshot), budget)
+                with under_way.choosing(began, snapshot) as view:
+                    attempt = self._attempted(view, budget)
+                    if isinstance(attempt.choice, Short):
+                        return attempt
+                    claiming = under_way.add(attempt.choice.chosen.taken)
+                    return attempt._replace(claiming=claiming)
+
+    def _attempted(self, view: View, budget: Budget) -> _Attempt:
+        wanted = self._wanted
+        asked = expanded(wanted.requested, view.fleet)
+        check_order(wanted.order, "/order", group_names(asked))
+        check_names(asked, view.fleet)
         warnings = Warnings()
-        with services.under_way.begun() as began:
-            snapshot = services.index.snapshot()
-            asked = expanded(wanted.requested, snapshot)
-            check_order(wanted.order, "/order", group_names(asked))
-            check_names(asked, snapshot)
-            with searching(services, self._request, self._seconds_left()) as budget:
-                fleet = with_usage(snapshot, self._given_back())
-                if wanted.what_if is not None:
-                    fleet = assumed(services, fleet, wanted.what_if, "/what_if", warnings)
-                references = References(fleet)
-                warnings.add_of(asked, references)
-                order = order_of(wanted.order, "/order", fleet, references, warnings)
-                with services.under_way.choosing(began) as taken:
-                    choice = self._chosen(
-                        with_usage(fleet, taken), asked, references, order, budget
-                    )
-                    if isinstance(choice, Short) and taken:
-                        choice = self._chosen(fleet, asked, references, order, budget)
-                    claiming = None
-                    if isinstance(choice, _Choice) and not wanted.is_dry_run:
-                        claiming = services.under_way.add(choice.chosen.taken)
-                if isinstance(choice, Short) and budget.ended:
-                    raise SearchGaveUp(budget.seconds)
-                budget.candidates += len(choice.placements) if isinstance(choice, _Choice) else 0
-        return _Attempt(fleet, asked, choice, warnings, claiming)
+        fleet = self._supposed(view.ahead, warnings)
+        references = References(fleet)
+        warnings.add_of(asked, references)
+        order = order_of(wanted.order, "/order", fleet, references, warnings)
+        choice = self._chosen(fleet, asked, references, order, budget)
+        if isinstance(choice, Short) and view.ahead is not view.fleet:
+            fleet = self._supposed(view.fleet, Warnings())
+            choice = self._chosen(fleet, asked, references, order, budget)
+        if not isinstance(choice, Short):
+            budget.candidates += len(choice.placements)
+        elif budget.ended:
+            raise SearchGaveUp(budget.seconds)
+        return _Attempt(fleet, asked, choice, warnings)
+
+    def _supposed(self, snapshot: Snapshot, warnings: Warnings) -> Snapshot:
+        """The fleet without what the consumers give back, and with what a dry run assumes."""
+        fleet = with_usage(snapshot, self._given_back())
+        if self._wanted.what_if is None:
+            return fleet
+        return assumed(self._services, fleet, self._wanted.what_if, "/what_if", warnings)
 
     def _seconds_left(self) -> float:
         if self._deadline is None:
