@@ -186,10 +186,10 @@ class _Call:
             Refused: 409, a consumer holds something else.
             ConsumerGenerationConflict: it is at another generation than the one to be replaced.
         """
-        held = self._standings = standings(self._services.database, self._uuids)
+        holders = self._standings = standings(self._services.database, self._uuids)
         placements = {
             uuid: _shown(standing, standing.placement)
-            for uuid, standing in held.items()
+            for uuid, standing in holders.items()
             if standing.placement and standing.placement.digest == self._wanted.digest
         }
         if len(placements) == len(self._uuids):
@@ -201,7 +201,7 @@ class _Call:
                 "warnings": [],
             }
             return encode(head)
-        self._check_consumers(held)
+        self._check_consumers(holders)
         return None
 
     def _check_consumers(self, standing: dict[ConsumerUUID, Standing]) -> None:
