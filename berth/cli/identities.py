@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -38,6 +38,25 @@ def check_name(name: str) -> None:
 
     if fault := fault_of_name(name):
         raise CommandFailed(f"{shlex.quote(name)} is not a valid name: {fault}", ExitCode.USAGE)
+
+
+def check_some_role(conf: cfg.ConfigOpts, roles: Collection[str]) -> None:
+    """Refuse a token without a role, with the roles that there are.
+
+    Raises:
+        CommandFailed: USAGE.
+        ConfigurationError: a policy file cannot be read.
+    """
+    # Deferred: `--help` does not need it.
+    from berth.api.policy import check_policy, named_roles
+
+    if not roles:
+        check_policy(conf)
+        raise CommandFailed(
+            "a token without a role may do nothing: add --role; the policy's roles are "
+            f"{', '.join(sorted(named_roles(conf)))}",
+            ExitCode.USAGE,
+        )
 
 
 def check_roles(conf: cfg.ConfigOpts, roles: Iterable[str]) -> None:

@@ -46,14 +46,24 @@ def list_rules(source: ConfigurationSource, as_json: bool) -> None:
     is_flag=True,
     help="Print a file for policy.d instead that gives the role auditor read-only access.",
 )
-def sample(auditor: bool) -> None:
+@click.option(
+    "--members",
+    is_flag=True,
+    help="Print a file for policy.d instead that lets the role member place for its own project, "
+    "and see and release what it holds.",
+)
+def sample(auditor: bool, members: bool) -> None:
     """Print a policy file with every rule and its default, commented out."""
     # Deferred: `--help` does not need it.
     from berth.api.policy import print_sample
-    from berth.cli.policy_rules import auditor_file
+    from berth.cli.policy_rules import auditor_file, members_file
 
+    if auditor and members:
+        raise click.UsageError("--auditor and --members are two files: print one after the other")
     if auditor:
         click.echo(auditor_file(), nl=False)
+    elif members:
+        click.echo(members_file(), nl=False)
     else:
         print_sample()
 

@@ -10,7 +10,7 @@ from oslo_context.context import RequestContext
 
 from berth.api.errors import Refused
 from berth.api.guarding import guarding_rules
-from berth.api.operations.berth_v1.rules import READERS
+from berth.api.operations.berth_v1 import rules as own
 from berth.api.policy import (
     Policy,
     check_policy,
@@ -22,6 +22,20 @@ from berth.cli.failure import CommandFailed
 
 #: The role with read-only access in the file that `berth policy sample --auditor` prints.
 AUDITOR: Final = "auditor"
+
+
+#: The role of the people of a project in the file that `berth policy sample --members` prints.
+MEMBER: Final = "member"
+
+#: What members may do for their own project.
+_OF_OWN_PROJECT: Final = (
+    own.PLACE,
+    own.CONSUMERS_LIST,
+    own.CONSUMERS_SHOW,
+    own.CONSUMERS_DELETE,
+)
+#: What they may ask, about the whole fleet.
+_QUESTIONS: Final = (own.CANDIDATES, own.EXPLAIN, own.CAPACITY)
 
 
 class Caller(NamedTuple):
@@ -55,9 +69,27 @@ def auditor_file() -> str:
     for guarding in guarding_rules():
         rule = guarding.rule
         is_for_reading = all(method == "GET" for method, _ in guarding.requests)
-        admits_auditors = f"role:{AUDITOR}" in rule.default or rule.default == READERS
+        admits_auditors = f"role:{AUDITOR}" in rule.default or own.READERS in rule.default
         if is_for_reading and not admits_auditors:
             lines.append(f'"{rule.name}": "{rule.default} or role:{AUDITOR}"')
+    return "\n".join(lines) + "\n"
+
+
+def members_file() -> str:
+    """A policy file with which members of a project place for it, and see and release what it
+    holds. Source: spec/beyond.md 6.4."""
+    lines = [
+        f"# The role {MEMBER} may ask every question of berth's own API, and may place, list, show",
+        "# and release consumers of its own project; nothing else.",
+        "# Save this file in policy.d, next to placement.conf. Under Keystone every project has",
+        f"# members: the file is for a berth that stands alone, and `berth token create --role "
+        f"{MEMBER}`.",
+        *(f'"{rule.name}": "{rule.default} or role:{MEMBER}"' for rule in _QUESTIONS),
+        *(
+            f'"{rule.name}": "{rule.default} or (role:{MEMBER} and project_id:%(project_id)s)"'
+            for rule in _OF_OWN_PROJECT
+        ),
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -14,7 +14,7 @@ from berth.cli import credential_file
 from berth.cli.columns import print_columns
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
-from berth.cli.identities import check_name, check_roles
+from berth.cli.identities import check_name, check_roles, check_some_role
 from berth.cli.options import ConfigurationSource
 from berth.config import read_token_file
 from berth.edge.auth.identity import Identity
@@ -46,12 +46,7 @@ def create_token(
     end = parse_expires(expires, now)
     check_name(user)
     check_name(project or user)
-    if not roles:
-        raise CommandFailed(
-            "a token without a role may do nothing: add --role, for example --role admin, --role "
-            "service or --role reader",
-            ExitCode.USAGE,
-        )
+    check_some_role(conf, roles)
     check_roles(conf, roles)
     identity = Identity(user, project or user, tuple(roles))
     secret = ""

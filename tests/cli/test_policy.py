@@ -10,7 +10,7 @@ import pytest
 
 from berth.api.paths import is_read
 from berth.cli.exit_codes import ExitCode
-from berth.cli.policy_rules import auditor_file
+from berth.cli.policy_rules import auditor_file, members_file
 from tests.cli.test_commands import assert_fails, on
 from tests.e2e.serving import run_berth
 
@@ -131,3 +131,23 @@ def test_an_auditor_looks_and_changes_nothing(tmp_path: Path) -> None:
             looks = all(is_read(*request.split(" ")) for request in rule["requests"])
             assert may[rule["name"]] == looks, rule["name"]
     assert all(admitted(tmp_path, source, "--role", "service").values())
+
+
+def test_a_member_acts_for_its_own_project(tmp_path: Path) -> None:
+    """The output of `berth policy sample --members`, saved in policy.d beside the auditors'."""
+    source = policed(tmp_path)
+    (tmp_path / "policy.d").mkdir()
+    printed = run_berth(tmp_path, "policy", "sample", "--members").stdout
+    assert printed == members_file()
+    for name, text in (("members", printed), ("auditor", auditor_file())):
+        (tmp_path / "policy.d" / f"{name}.yaml").write_text(text)
+    may = admitted(tmp_path, source, "--role", "member", "--project", "web")
+    questions = {"berth:candidates", "berth:explain", "berth:capacity"}
+    own = {"berth:place", *(f"berth:consumers:{verb}" for verb in ("list", "show", "delete"))}
+    assert {name for name, yes in may.items() if yes} == questions | own
+    of_another = ("--role", "member", "--project", "web", "--target-project", "db")
+    may = admitted(tmp_path, source, *of_another)
+    assert {name for name, yes in may.items() if yes} == questions
+    assert all(admitted(tmp_path, source, "--role", "service").values())
+    both = run_berth(tmp_path, "policy", "sample", "--members", "--auditor")
+    assert both.returncode == ExitCode.USAGE and "two files" in both.stderr

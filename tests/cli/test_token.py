@@ -232,7 +232,8 @@ def test_a_change_that_fails_leaves_nothing_behind(
 
 
 def test_a_token_without_a_role_is_refused(desk: Desk) -> None:
-    """It could do nothing; the message says how to add a role."""
+    """It could do nothing; the message says which roles there are."""
     done = desk.token("create", "--user", "alice")
     assert_fails(done, ExitCode.USAGE, "a token without a role may do nothing", "--role")
+    assert "the policy's roles are admin, auditor, member, reader, service" in done.stderr
     assert not desk.file.exists()

@@ -220,6 +220,7 @@ OPERATIONS: Final = (
         answers=shows(_PLACEMENTS, Dated.NO, means="Where the consumers are."),
         conflict="Nothing fits, a consumer holds something already or has changed, or other"
         " requests were faster each time.",
+        target="berth_v1.place_target:project_of_body",
     ),
     Operation(
         "GET",
@@ -231,5 +232,6 @@ OPERATIONS: Final = (
         summary="Show where a consumer was placed",
         details="For as long as the consumer holds exactly what it got.",
         answers=shows(_PLACEMENT, Dated.NO, means="The providers that serve each group."),
+        target="berth_v1.consumers:project_of",
     ),
 )

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose consumers a call of `place` writes, for the policy. Source: spec/beyond.md 6.4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from berth.api.environ import BODY
+from berth.api.paths import consumer_uuid
+from berth.api.request import Request, Services
+from berth.store.consumer_lists import get_consumer
+
+
+class _Consumer(msgspec.Struct):
+    uuid: str
+    project_id: str
+
+
+class _Body(msgspec.Struct):
+    consumers: list[_Consumer]
+    replace: bool = False
+
+
+def project_of_body(services: Services, request: Request) -> Mapping[str, str | None]:
+    """The project of all consumers of a body, before the call and after it.
+
+    There is none if they are of several projects, or if the body does not say: only authorized
+    callers learn what is wrong with it. A consumer that is replaced is at the generation that the
+    body names, or it is refused; so its project is still the one that was read here.
+    """
+    try:
+        body = msgspec.json.decode(request.env[BODY], type=_Body)
+    except msgspec.DecodeError:
+        return {}
+    projects = {consumer.project_id for consumer in body.consumers}
+    if body.replace:
+        uuids = {consumer_uuid(consumer.uuid) for consumer in body.consumers}
+        present = [get_consumer(services.database, uuid) for uuid in uuids]
+        projects.update(each.project_id for each in present if each is not None)
+    return {"project_id": projects.pop()} if len(projects) == 1 else {}
