@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from tests.brute_question import Request, find, root_of
 from tests.candidates.strategies import AGGREGATES, CLASSES, TRAITS, Node
+from tests.queries import Group, Query
 from tests.worlds import (
     MAX_INT,
     SHARING_TRAIT,
@@ -156,21 +157,27 @@ def pool_shape(dice: Dice) -> list[Node]:
     """A sharing provider, sometimes with a child, which may be the one that shares."""
     shared = frozenset({SHARING_TRAIT})
     traits, classes = dice.few(TRAITS, 1), frozenset(dice.some(CLASSES, 1, 2))
-    if dice.number(1, 3) > 1:
+    if dice.half():
         return [Node(None, classes, traits | shared)]
     pool = Node(None, classes, traits if dice.sometimes() else traits | shared)
-    return [pool, Node(0, dice.few(CLASSES), dice.few(TRAITS) | dice.few(tuple(shared)))]
+    if dice.half():
+        return [pool, Node(0, dice.few(CLASSES), dice.few(TRAITS) | dice.few(tuple(shared)))]
+    return [pool, Node(0, classes, dice.few(TRAITS, 1) | shared)]
 
 
 def tree(dice: Dice, shape: Sequence[Node], first: int) -> list[WorldProvider]:
-    """A tree of a shape; the providers are numbered from `first`."""
+    """A tree of a shape; the providers are numbered from `first`. Some are in the aggregates of the
+    root, most of them in a pool, and a pool is in some."""
+    is_pool = SHARING_TRAIT in shape[0].traits
+    of_root = frozenset(dice.some(AGGREGATES, 1, 2)) if is_pool else dice.few(AGGREGATES)
+    like_root = (True, True, True, False) if is_pool else (True, False, False, False)
     return [
         WorldProvider(
             name=f"p{first + place}",
             parent=None if node.parent is None else f"p{first + node.parent}",
             stocks={name: stock(dice) for name in sorted(node.classes)},
             traits=node.traits,
-            aggregates=dice.few(AGGREGATES),
+            aggregates=of_root if not place or dice.one(like_root) else dice.few(AGGREGATES),
         )
         for place, node in enumerate(shape)
     ]
@@ -182,6 +189,8 @@ def stock(dice: Dice) -> Stock:
     plain = Stock(total, used=dice.one((0, 0, 0, 1, 2, 5)))
     if dice.seldom():
         return replace(plain, max_unit=dice.number(1, 4))
+    if dice.seldom():
+        return replace(plain, reserved=dice.number(1, total))
     if dice.seldom():
         return replace(plain, step_size=dice.number(2, 3), min_unit=dice.number(1, 3))
     if not dice.seldom():
@@ -216,14 +225,70 @@ def renamed(dice: Dice, world: World) -> World:
     )
 
 
+# --- Queries of 1.39
+
+
+def fleets_with_queries() -> st.SearchStrategy[tuple[World, list[Query]]]:
+    """A world and several queries."""
+
+    def make(dice: Dice) -> tuple[World, list[Query]]:
+        world = fleet(dice)
+        return world, [query(dice, world) for _ in range(12)]
+
+    return seeded(make)
+
+
+def query(dice: Dice, world: World) -> Query:
+    """A query of one to three small groups with any members."""
+    names = dice.some(GROUPS, 1, 3)
+    groups = [_queried_group(dice, world, name) for name in names]
+    if not any(group.resources for group in groups):
+        groups[0] = replace(groups[0], resources={dice.one(_classes(world)): 1})
+    suffixes = [name for name in names if name]
+    named: list[frozenset[str]] = []
+    unnamed = frozenset(group.suffix for group in groups if not group.resources)
+    if suffixes and (unnamed or dice.half()):
+        named = [unnamed | frozenset(dice.some(suffixes, 1, 3))]
+    root = dice.shuffled((*TRAITS, SHARING_TRAIT))
+    return Query(
+        groups=tuple(groups),
+        group_policy=dice.one(("none", "isolate")) if len(suffixes) > 1 else None,
+        root_required=frozenset(root[:1] if dice.seldom() else ()),
+        root_forbidden=frozenset(root[1:2] if dice.seldom() else ()),
+        same_subtree=tuple(named),
+    )
+
+
+def _queried_group(dice: Dice, world: World, name: str) -> Group:
+    """A group with one or two classes and few conditions; seldom only with conditions."""
+    classes = [dice.one(_classes(world)) for _ in range(dice.one((1, 1, 2)))]
+    forbidden = dice.few(TRAITS, 1) if dice.sometimes() else frozenset[str]()
+    required = [frozenset(dice.some(TRAITS, 1, 2)) for _ in range(dice.one((0, 0, 0, 1, 2)))]
+    asked = Group(
+        suffix=name,
+        resources={each: dice.one((1, 1, 2)) for each in classes},
+        required=tuple(names for names in required if names - forbidden),
+        forbidden=forbidden,
+        member_of=(frozenset(dice.some(AGGREGATES, 1, 2)),) if dice.seldom() else (),
+        not_member_of=dice.few(AGGREGATES) if dice.seldom() else frozenset(),
+        in_tree=dice.one(world.providers).name if dice.seldom() else None,
+    )
+    bare = replace(asked, resources={})
+    return bare if name and bare != Group(name) and dice.sometimes() else asked
+
+
 # --- Requests
 
 
 def request(dice: Dice, world: World, *, splits: bool = True) -> Request:
     """A request of one to four groups and at most eight atoms."""
-    kind = dice.one(("wide", "wide", "hosts", "related", "split"))
+    kind = dice.one(("wide", "wide", "hosts", "related", "apart", "placed", "split"))
     if kind == "related":
         return related_request(dice, world)
+    if kind == "apart":
+        return apart_request(dice, world)
+    if kind == "placed":
+        return placed_request(dice, world)
     if kind == "split" and splits:
         return split_request(dice, world)
     return wide_request(dice, world, splits=splits, groups_max=1 if kind == "hosts" else 4)
@@ -308,6 +373,42 @@ def _divided(dice: Dice, world: World, asked: Request) -> tuple[Request, Members
     return stored, {"host": hosts[1]} if hosts[1] or dice.half() else {}
 
 
+def apart_request(dice: Dice, world: World) -> Request:
+    """Three small groups, two or all of which are apart; the unsuffixed one may want two
+    classes."""
+    several = [name for name, free in _trees_with_several(world) if len(free) > 2]
+    common = dice.one(several or _classes(world))
+    groups: dict[str, Members] = {}
+    for name in dice.one((GROUPS[1:], dice.some(GROUPS, 3, 3))):
+        others = [dice.one(_classes(world))] if dice.half() else []
+        classes = [common, *others] if not name else [dice.one((common, common, common, *others))]
+        groups[name] = {"resources": dict.fromkeys(classes, 1)}
+    at = dice.one(("provider", "subtree", dice.one(_traits(world))))
+    apart = dice.some(sorted(groups), dice.one((2, 3, 3)), 3)
+    asked: Members = {"groups": groups, "apart": [{"groups": apart, "at": at}]}
+    if dice.seldom():
+        _relate(dice, world, asked, dice.some(sorted(groups), 2, 2))
+    return asked
+
+
+def placed_request(dice: Dice, world: World) -> Request:
+    """A small group in certain places, often where there are pools, and sometimes another group."""
+    having = [each for each in world.providers if each.stocks]
+    pools = [each for each in having if SHARING_TRAIT in each.traits]
+    name, other = dice.some(GROUPS, 2, 2)
+    if not having:
+        return {"groups": {name: {"resources": {CLASSES[0]: 1}}}}
+    near = dice.one(pools if pools and dice.half() else having)
+    members: Members = {"resources": {dice.one(sorted(near.stocks)): 1}}
+    for member in dice.some(("in_tree", "in_tree", "under", "not_under"), 1, 2):
+        named = [near.name, root_of(world, near.name)]
+        members[member] = [dice.one(named)] if dice.half() else some_providers(dice, world)
+    groups = {name: members}
+    if dice.sometimes():
+        groups[other] = {"resources": {dice.one(_classes(world)): 1}}
+    return {"groups": groups}
+
+
 def split_request(dice: Dice, world: World) -> Request:
     """An amount that no provider of a tree can give alone, or hardly so, next to a small group."""
     name, free = dice.one(_trees_with_several(world) or [(dice.one(_classes(world)), [1, 1])])
@@ -319,6 +420,10 @@ def split_request(dice: Dice, world: World) -> Request:
     groups[group]["split"] = {name: {**_split_rule(dice), "parts": allowed}}
     if dice.sometimes():
         groups[group]["required"] = _items(dice, _traits(world))
+    elif not group and dice.sometimes():
+        # A larger set than the amount needs may be needed for a trait.
+        groups[group]["required"] = [dice.one(_traits(world))]
+        groups[group]["resources"][name] = min(max(1, *parts), SPLIT_MAX)
     if not group and dice.sometimes():
         groups[group]["resources"].setdefault(dice.one(_classes(world)), 1)
     if dice.half():
@@ -580,7 +685,7 @@ def some_providers(dice: Dice, world: World) -> list[str]:
     names = [each.name for each in world.providers]
     chosen = [dice.one(names) for _ in range(dice.number(1, 3))]
     spelled = [dice.one((name, provider_uuid(name))) for name in chosen]
-    return [*spelled, "nobody"] if dice.seldom() else spelled
+    return dice.one(([*spelled, "nobody"], ["nobody"])) if dice.seldom() else spelled
 
 
 # --- Orders and scenarios
@@ -588,7 +693,7 @@ def some_providers(dice: Dice, world: World) -> list[str]:
 
 def order(dice: Dice, world: World, groups: Sequence[str]) -> Members:
     """An order; `groups` are those that a preference may name."""
-    made: Members = {"by": dice.one(("any", "random", "pack", "pack", "spread"))}
+    made: Members = {"by": dice.one(("any", "any", "random", "pack", "pack", "spread"))}
     if dice.sometimes():
         made["weight"] = dice.one((0, 1, 3, 1000))
     if dice.sometimes():
@@ -602,7 +707,7 @@ def order(dice: Dice, world: World, groups: Sequence[str]) -> Members:
 
 def _preference(dice: Dice, world: World, groups: Sequence[str]) -> Members:
     item: Members = {"weight": dice.one((-1000, -1, 0, 1, 5))}
-    if dice.half():
+    if dice.number(1, 4) > 1:
         item["of"] = dice.one(("host", *groups))
     if dice.number(1, 3) > 1:
         item["required"] = _items(dice, _traits(world))
@@ -641,6 +746,10 @@ def growing_scenario(dice: Dice, world: World) -> Members:
     made = scenario(dice, world)
     if "without_hosts" in made or dice.sometimes():
         return made
-    likes = [dice.one(world.providers) for _ in range(dice.number(1, 3))]
+    pools = [each for each in world.providers if SHARING_TRAIT in each.traits]
+    likes = [
+        dice.one(pools if pools and dice.sometimes() else world.providers)
+        for _ in range(dice.number(1, 3))
+    ]
     added = [{"like": each.name, "count": dice.number(1, 2)} for each in likes]
     return {**made, "add_hosts": added}

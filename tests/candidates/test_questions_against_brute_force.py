@@ -22,9 +22,7 @@ from berth.store.engine.database import Database
 from tests.brute_force import Candidate
 from tests.brute_question import Found, Request, find, fitting
 from tests.candidates.engine import ask, only
-from tests.candidates.question_strategies import fleets_with_requests
-from tests.candidates.strategies import Question as OldQuestion
-from tests.candidates.strategies import worlds_with_questions
+from tests.candidates.question_strategies import fleets_with_queries, fleets_with_requests
 from tests.candidates.wire_questions import (
     search_candidates,
     search_hosts,
@@ -62,17 +60,17 @@ def test_a_request_finds_what_brute_force_finds(scratch: Database, asked: Asked)
 
 
 @seed(SEED)
-@settings(max_examples=scaled(20), deadline=None, print_blob=True)
-@given(worlds_with_questions())
+@settings(max_examples=scaled(40), deadline=None, print_blob=True)
+@given(fleets_with_queries())
 def test_a_query_and_the_request_that_it_stands_for_are_one(
-    scratch: Database, asked: tuple[World, list[OldQuestion]]
+    scratch: Database, asked: tuple[World, list[Query]]
 ) -> None:
     """Of a query of 1.39, of `query`, and of the request that is equal to it."""
-    fleet, questions = asked
+    fleet, queries = asked
     tell(fleet)
     with only(fleet, scratch) as index:
         snapshot = index.snapshot()
-        for query in (question.query for question in questions):
+        for query in queries:
             text = query_text(query)
             note(text)
             sent: Request = {"query": fleet.resolve(text)}
