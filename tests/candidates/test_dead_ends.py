@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from berth.candidates import assignments
+from berth.candidates.question import QuestionRelation
 from berth.candidates.request import SearchSettings
 from tests.brute_force import answer
 from tests.candidates.engine import ask, snapshot_of
+from tests.candidates.questions import asked, group, items, question
 from tests.queries import parse_query
 from tests.worlds import world
 
@@ -132,3 +134,63 @@ def test_no_candidate_is_lost_because_two_situations_look_alike(
     chosen = SearchSettings() if dice is None else SearchSettings(randomize=True)
     with snapshot_of(fleet, prepared) as snapshot:
         assert ask(snapshot, fleet, query, 39, settings=chosen, seed=dice or 0) == due
+
+
+@pytest.mark.parametrize("rooms", [(2, 1), (1, 2)])
+def test_where_groups_are_that_others_are_apart_from(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch, rooms: tuple[int, int]
+) -> None:
+    """A on one side leaves the other side to B and C, and only one side has room for both."""
+    monkeypatch.setattr(assignments, "ASSIGNMENTS_MAX", 0)
+    left, right = rooms
+    sides = world(f"""
+        host
+          left    CUSTOM_SIDE
+            cpu0  VCPU=1
+            gpu0  VGPU={left}   CUSTOM_X
+          right   CUSTOM_SIDE
+            cpu1  VCPU=1
+            gpu1  VGPU={right}  CUSTOM_X
+    """)
+    asking = question(
+        groups={
+            "_A": group("VCPU=1"),
+            "_B": group("VGPU=1"),
+            "_C": group("VGPU=1", required=items("CUSTOM_X")),
+        },
+        apart=(
+            QuestionRelation(("_A", "_B"), "CUSTOM_SIDE"),
+            QuestionRelation(("_A", "_C"), "CUSTOM_SIDE"),
+        ),
+    )
+    roomy, other = ("gpu0", "cpu1") if left > right else ("gpu1", "cpu0")
+    with asked(sides, prepared) as fleet:
+        assert fleet.candidates(asking) == [
+            f"{other}:VCPU=1 {roomy}:VGPU=2 | _A={other} _B={roomy} _C={roomy}"
+        ]
+
+
+def test_classes_of_one_group_need_no_places_of_their_own(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three groups are apart on three providers, one of which gives both classes of a group."""
+    monkeypatch.setattr(assignments, "ASSIGNMENTS_MAX", 0)
+    three = world("""
+        host
+          both  VCPU=1  DISK_GB=1
+          one   VCPU=1
+          two   VCPU=1
+    """)
+    asking = question(
+        groups={
+            "": group("VCPU=1 DISK_GB=1"),
+            "_A": group("VCPU=1"),
+            "_B": group("VCPU=1"),
+        },
+        apart=(QuestionRelation(("", "_A", "_B"), "provider"),),
+    )
+    with asked(three, prepared) as fleet:
+        assert fleet.candidates(asking) == [
+            "both:DISK_GB=1,VCPU=1 one:VCPU=1 two:VCPU=1 | =both _A=one _B=two",
+            "both:DISK_GB=1,VCPU=1 one:VCPU=1 two:VCPU=1 | =both _A=two _B=one",
+        ]

@@ -181,6 +181,28 @@ def test_a_pools_fullness_counts_where_its_disk_is_used(prepared: Path) -> None:
     ]
 
 
+def test_a_pool_counts_once_however_much_of_it_gives(prepared: Path) -> None:
+    """Two shelves of one pool give the same class, and one of them gives two classes."""
+    fleet = world("""
+        cn1      VCPU=10  @A
+        pool     VGPU=10
+          shelf  DISK_GB=100(used:50)  CUSTOM_VF=10  MISC_SHARES_VIA_AGGREGATE  @A
+          ssd    DISK_GB=60            CUSTOM_SSD    MISC_SHARES_VIA_AGGREGATE  @A
+    """)
+    request: Request = {
+        "groups": {
+            "": {"resources": {"VCPU": 1}},
+            "_A": {"resources": {"DISK_GB": 10, "CUSTOM_VF": 5}},
+            "_B": {"resources": {"DISK_GB": 20}, "required": ["CUSTOM_SSD"]},
+        }
+    }
+    with snapshot_of(fleet, prepared) as snapshot:
+        ((each,), _) = shown(snapshot, fleet, request, {"by": "pack"})
+    check_score(fleet, {"by": "pack"}, each)
+    assert each.score is not None
+    assert each.score["pack"] == pytest.approx((1 / 10 + 80 / 160 + 5 / 10) / 3)
+
+
 def test_the_seed_decides_between_equal_scores(prepared: Path) -> None:
     """The same seed gives the same order, and another seed another one."""
     fleet = world("\n".join(f"cn{number}  VCPU=4" for number in range(40)))
