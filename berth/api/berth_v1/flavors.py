@@ -18,7 +18,7 @@ from berth.api.operations.berth_v1.flavors import PUT
 from berth.api.rendering import answer, answer_empty, encode
 from berth.api.request import Request, Response, Services
 from berth.model.bounds import FLAVOR_BYTES_MAX
-from berth.model.flavor import NAME_PATTERN, Flavor, FlavorName, is_flavor_name
+from berth.model.flavor import Flavor, FlavorName, is_flavor_name
 from berth.store import flavors as store
 
 
@@ -44,7 +44,12 @@ def show_flavor(services: Services, request: Request, response: Response, name: 
 def put_flavor(services: Services, request: Request, response: Response, name: str) -> None:
     """Create or replace a flavor."""
     if not is_flavor_name(name):
-        raise Refused(400, f"The name of a flavor must match {NAME_PATTERN}.", hint=f"Got: {name}")
+        raise Refused(
+            400,
+            'A flavor has a name of 1 to 255 letters, digits, ".", "_" and "-", other than "." and'
+            ' "..".',
+            hint=f"Got: {name}",
+        )
     sent: JSONObject = body.read(request, PUT)
     asked = read_question(sent["request"], "/request")
     check_names((asked,), services.index.snapshot())
@@ -87,7 +92,16 @@ def _text(request: JSONObject) -> str:
 def _shown(name: str, flavor: Flavor) -> dict[str, Any]:
     return {
         "name": name,
-        "request": json.loads(flavor.request),
+        "request": _request(flavor),
         "expose": flavor.expose,
         "description": flavor.description,
     }
+
+
+def _request(flavor: Flavor) -> JSONObject:
+    """The stored request; nothing if it is damaged, which `berth db check` reports."""
+    try:
+        request = json.loads(flavor.request)
+    except ValueError:
+        return {}
+    return request if isinstance(request, dict) else {}

@@ -15,10 +15,11 @@ def in_words(request: Json) -> str:
     """What a request asks for, without its conditions; a query as it is."""
     if "query" in request:
         return str(request["query"])
-    return "; ".join(
+    groups = (
         f"{name}: {_amounts(group)}" if name else _amounts(group)
-        for name, group in request["groups"].items()
+        for name, group in request.get("groups", {}).items()
     )
+    return "; ".join(groups) or "-"
 
 
 def _amounts(group: Json) -> str:

@@ -258,3 +258,6 @@ def test_a_flavor_that_this_release_cannot_read_is_named(
         assert refused.error["pointer"] == "/request/flavor"
         assert f"names the flavor {name}, which this release cannot read" in refused.detail
     assert answer(client, "candidates", {"flavor": "old"})["candidates"] == []
+    shown = {each["name"]: each["request"] for each in client.get(PATH).json["flavors"]}
+    assert (shown["new"], shown["broken"]) == ({"groups": {"": {"wishes": {}}}}, {})
+    assert client.get(f"{PATH}/broken").json["request"] == {}

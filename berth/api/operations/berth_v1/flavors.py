@@ -61,7 +61,10 @@ _SENT: Final = {
 _EXAMPLE: Final = {"name": "m1.large", **_SENT}
 _MEMBERS: Final[dict[str, JSONSchema]] = {
     "name": _NAME,
-    "request": {"type": "object", "description": "The request as it was sent."},
+    "request": {
+        "type": "object",
+        "description": "The request as it was sent; empty if the database is damaged.",
+    },
     "expose": _EXPOSE,
     "description": _DESCRIPTION,
 }
