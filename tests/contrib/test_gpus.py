@@ -42,8 +42,10 @@ class Host:
             (tools / script.name).chmod(0o755)
         self._tools = tools
         self._environment = {
-            **{"PATH": f"{tools}:{Path(sys.executable).parent}:/usr/bin:/bin"},
-            **{"BERTH_URL": url, "OS_TOKEN": "admin", "BERTH_HOST": "gpu01"},
+            "PATH": f"{tools}:{Path(sys.executable).parent}:/usr/bin:/bin",
+            "BERTH_URL": url,
+            "OS_TOKEN": "admin",
+            "BERTH_HOST": "gpu01",
         }
         settings = "\n".join(f"{name}={value}" for name, value in self._environment.items())
         (folder / "gpus.env").write_text(f"{settings}\n")
