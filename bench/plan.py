@@ -13,6 +13,7 @@ from bench.churn import churn_cases
 from bench.claims import claim_cases, crowded_cases
 from bench.coherence import coherence_case
 from bench.engine import Question, engine_case
+from bench.capacity import capacity_cases, nested_capacity_cases
 from bench.explain import flat_explain_cases, nested_explain_cases
 from bench.flat import EVERY_HOST, FILTERED, LIMITS, flat_cases, limit_name
 from bench.hosts import hosts_cases, poll_case, poll_cases
@@ -103,6 +104,7 @@ def _stages_of(size: int, workers: int) -> Iterator[Stage]:
             *flat_cases(),
             *flat_order_cases(),
             *flat_explain_cases(),
+            *capacity_cases(),
             *reads,
             *crowded_cases(),
         ]
@@ -110,6 +112,7 @@ def _stages_of(size: int, workers: int) -> Iterator[Stage]:
         yield Stage(full, cases, [flat_engine, started, coherence_case()], for_peer=False)
     else:
         cases = [*memory, *flat_cases(), *flat_order_cases(), *flat_explain_cases()]
+        cases += capacity_cases()
         if size == min(SIZES):
             cases += [*churn_cases(), *claim_cases(size), *reshape_cases()]
         yield Stage(fleet.flat(size), [*cases, warm_case()], [flat_engine, coherence_case()])
@@ -124,6 +127,7 @@ def _stages_of(size: int, workers: int) -> Iterator[Stage]:
         *nested_cases(),
         *nested_order_cases(),
         *nested_explain_cases(),
+        *nested_capacity_cases(),
         poll_case("a host of seven providers", size),
     ]
     yield Stage(fleet.nested(size), cases, [nested_engine], for_peer=for_peer)

@@ -7,6 +7,7 @@ N is the number of hosts: the rows of all blocks, one block behind another.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -89,13 +90,20 @@ class Fleet:
             hosts[span.hosts] = is_pool(self._snapshot, span.block.shape)
         return hosts
 
-    def childless(self) -> Mask:
-        """The hosts of one provider."""
+    @cached_property
+    def settled(self) -> Mask:
+        """The hosts of one provider: the only one that can serve them."""
         hosts = self.none()
         for span in self.spans:
             hosts[span.hosts] = span.block.shape.size == 1
-        return hosts
+        return hosts & ~self.shared
 
+    @cached_property
+    def is_settled(self) -> bool:
+        """Whether all hosts are settled."""
+        return bool(self.settled.all())
+
+    @cached_property
     def shared(self) -> Mask:
         """The hosts with which a provider of another tree shares something."""
         hosts = self.none()

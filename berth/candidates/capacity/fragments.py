@@ -9,7 +9,7 @@ Source: spec/beyond.md 4.3.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -135,25 +135,29 @@ class Leftovers:
         assert atom.group is not None
         class_id = self._snapshot.names.class_ids[atom.asked[0]]
         split = dict(dict(question.groups)[atom.group].split).get(atom.asked[0])
-        others = asking.fit(kept, amounts={number: 0})
+        is_alone = split is None and asking.are_independent(kept)
+        if is_alone and self._fleet.is_settled:
+            others = [asking.alone(n) for n in range(len(asking.atoms)) if n != number]
+            return self._most_of(class_id, others)
+        hosts = asking.fit(kept, amounts={number: 0})
         best = 0
-        if split is None and asking.are_independent(kept):
+        if is_alone:
             # One provider is all that these hosts have.
-            settled = others & asking.settled
-            best = self._most_of(class_id, settled)
-            others &= ~asking.settled
-        if others.any():
-            larger = Amount(asking, number, split).largest_within(kept, others, above=best)
+            best = self._most_of(class_id, [hosts, self._fleet.settled])
+            hosts &= ~self._fleet.settled
+        if hosts.any():
+            larger = Amount(asking, number, split).largest_within(kept, hosts, above=best)
             best = best if larger is None else larger.amount
         return best
 
-    def _most_of(self, class_id: ClassId, hosts: Mask) -> int:
-        """The most that the only provider of one of some hosts can give alone."""
+    def _most_of(self, class_id: ClassId, masks: Sequence[Mask]) -> int:
+        """The most that the only provider of one of the hosts in all of some masks can give
+        alone."""
         most, first = self._alone(class_id)
         # PERF bench, capacity: seldom does none of the largest qualify.
-        among = first[hosts[first]]
+        among = first[_all_of([mask[first] for mask in masks], len(first))]
         if not len(among):
-            among = np.flatnonzero(hosts)
+            among = np.flatnonzero(_all_of(masks, len(most)))
         return int(most[among].max()) if len(among) else 0
 
     def _alone(self, class_id: ClassId) -> tuple[Ints, Rows]:
@@ -170,6 +174,13 @@ class Leftovers:
                 first = np.argpartition(most, len(most) - _FIRST)[-_FIRST:]
             kept = self._most_alone[class_id] = most, first
         return kept
+
+
+def _all_of(masks: Sequence[Mask], size: int) -> Mask:
+    all_of: Mask = np.ones(size, dtype=np.bool_)
+    for mask in masks:
+        all_of &= mask
+    return all_of
 
 
 def _most_at_once(columns: Columns) -> Ints:

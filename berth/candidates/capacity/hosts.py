@@ -86,6 +86,8 @@ class HostCounts:
         self.at_most: Ints = self.count
         self.pieces: list[Piece] = []
         self.placements: dict[tuple[int, int], list[Placements]] = {}
+        #: What candidates with some choices take.
+        self._given: dict[tuple[int, ...], dict[Cell, int | Ints]] = {}
         self._starts = {span.block_id: span.hosts.start for span in fleet.spans}
         #: The rows of each block whose ways are not listed.
         self._unlisted: dict[int, Mask] = {}
@@ -125,10 +127,9 @@ class HostCounts:
         start = self._starts[trees.block_id]
         if len(batches) == 1 and not self._snapshot.sharing.by_aggregate:
             # PERF bench, capacity: the one way of a flat host.
-            count = self._of_one(batches[0])
-            rows = batches[0].rows
-            block_rows = trees.block.rows
-            at = slice(start, start + block_rows) if len(rows) == block_rows else start + rows
+            count, rows = self._of_one(batches[0]), batches[0].rows
+            is_whole = len(rows) == trees.block.rows
+            at = slice(start, start + len(rows)) if is_whole else start + rows
             self.count[at] = count
             if self.at_most is not self.count:
                 self.at_most[at] = count
@@ -149,7 +150,10 @@ class HostCounts:
         """How often the only way of flat hosts, or of trees that nobody shares with, fits."""
         trees = batch.trees
         least: Ints | None = None
-        for (choice, class_id), amount in batch.given(self._plan).items():
+        given = self._given.get(batch.choices)
+        if given is None:
+            given = self._given[batch.choices] = batch.given(self._plan)
+        for (choice, class_id), amount in given.items():
             assert isinstance(amount, int), "nothing is split"
             line = trees.block.shape.row_of_node[class_id][choice]
             times = self._free.times_in_block(trees.block_id, class_id, amount)[line]

@@ -79,7 +79,8 @@ class Together:
         if hosts is not None:
             count, at_most = np.where(hosts, count, 0), np.where(hosts, at_most, 0)
         if not self._pools:
-            return Total(int(count.sum()), int(at_most.sum()))
+            total = int(count.sum())
+            return Total(total, total if at_most is count else int(at_most.sum()))
         of_host, size = self._components.of_host, self._components.size
         alone = of_host == _ALONE
         filled = self._filled(hosts)

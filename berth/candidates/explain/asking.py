@@ -134,10 +134,10 @@ class Asking:
             for number, amount in changed.items():
                 bound = bound & self._giving(number, amount)
             return bound
-        settled = bound & self.settled
+        settled = bound & self.fleet.settled
         for number, amount in changed.items():
             settled &= self._locally_giving(number, amount)
-        rest = bound & ~self.settled
+        rest = bound & ~self.fleet.settled
         return settled | self._search(kept, changed, rest) if rest.any() else settled
 
     def _meeting(self, number: int) -> Mask:
@@ -160,15 +160,17 @@ class Asking:
                 meeting[hosts] = test.passes(shape.node_types[0].traits)
         if group is None:
             return meeting
-        rest = ~meeting & self._shared
+        rest = ~meeting & self.fleet.shared
         return meeting | self._search(1 << number, {}, rest) if rest.any() else meeting
 
     def _giving(self, number: int, amount: int) -> Mask:
         """The hosts that fit an amount of the class of an atom alone."""
         giving = self._locally_giving(number, amount)
+        if self.fleet.is_settled:
+            return giving
         split_or_shared = ~giving
         if not (self.reduction.is_split(self.atoms[number]) and amount):
-            split_or_shared &= self._shared
+            split_or_shared &= self.fleet.shared
         if not split_or_shared.any():
             return giving
         return giving | self._search(1 << number, {number: amount}, split_or_shared)
@@ -215,15 +217,6 @@ class Asking:
         return not kept & self._relations and all(
             (kept & asking).bit_count() < 2 for asking in self._of_class.values()
         )
-
-    @cached_property
-    def _shared(self) -> Mask:
-        return self.fleet.shared()
-
-    @cached_property
-    def settled(self) -> Mask:
-        """The hosts of one provider: the only one that can serve them."""
-        return self.fleet.childless() & ~self._shared
 
     def _search(self, kept: int, amounts: Amounts, among: Mask | None) -> Mask:
         return self.fit_request(self.reduction.request(kept, amounts), among)

@@ -55,7 +55,7 @@ def _promising(asking: Asking, request: CandidatesRequest) -> Mask:
                 rows &= block.columns[class_id].room.sum(axis=0, dtype=np.int64) >= amount
         hosts[span.hosts] = rows
     # One provider serves these, split or not.
-    return hosts & ~asking.settled
+    return hosts & ~asking.fleet.settled
 
 
 def _split(request: CandidatesRequest) -> CandidatesRequest:
