@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Final
 
 from bench import fleet
+from bench.capacity import capacity_cases, nested_capacity_cases
 from bench.case import AloneCase, Case, Stage
 from bench.churn import churn_cases
 from bench.claims import claim_cases, crowded_cases
 from bench.coherence import coherence_case
 from bench.engine import Question, engine_case
-from bench.capacity import capacity_cases, nested_capacity_cases
 from bench.explain import flat_explain_cases, nested_explain_cases
 from bench.flat import EVERY_HOST, FILTERED, LIMITS, flat_cases, limit_name
 from bench.hosts import hosts_cases, poll_case, poll_cases
@@ -37,6 +37,7 @@ SCENARIOS: Final = (
         "coherence",
         "engine",
         "explain",
+        "capacity",
         ORDERS_SCENARIO,
         PLACE_SCENARIO,
     ),

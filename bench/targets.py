@@ -60,6 +60,7 @@ def verdicts(results: Sequence[Result], growths: Sequence[Growth]) -> list[Verdi
         *_compared_with_placement(results),
         *_large_fleets(results),
         *_explanations(results),
+        *_capacities(results),
         *_wide(results),
         *_claims(results),
         *_other_writes(results),
@@ -97,6 +98,12 @@ def _explanations(results: Sequence[Result]) -> Iterator[Verdict]:
         most = _EXPLAIN_MAX.get(result.case)
         if most is not None:
             yield _at_most(f"explain, {_LARGE:,} hosts: {result.case}", result, most)
+
+
+def _capacities(results: Sequence[Result]) -> Iterator[Verdict]:
+    for result in _ours(results, "capacity", _LARGE):
+        if result.fleet == "flat" and result.case == "50 flavors":
+            yield _at_most(f"capacity, {_LARGE:,} hosts: {result.case}", result, 60.0)
 
 
 def _wide(results: Sequence[Result]) -> Iterator[Verdict]:

@@ -44,6 +44,7 @@ cli.defer(
         "Find orphaned allocations and providers.",
     ),
     ("candidates", "fleet.candidates", "Find where a request fits."),
+    ("capacity", "fleet.capacity", "Count how many more fit."),
     ("claim", "fleet.claim", "Allocate resources to a consumer, all or nothing."),
     ("class", "fleet.resource_class", "List, show, create and delete resource classes."),
     ("config", "config_show", "Show the configuration."),

@@ -24,12 +24,13 @@ VERSION: Final = "1.39"
 _OWN: Final = "/berth/v1"
 AGGREGATES: Final = f"{_OWN}/aggregates"
 CANDIDATES: Final = f"{_OWN}/candidates"
+CAPACITY: Final = f"{_OWN}/capacity"
 CONSUMERS: Final = f"{_OWN}/consumers"
 EXPLAIN: Final = f"{_OWN}/explain"
 FLAVORS: Final = f"{_OWN}/flavors"
 
 #: Routes without anything in them that may not be there.
-_OWN_ROUTES: Final = frozenset({AGGREGATES, CANDIDATES, CONSUMERS, EXPLAIN, FLAVORS})
+_OWN_ROUTES: Final = frozenset({AGGREGATES, CANDIDATES, CAPACITY, CONSUMERS, EXPLAIN, FLAVORS})
 
 _NEXT_STEPS: Final[Mapping[int, str]] = {
     HTTPStatus.UNAUTHORIZED: "authentication failed: check the token or the password",

@@ -20,6 +20,7 @@ from oslo_config import cfg, iniparser
 from berth.api.berth_v1.grammar import REQUEST
 from berth.api.berth_v1.pointed import PointedSchema
 from berth.api.berth_v1.reading import read_request
+from berth.api.operations.berth_v1.capacity import BODY_SCHEMA as CAPACITY
 from berth.api.policy import list_rules
 from berth.config.options import register_logging, register_opts
 from tests.docs.how_to import HOW_TO
@@ -146,8 +147,10 @@ class OptionCollector(iniparser.BaseParser):
     ],
 )
 def test_the_requests_of_the_questions_page_can_be_asked(block: Block) -> None:
-    """Each is a request, or a body with one."""
+    """Each is a request, a body with one, or one of `capacity`, with several."""
     sent = json.loads(block.text)
-    request = sent.get("request", sent)
-    PointedSchema(REQUEST).check(request)
-    assert read_request(request, "")
+    if "requests" in sent:
+        CAPACITY.check(sent)
+    for request in sent.get("requests", {"": sent.get("request", sent)}).values():
+        PointedSchema(REQUEST).check(request)
+        assert read_request(request, "")

@@ -13,6 +13,7 @@ from berth.cli.fleet.refusals import InConflict, NoOwnApi, NotThere, ServiceRefu
 from berth.client.client import (
     AGGREGATES,
     CANDIDATES,
+    CAPACITY,
     CONSUMERS,
     EXPLAIN,
     FLAVORS,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AGGREGATES",
     "CANDIDATES",
+    "CAPACITY",
     "CONSUMERS",
     "EXPLAIN",
     "FLAVORS",

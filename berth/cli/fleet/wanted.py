@@ -79,7 +79,18 @@ _OF_SCENARIO: Final[_Options] = (
     click.option("--nothing-used", is_flag=True, help="Ask as if nothing were used."),
     _several("--without-host", "PROVIDER", "Ask as if this host were gone.", provider_names),
     _several("--without-consumer", "UUID", "Ask as if this consumer were gone."),
+    _several(
+        "--add-host",
+        "PROVIDER[*N]",
+        "Ask as if there were another host like this one, or N more.",
+        provider_names,
+    ),
 )
+
+#: What the fields of these options begin with.
+_ASSUMING: Final = ("nothing", "without", "add")
+#: A provider, and how many hosts like it.
+_ADDED: Final = re.compile(r"(?P<like>[^*].*?)(?:\*(?P<count>[0-9]+))?")
 
 #: The members of a group, and whether each is a list of conditions or of references.
 _CONDITIONS: Final = ("required", "member_of")
@@ -132,7 +143,7 @@ class WantedRequest:
             (
                 field.name
                 for field in fields(self)
-                if not field.name.startswith(("request", "nothing", "without"))
+                if not field.name.startswith(("request", *_ASSUMING))
             ),
         )
         body = read_json(self.request)
@@ -199,6 +210,16 @@ class Wanted(WantedRequest):
     nothing_used: bool
     without_host: Sequence[str]
     without_consumer: Sequence[str]
+    add_host: Sequence[str]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no option asks for anything, whatever they assume of the fleet."""
+        return not any(
+            getattr(self, field.name)
+            for field in fields(self)
+            if not field.name.startswith(_ASSUMING)
+        )
 
     def body(self) -> dict[str, Any]:
         """The members `request` and `what_if` of a question.
@@ -208,7 +229,7 @@ class Wanted(WantedRequest):
         """
         # `slots` makes another class, which `super()` without arguments does not know.
         body = WantedRequest.body(self)
-        if what_if := self._what_if():
+        if what_if := self.what_if():
             body["what_if"] = {**body.get("what_if", {}), **what_if}
         return body
 
@@ -218,11 +239,13 @@ class Wanted(WantedRequest):
         self._exclude("flavor", _OF_FLAVOR)
         return {"flavor": self.flavor, **self._restrictions()}
 
-    def _what_if(self) -> dict[str, Any]:
+    def what_if(self) -> dict[str, Any]:
+        """The assumptions."""
         return {
             **({"nothing_used": True} if self.nothing_used else {}),
             **({"without_hosts": list(self.without_host)} if self.without_host else {}),
             **({"without_consumers": list(self.without_consumer)} if self.without_consumer else {}),
+            **({"add_hosts": list(map(_added, self.add_host))} if self.add_host else {}),
         }
 
 
@@ -312,3 +335,11 @@ def _relation(name: str, text: str) -> dict[str, Any]:
     if not at:
         raise click.UsageError(f"--{name} {text} is not A,B@LEVEL, as in _GPU0,_GPU1@HW_NUMA_ROOT")
     return {"groups": groups.split(","), "at": level}
+
+
+def _added(text: str) -> dict[str, Any]:
+    """Hosts to add as they are typed: `cn3*10`."""
+    match = _ADDED.fullmatch(text)
+    if match is None or match["count"] == "0":
+        raise click.UsageError(f"--add-host '{text}' is not PROVIDER or PROVIDER*N, as in 'cn3*10'")
+    return {"like": match["like"], "count": int(match["count"] or 1)}
