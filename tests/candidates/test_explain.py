@@ -289,6 +289,30 @@ def test_a_split_would_fit(prepared: Path) -> None:
     assert explanation.split_would_fit == (0, False)
 
 
+def test_the_parts_of_one_group_need_not_be_apart(prepared: Path) -> None:
+    """Only those of different groups."""
+    fleet = world("""
+        cn1      DISK_GB=10
+          numa0  VCPU=4
+          numa1  VCPU=4
+    """)
+    groups = {"_A": group("VCPU=7"), "_D": group("DISK_GB=1")}
+    apart = question(groups=groups, apart=(QuestionRelation(("_A", "_D"), "provider"),))
+    assert explained(fleet, prepared, apart).split_would_fit == (1, False)
+
+
+def test_a_split_would_fit_next_to_what_a_pool_shares(prepared: Path) -> None:
+    """The host has too little disk itself, and the pool has enough."""
+    fleet = world("""
+        cn1      DISK_GB=1  @A
+          numa0  VCPU=4
+          numa1  VCPU=4
+        pool     DISK_GB=100  MISC_SHARES_VIA_AGGREGATE  @A
+    """)
+    explanation = explained(fleet, prepared, wants("VCPU=7 DISK_GB=10"))
+    assert explanation.split_would_fit == (1, False)
+
+
 def test_classes_of_a_group_from_different_providers_would_fit(prepared: Path) -> None:
     """A named group needs one provider for all of its classes, and no host has several providers
     of one class."""
@@ -344,6 +368,35 @@ def test_a_relation_without_effect_is_named(prepared: Path) -> None:
     )
     assert [each.at for each in explained(flat, prepared, asking).ineffective] == ["/together/0"]
     assert explained(nested, prepared, asking).ineffective == ()
+
+
+def test_every_reference_that_stands_for_nothing_is_named(prepared: Path) -> None:
+    """Those of the host and of a group, negated ones too."""
+    nobody, nowhere = ("nobody",), items("!no-rack no-rack|no-row")
+    asking = question(
+        groups={
+            "_A": group(
+                "VCPU=1",
+                in_tree=nobody,
+                under=("cn1", *nobody),
+                not_under=nobody,
+                member_of=nowhere,
+            )
+        },
+        host=QuestionHost(within=(nobody,), not_in=nobody, member_of=nowhere),
+    )
+    explanation = explained(world("cn1  VCPU=1"), prepared, asking)
+    listed = ("member_of/0", "member_of/1/0", "member_of/1/1")
+    assert sorted(each.at for each in explanation.unknown_references) == sorted(
+        [
+            "/host/in/0",
+            "/host/not_in/0",
+            "/groups/_A/in_tree/0",
+            "/groups/_A/under/1",
+            "/groups/_A/not_under/0",
+            *(f"{of}/{at}" for of in ("/host", "/groups/_A") for at in listed),
+        ]
+    )
 
 
 def test_the_host_s_conditions_come_first(prepared: Path) -> None:
