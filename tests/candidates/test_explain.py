@@ -272,6 +272,19 @@ def test_the_best_provider_meets_the_other_conditions(prepared: Path) -> None:
     assert (best.provider.name, best.free) == ("numa0", 4)
 
 
+def test_the_best_provider_is_the_one_with_most_to_give(prepared: Path) -> None:
+    """Neither the first nor the last, nor the one with most capacity."""
+    fleet = world("""
+        cn1      DISK_GB=1
+          numa0  VCPU=9(used:8)
+          numa1  VCPU=7(used:1)
+          numa2  VCPU=8(used:4)
+    """)
+    best = shortage_of(explained(fleet, prepared, wants("VCPU=7 DISK_GB=1"))).best
+    assert best is not None
+    assert (best.provider.name, best.free) == ("numa1", 6)
+
+
 def test_a_split_would_fit(prepared: Path) -> None:
     """Two NUMA nodes have together what none has alone."""
     fleet = world("""
@@ -324,14 +337,21 @@ def test_classes_of_a_group_from_different_providers_would_fit(prepared: Path) -
     assert explained(fleet, prepared, named).split_would_fit == (1, False)
 
 
-def test_a_smaller_amount_may_be_split_too(prepared: Path) -> None:
-    """Three and three of two nodes, in steps of three."""
-    fleet = world("cn1\n  numa0  VCPU=5\n  numa1  VCPU=4")
-    asking = question(groups={"": group("VCPU=8", split=(("VCPU", Split(min=3, step=3)),))})
-    explanation = explained(fleet, prepared, asking)
+@pytest.mark.parametrize(
+    ("rooms", "wanted", "due"), [((5, 4), 8, 6), ((8, 6), 30, 12)], ids=["near", "far"]
+)
+def test_a_smaller_amount_may_be_split_too(
+    prepared: Path, rooms: tuple[int, int], wanted: int, due: int
+) -> None:
+    """Of two nodes, in steps of three; one node alone may give any amount."""
+    fleet = world("cn1\n  numa0  VCPU={}\n  numa1  VCPU={}".format(*rooms))
+    split = (("VCPU", Split(min=3, step=3)),)
+    explanation = explained(
+        fleet, prepared, question(groups={"": group(f"VCPU={wanted}", split=split)})
+    )
     assert explanation.relaxations is not None
     (relaxation,) = explanation.relaxations
-    assert relaxation.reduce_to == 6
+    assert relaxation.reduce_to == due
 
 
 def test_a_relation_is_an_atom(prepared: Path) -> None:

@@ -63,17 +63,27 @@ def test_a_larger_set_may_be_needed_for_its_traits(prepared: Path) -> None:
 
 
 def test_a_part_of_a_set_may_do_although_no_set_with_one_less_does(prepared: Path) -> None:
-    """Three give five each; with one that gives in steps of three, each gives three."""
-    five = world("""
+    """Three give five each; with one that gives in steps of three, each gives three. Whether these
+    or the others come first does not matter."""
+    two = world("""
         cn1  MEMORY_MB=1024
           a  VCPU=5
           b  VCPU=5
           c  VCPU=5
           d  VCPU=5(step:3)
           e  VCPU=5(step:3)
+        cn2  MEMORY_MB=1024
+          v  VCPU=5(step:3)
+          w  VCPU=5(step:3)
+          x  VCPU=5
+          y  VCPU=5
+          z  VCPU=5
     """)
-    with asked(five, prepared) as fleet:
-        assert fleet.candidates(wants(15, Split(parts=5))) == ["a:VCPU=5 b:VCPU=5 c:VCPU=5"]
+    with asked(two, prepared) as fleet:
+        assert fleet.candidates(wants(15, Split(parts=5))) == [
+            "a:VCPU=5 b:VCPU=5 c:VCPU=5",
+            "x:VCPU=5 y:VCPU=5 z:VCPU=5",
+        ]
 
 
 def test_what_other_groups_take_is_left_out(prepared: Path) -> None:
