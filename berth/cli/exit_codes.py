@@ -41,7 +41,7 @@ class ExitCode(IntEnum):
     HOST = 12
     #: A dry run found pending changes; nothing was written.
     PENDING = 13
-    #: `berth candidates` found no host that fits.
+    #: `berth candidates`, `berth place` or `berth move` found no host that fits.
     NOTHING_FITS = 14
     #: A bug in berth.
     INTERNAL = 70

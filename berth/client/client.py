@@ -28,9 +28,12 @@ CAPACITY: Final = f"{_OWN}/capacity"
 CONSUMERS: Final = f"{_OWN}/consumers"
 EXPLAIN: Final = f"{_OWN}/explain"
 FLAVORS: Final = f"{_OWN}/flavors"
+PLACE: Final = f"{_OWN}/place"
 
 #: Routes without anything in them that may not be there.
-_OWN_ROUTES: Final = frozenset({AGGREGATES, CANDIDATES, CAPACITY, CONSUMERS, EXPLAIN, FLAVORS})
+_OWN_ROUTES: Final = frozenset(
+    {AGGREGATES, CANDIDATES, CAPACITY, CONSUMERS, EXPLAIN, FLAVORS, PLACE}
+)
 
 _NEXT_STEPS: Final[Mapping[int, str]] = {
     HTTPStatus.UNAUTHORIZED: "authentication failed: check the token or the password",

@@ -17,6 +17,7 @@ from berth.client.client import (
     CONSUMERS,
     EXPLAIN,
     FLAVORS,
+    PLACE,
     consumer_path,
     path_of,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "CONSUMERS",
     "EXPLAIN",
     "FLAVORS",
+    "PLACE",
     "Client",
     "consumer_path",
     "of_transport",

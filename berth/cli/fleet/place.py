@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth place`: choose hosts for consumers, and claim there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from berth.cli.fleet.access import Access, accessing
+from berth.cli.fleet.wanted import Wanted, wanting
+
+#: Options that `berth place` and `berth move` share.
+ordering = click.option(
+    "--order",
+    type=click.Choice(["any", "random", "pack", "spread"]),
+    help="Which host is best: the fullest (pack) or the emptiest (spread).  [default: spread]",
+)
+dry_running: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
+    "--dry-run", is_flag=True, help="Print what would be done, and write nothing."
+)
+
+
+@click.command()
+@wanting
+@click.option("--project", required=True, metavar="PROJECT", help="The consumers' project.")
+@click.option("--user", required=True, metavar="USER", help="The consumers' user.")
+@click.option(
+    "--type",
+    "consumer_type",
+    default="INSTANCE",
+    show_default=True,
+    metavar="TYPE",
+    help="The consumers' type.",
+)
+@click.option(
+    "--consumer",
+    "consumers",
+    multiple=True,
+    metavar="UUID",
+    help="Place this consumer; may be repeated.  [default: --count new ones]",
+)
+@click.option(
+    "--count",
+    metavar="N",
+    type=click.IntRange(1, 256),
+    help="Place N new consumers, all of them or none.  [default: 1]",
+)
+@click.option(
+    "--max-per",
+    multiple=True,
+    metavar="KEY=N",
+    help="At most N of them on one host (host=N), or on the hosts with one value of a label "
+    "(rack=N); may be repeated.",
+)
+@click.option(
+    "--within",
+    metavar="KEY",
+    help="All of them on one host (host), or on hosts with one value of a label (rack).",
+)
+@ordering
+@dry_running
+@accessing
+def place(
+    access: Access,
+    wanted: Wanted,
+    project: str,
+    user: str,
+    consumer_type: str,
+    consumers: Sequence[str],
+    count: int | None,
+    max_per: Sequence[str],
+    within: str | None,
+    order: str | None,
+    dry_run: bool,
+) -> None:
+    """Choose hosts for consumers, and claim there, in one transaction.
+
+    \b
+      berth place VCPU=8 MEMORY_MB=16384 --project web --user alice
+      berth place --flavor m1.large --count 8 --max-per host=1 --within rack \\
+        --project web --user alice --dry-run
+
+    It takes the options of `berth candidates`. With --consumer, a command that failed can be run
+    again: a consumer that was placed already is not placed twice. --nothing-used and the like need
+    --dry-run.
+
+    Exit codes: 0 placed; 13 a dry run found places; 14 nothing fits.
+    """
+    # Deferred: `--help` does not need them.
+    from berth.cli.fleet.placing import limits_of, new_consumers, send_placement
+
+    owner = {"project_id": project, "user_id": user, "consumer_type": consumer_type}
+    body: dict[str, Any] = {
+        **wanted.body(),
+        "consumers": new_consumers(consumers, count, owner),
+        **limits_of(max_per),
+        **({"within": within} if within else {}),
+        **({"order": {"by": order}} if order else {}),
+    }
+    with access.client() as client:
+        send_placement(client, body, dry_run=dry_run)

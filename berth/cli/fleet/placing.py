@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sends placements, and prints where the consumers are."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import click
+
+from berth.cli.columns import amount
+from berth.cli.exit_codes import ExitCode
+from berth.cli.failure import CommandFailed
+from berth.cli.fleet.client import PLACE, consumer_path, print_answer
+from berth.cli.fleet.explanations import print_explanations
+from berth.cli.fleet.references import names_of
+from berth.cli.fleet.refusals import InConflict
+from berth.client.errors import Refused
+
+if TYPE_CHECKING:
+    from berth.cli.fleet.client import Client
+    from berth.cli.fleet.references import Json
+    from berth.cli.fleet.wanted import Wanted
+
+_LIMIT: Final = re.compile(r"(?P<key>[^=]+)=(?P<most>[0-9]+)")
+_NO_PLACE: Final = frozenset({"berth.place.does_not_fit", "berth.place.undecided"})
+
+
+def new_consumers(
+    uuids: Sequence[str], count: int | None, owner: Mapping[str, str]
+) -> list[dict[str, str]]:
+    """The consumers of a body: those that were named, or so many with new UUIDs.
+
+    Raises:
+        UsageError: both were given.
+    """
+    if uuids and count is not None:
+        raise click.UsageError("--consumer and --count exclude each other")
+    every = uuids or [str(uuid4()) for _ in range(count or 1)]
+    return [{"uuid": uuid, **owner} for uuid in every]
+
+
+def limits_of(texts: Iterable[str]) -> dict[str, dict[str, int]]:
+    """The member `max_per` of texts such as `rack=2`.
+
+    Raises:
+        UsageError: a text does not have this form.
+    """
+    limits = {}
+    for text in texts:
+        if (match := _LIMIT.fullmatch(text)) is None:
+            raise click.UsageError(f"--max-per {text} is not KEY=N, as in host=1 or rack=2")
+        limits[match["key"]] = int(match["most"])
+    return {"max_per": limits} if limits else {}
+
+
+def moving(client: Client, reference: str, wanted: Wanted, to: str | None) -> dict[str, Any]:
+    """The body that moves a consumer.
+
+    Raises:
+        NotThere: it holds nothing.
+    """
+    consumer = client.read(consumer_path(reference))
+    if not (wanted.amounts or wanted.group or wanted.flavor or wanted.request):
+        wanted = replace(wanted, amounts=_amounts_of(consumer))
+    body = wanted.body()
+    host = body["request"].setdefault("host", {})
+    if to is not None:
+        host["in"] = [to]
+    elif "in" not in host:
+        host["not_in"] = [*host.get("not_in", ()), *consumer["allocations"]]
+    owner = {name: consumer[name] for name in ("uuid", "project_id", "user_id", "consumer_type")}
+    return {
+        **body,
+        "consumers": [{**owner, "consumer_generation": consumer["generation"]}],
+        "replace": True,
+    }
+
+
+def _amounts_of(consumer: Json) -> list[str]:
+    """What a consumer holds, as it is typed, added up over its providers."""
+    sums: Counter[str] = Counter()
+    for given in consumer["allocations"].values():
+        sums.update(given["resources"])
+    return [f"{name}={number}" for name, number in sums.items()]
+
+
+def send_placement(client: Client, body: Mapping[str, Any], *, dry_run: bool) -> None:
+    """Place, and print where; for a dry run only print.
+
+    Raises:
+        CommandFailed: nothing fits (NOTHING_FITS), or it was a dry run (PENDING).
+        InConflict: a consumer holds something already, or others were faster.
+    """
+    path = f"{PLACE}?dry_run=true" if dry_run else PLACE
+    try:
+        answer = client.send("POST", path, body)
+    except InConflict as error:
+        if error.error_code not in _NO_PLACE:
+            raise
+        refusal = error.__cause__
+        if isinstance(refusal, Refused) and refusal.explanation and not client.as_json:
+            print_explanations(refusal.explanation)
+        raise CommandFailed(str(error), ExitCode.NOTHING_FITS) from error
+    if client.as_json:
+        print_answer(answer)
+    else:
+        _print_placements(client, answer.json(), is_done=not dry_run)
+    if dry_run:
+        raise CommandFailed("nothing was written", ExitCode.PENDING)
+
+
+def _print_placements(client: Client, answer: Json, *, is_done: bool) -> None:
+    placements: Mapping[str, Json] = answer["placements"]
+    uuids = {uuid for each in placements.values() for uuid in (each["host"], *each["allocations"])}
+    names = names_of(client, uuids)
+    done = "placed" if is_done else "would place"
+    if answer["repeated"]:
+        done = "already placed"
+    for consumer, each in placements.items():
+        click.echo(f"{done} {consumer} on {names[each['host']]}: {_given(each, names)}")
+
+
+def _given(placement: Json, names: Mapping[str, str]) -> str:
+    """What it holds; of other providers than the host, with their names."""
+    parts = []
+    for provider, given in placement["allocations"].items():
+        amounts = ", ".join(
+            f"{name} {amount(number)}" for name, number in given["resources"].items()
+        )
+        is_host = provider == placement["host"]
+        parts.append(amounts if is_host else f"{names[provider]} {amounts}")
+    return "; ".join(parts)
