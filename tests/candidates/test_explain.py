@@ -390,6 +390,15 @@ def test_a_relation_without_effect_is_named(prepared: Path) -> None:
     assert explained(nested, prepared, asking).ineffective == ()
 
 
+def test_a_level_that_is_no_trait_is_an_unknown_name(prepared: Path) -> None:
+    """With the pointer to it."""
+    groups = {"_A": group("VCPU=1"), "_B": group("VCPU=1")}
+    asking = question(groups=groups, apart=(QuestionRelation(("_A", "_B"), "NO_SUCH_TRAIT"),))
+    explanation = explained(world("cn1  VCPU=2"), prepared, asking)
+    (unknown,) = explanation.unknown_names
+    assert (unknown.at, unknown.kind, unknown.name) == ("/apart/0/at", "trait", "NO_SUCH_TRAIT")
+
+
 def test_every_reference_that_stands_for_nothing_is_named(prepared: Path) -> None:
     """Those of the host and of a group, negated ones too."""
     nobody, nowhere = ("nobody",), items("!no-rack no-rack|no-row")
