@@ -10,7 +10,15 @@
 It needs only `pip install berthd`. The command line uses it too.
 """
 
-from berth.client.answers import Candidate, Candidates, Consumer, Explanation
+from berth.client.answers import (
+    Candidate,
+    Candidates,
+    Capacity,
+    Consumer,
+    Explanation,
+    NewConsumer,
+    Placement,
+)
 from berth.client.client import Client, Request
 from berth.client.errors import (
     Conflict,
@@ -24,13 +32,16 @@ from berth.client.errors import (
 __all__ = [
     "Candidate",
     "Candidates",
+    "Capacity",
     "Client",
     "Conflict",
     "Consumer",
     "Explanation",
     "Incomplete",
+    "NewConsumer",
     "NoOwnApi",
     "NotThere",
+    "Placement",
     "Refused",
     "Request",
     "Unreachable",

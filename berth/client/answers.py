@@ -100,6 +100,80 @@ def explanations_of(sent: Mapping[str, Any]) -> tuple[Explanation, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Capacity:
+    """How many more of a request fit.
+
+    Attributes:
+        count: so many can be placed.
+        at_most: no more can.
+        hosts: how many hosts fit at least one.
+        answer: everything that the service said: what is free and stranded, by resource class.
+    """
+
+    count: int
+    at_most: int
+    hosts: int
+    answer: Mapping[str, Any]
+
+
+def capacities_of(sent: Mapping[str, Any]) -> dict[str, Capacity]:
+    """The capacity of each request and flavor that the fleet knows all names of."""
+    return {
+        name: Capacity(each["count"], each["at_most"], each["hosts"], each)
+        for name, each in sent["flavors"].items()
+        if "unknown" not in each
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewConsumer:
+    """A consumer to be placed.
+
+    Attributes:
+        uuid: the caller's choice; None if there is a name, and the service makes one.
+        name: unique within the project.
+    """
+
+    project_id: str
+    user_id: str
+    name: str | None = None
+    uuid: str | None = None
+    consumer_type: str = "INSTANCE"
+
+    def to_json(self) -> dict[str, str]:
+        """The consumer of a request."""
+        members = {
+            "uuid": self.uuid,
+            "name": self.name,
+            "project_id": self.project_id,
+            "user_id": self.user_id,
+            "consumer_type": self.consumer_type,
+        }
+        return {name: value for name, value in members.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a consumer was placed.
+
+    Attributes:
+        uuid: of the consumer.
+        host: the UUID of the host.
+        mappings: by group of the request, the UUIDs of the providers that serve it.
+    """
+
+    uuid: str
+    host: str
+    allocations: Allocations
+    mappings: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def of(cls, uuid: str, sent: Mapping[str, Any]) -> Self:
+        """The value of an answer."""
+        return cls(uuid, sent["host"], _allocations(sent["allocations"]), sent["mappings"])
+
+
+@dataclass(frozen=True, slots=True)
 class Consumer:
     """A consumer that holds something.
 

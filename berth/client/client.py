@@ -4,12 +4,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import quote, urlencode
 
-from berth.client.answers import Candidate, Candidates, Consumer, Explanation, explanations_of
+from berth.client.answers import (
+    Candidate,
+    Candidates,
+    Capacity,
+    Consumer,
+    Explanation,
+    NewConsumer,
+    Placement,
+    capacities_of,
+    explanations_of,
+)
 from berth.client.errors import Incomplete, refusal_of
 from berth.hosts import transports
 from berth.hosts.errors import Refused
@@ -27,6 +37,8 @@ CANDIDATES: Final = f"{_OWN}/candidates"
 CAPACITY: Final = f"{_OWN}/capacity"
 CONSUMERS: Final = f"{_OWN}/consumers"
 EXPLAIN: Final = f"{_OWN}/explain"
+CAPACITY: Final = f"{_OWN}/capacity"
+PLACE: Final = f"{_OWN}/place"
 FLAVORS: Final = f"{_OWN}/flavors"
 PLACE: Final = f"{_OWN}/place"
 
@@ -123,7 +135,58 @@ class Client:
         asked = _given(request=_request(request), what_if=what_if)
         return explanations_of(self.send("POST", EXPLAIN, asked).json())
 
+    def capacity(
+        self,
+        requests: Mapping[str, Request] | None = None,
+        *,
+        flavors: Sequence[str] | None = None,
+        what_if: Mapping[str, Any] | None = None,
+    ) -> dict[str, Capacity]:
+        """Ask how many more fit, of requests by names of the caller's choice, and of flavors.
+
+        Without both, of all flavors.
+        """
+        named = None if requests is None else {name: _request(r) for name, r in requests.items()}
+        asked = _given(requests=named, flavors=flavors, what_if=what_if)
+        return capacities_of(self.send("POST", CAPACITY, asked).json())
+
     # --- Consumers --------------------------------------------------------------------------------
+
+    def place(
+        self,
+        request: Request,
+        consumers: Sequence[NewConsumer],
+        *,
+        order: str | Mapping[str, Any] | None = None,
+        max_per: Mapping[str, int] | None = None,
+        within: str | None = None,
+    ) -> tuple[Placement, ...]:
+        """Choose the best hosts for some consumers and claim there, for all of them or none.
+
+        A call that is repeated after `Unreachable` gets the answer of the first, and places nothing
+        twice.
+
+        Args:
+            order: `spread`, `pack` or `random`, or an order with its options.
+            max_per: `host`, or keys of labels: at most so many on one host, or on the hosts of one
+                value.
+            within: `host`, or the key of a label: all on hosts of one value.
+
+        Returns:
+            The placements in the order of the consumers.
+
+        Raises:
+            Conflict: its `code` says why; `explanation` is that of `explain`, where nothing fits.
+        """
+        asked = _given(
+            request=_request(request),
+            consumers=[consumer.to_json() for consumer in consumers],
+            order={"by": order} if isinstance(order, str) else order,
+            max_per=max_per,
+            within=within,
+        )
+        placements = self.send("POST", PLACE, asked).json()["placements"]
+        return tuple(Placement.of(uuid, sent) for uuid, sent in placements.items())
 
     def claim(
         self,

@@ -7,7 +7,7 @@ the consumer releases everything, or moves to another project. Source: spec/beyo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from sqlalchemy import bindparam, delete, select
@@ -16,6 +16,7 @@ from berth.model.consumer import ConsumerWrite
 from berth.model.ids import ConsumerUUID
 from berth.model.own_errors import ConsumerNameTaken
 from berth.store.consumers import Owners, StoredConsumer
+from berth.store.engine.database import Database
 from berth.store.engine.prepared import insert_of
 from berth.store.engine.tables import berth_consumer_names, consumers, projects
 from berth.store.engine.transaction import Change, Tx
@@ -35,6 +36,7 @@ _TAKEN: Final = (
 _BY_NAME: Final = (
     select(_name.consumer_uuid, _name.name, projects.c.external_id)
     .join(projects, projects.c.id == _name.project_id)
+    .join(consumers, consumers.c.uuid == _name.consumer_uuid)
     .where(projects.c.external_id == bindparam("project"), _name.name == bindparam("name"))
 )
 _INSERT: Final = insert_of(berth_consumer_names, "project_id", "name", "consumer_uuid")
@@ -50,6 +52,15 @@ def consumer_named(tx: Tx, project_id: str, name: str) -> ConsumerUUID | None:
         if (its_name, its_project) == (name, project_id):
             return ConsumerUUID(uuid)
     return None
+
+
+def named_consumers(
+    db: Database, names: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], ConsumerUUID]:
+    """The consumers with some names, by project and name."""
+    with db.read() as tx:
+        uuids = {(project, name): consumer_named(tx, project, name) for project, name in names}
+    return {key: uuid for key, uuid in uuids.items() if uuid is not None}
 
 
 def name_changes(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from berth.client import (
     Client,
     Conflict,
     Incomplete,
+    NewConsumer,
     NoOwnApi,
     NotThere,
     Refused,
@@ -106,6 +108,40 @@ def test_a_name_stands_for_a_consumer(berth: Client) -> None:
     berth.release(job)
     berth.claim_for(job, candidate, user_id="bob")
     assert berth.consumer(job).user_id == "bob"
+
+
+def test_jobs_are_placed_by_name_all_or_none(berth: Client) -> None:
+    """In the order of the consumers; a repeated call places nothing twice."""
+    name = host(berth)
+    jobs = [NewConsumer(project_id=name, user_id="alice", name=f"job-{n}") for n in (1, 2)]
+    placed = berth.place(on(name, SMALL), jobs, order="pack")
+    assert [berth.consumer(each.uuid).name for each in placed] == ["job-1", "job-2"]
+    assert {each.host for each in placed} == {placed[0].host}
+    assert placed[0].allocations == {placed[0].host: {"VCPU": 2}}
+    assert placed[0].mappings == {"": [placed[0].host]}
+    assert berth.place(on(name, SMALL), jobs, order="pack") == placed
+    chosen = NewConsumer(project_id=name, user_id="alice", uuid=str(uuid4()))
+    third, fourth = berth.place(on(name, SMALL), [chosen, replace(jobs[0], name="x")])
+    assert third.uuid == chosen.uuid != fourth.uuid
+    with pytest.raises(Conflict, match="No host fits") as refused:
+        berth.place(on(name, SMALL), [replace(jobs[0], name="y")], max_per={"host": 1})
+    assert refused.value.code == "berth.place.does_not_fit"
+    assert refused.value.explanation is not None
+    assert refused.value.explanation["verdict"] == "used_up"
+
+
+def test_capacity_counts_what_fits(berth: Client) -> None:
+    """By the names of the requests, and with assumptions."""
+    name = host(berth)
+    asked = {"small": on(name, SMALL), "large": on(name, LARGE)}
+    counted = berth.capacity(asked)
+    assert {name: each.count for name, each in counted.items()} == {"small": 4, "large": 0}
+    small = counted["small"]
+    assert (small.at_most, small.hosts) == (4, 1)
+    assert small.answer["classes"]["VCPU"]["free"] == 8
+    without = berth.capacity({"small": on(name, SMALL)}, what_if={"without_hosts": [name]})
+    assert without["small"].count == 0
+    assert berth.capacity(flavors=[]) == berth.capacity({}, flavors=[]) == {}
 
 
 def test_filters_narrow_the_list(berth: Client) -> None:

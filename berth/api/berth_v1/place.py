@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from time import monotonic
 from typing import Any, Final, NamedTuple
+from uuid import uuid4
 
 import msgspec
 
@@ -22,6 +23,7 @@ from berth.api.berth_v1.expanding import expanded
 from berth.api.berth_v1.explaining import explained
 from berth.api.berth_v1.ordering import check_order, order_of
 from berth.api.berth_v1.place_body import Wanted, read_body
+from berth.api.berth_v1.pointed import refused
 from berth.api.berth_v1.reading import Asked
 from berth.api.berth_v1.refusals import not_found
 from berth.api.errors import Refused
@@ -54,7 +56,9 @@ from berth.model.errors import (
     UnknownProviderInAllocation,
 )
 from berth.model.ids import ConsumerUUID, Generation, ProviderUUID
+from berth.model.own_errors import ConsumerNameTaken
 from berth.store import allocations as store
+from berth.store.consumer_names import named_consumers
 from berth.store.placements import Placement, Standing, standings
 
 #: What a claim raises if the fleet, or a consumer, is no longer as it was when it was chosen.
@@ -140,7 +144,7 @@ class _Call:
         self._services = services
         self._request = request
         self._wanted = wanted
-        self._uuids = [each.uuid for each in wanted.consumers]
+        self._uuids = self._chosen_uuids()
         #: What the consumers hold; None as long as it does not matter.
         self._standings: dict[ConsumerUUID, Standing] | None = None
         seconds = services.search.time_budget_s
@@ -179,6 +183,24 @@ class _Call:
 
     # --- Consumers -------------------------------------------------------------------------------
 
+    def _chosen_uuids(self) -> list[ConsumerUUID]:
+        """The uuids of the consumers: those of the body, those of the consumers that have the names
+        already, or new ones.
+
+        Raises:
+            Refused: 400, two of the consumers are one.
+        """
+        consumers = self._wanted.consumers
+        unknown = [(each.project_id, str(each.name)) for each in consumers if each.uuid is None]
+        named = named_consumers(self._services.database, unknown) if unknown else {}
+        uuids = [
+            each.uuid or named.get((each.project_id, str(each.name))) or ConsumerUUID(str(uuid4()))
+            for each in consumers
+        ]
+        if len(set(uuids)) < len(uuids):
+            raise refused("/consumers", "names a consumer by its uuid and by its name")
+        return uuids
+
     def _repeated(self) -> bytes | None:
         """The answer of an earlier call with the same body, None if there was none.
 
@@ -188,9 +210,10 @@ class _Call:
         """
         holders = self._standings = standings(self._services.database, self._uuids)
         placements = {
-            uuid: _shown(standing, standing.placement)
-            for uuid, standing in holders.items()
-            if standing.placement and standing.placement.digest == self._wanted.digest
+            uuid: _shown(standing, standing.placement) | ({"name": each.name} if each.name else {})
+            for uuid, each in zip(self._uuids, self._wanted.consumers, strict=True)
+            if (standing := holders[uuid]).placement
+            and standing.placement.digest == self._wanted.digest
         }
         if len(placements) == len(self._uuids):
             head = {
@@ -206,9 +229,9 @@ class _Call:
 
     def _check_consumers(self, standing: dict[ConsumerUUID, Standing]) -> None:
         if self._wanted.replaces:
-            for each in self._wanted.consumers:
-                if (actual := standing[each.uuid].generation) != each.generation:
-                    raise ConsumerGenerationConflict(each.uuid, seen=each.generation, actual=actual)
+            for uuid, each in zip(self._uuids, self._wanted.consumers, strict=True):
+                if (actual := standing[uuid].generation) != each.generation:
+                    raise ConsumerGenerationConflict(uuid, seen=each.generation, actual=actual)
             return
         holding = [uuid for uuid in self._uuids if standing[uuid].generation is not None]
         if holding:
@@ -315,7 +338,7 @@ class _Call:
         candidates = [_candidates.decode(text + b"}") for text in choice.placements]
         writes = [
             ConsumerWrite(
-                uuid=each.uuid,
+                uuid=uuid,
                 allocations={
                     ProviderUUID(provider): given["resources"]
                     for provider, given in candidate.allocations.items()
@@ -324,8 +347,11 @@ class _Call:
                 user_id=each.user_id,
                 generation=each.generation,
                 consumer_type=each.consumer_type,
+                name=each.name,
             )
-            for each, candidate in zip(self._wanted.consumers, candidates, strict=True)
+            for uuid, each, candidate in zip(
+                self._uuids, self._wanted.consumers, candidates, strict=True
+            )
         ]
         placed = {
             uuid: Placement(
@@ -343,6 +369,13 @@ class _Call:
             store.replace_allocations(
                 self._services.database, writes, attempts=attempts, placed=placed
             )
+        except ConsumerNameTaken:
+            # RACE tests/api/berth_v1/test_place_names.py: perhaps by the same call, sent twice,
+            # which then has been repeated.
+            before, self._uuids = self._uuids, self._chosen_uuids()
+            if self._uuids == before:
+                raise
+            return False
         except _LOST:
             return False
         self._services.observer.claimed(len(writes))
@@ -360,9 +393,11 @@ class _Call:
         if len(self._wanted.requested) > 1:
             head["alternative"] = choice.alternative
         shown = (
-            b'"%b": %b, "consumer_generation": %d}'
-            % (each.uuid.encode(), text, _next(each.generation))
-            for each, text in zip(self._wanted.consumers, choice.placements, strict=True)
+            b'"%b": %b, "consumer_generation": %d%b}'
+            % (uuid.encode(), text, _next(each.generation), _name_member(each.name))
+            for uuid, each, text in zip(
+                self._uuids, self._wanted.consumers, choice.placements, strict=True
+            )
         )
         return b'%b, "placements": {%b}}' % (encode(head)[:-1], b", ".join(shown))
 
@@ -410,6 +445,10 @@ class _Call:
     ) -> Refused:
         self._services.observer.conflicted(code)
         return Refused(409, message, hint=hint, code=code, facts=facts, beside=beside or {})
+
+
+def _name_member(name: str | None) -> bytes:
+    return b"" if name is None else b', "name": %b' % encode(name)
 
 
 def _texts(fleet: Snapshot, plan: Plan, order: Order, chosen: Chosen) -> list[bytes]:

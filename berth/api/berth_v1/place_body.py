@@ -28,9 +28,13 @@ _SEED_BITS = 64
 
 @dataclass(frozen=True, slots=True)
 class NewConsumer:
-    """A consumer to be placed; `generation` is None for a new one."""
+    """A consumer to be placed.
 
-    uuid: ConsumerUUID
+    `uuid`: None if only its name says which it is. `generation`: None for a new one.
+    """
+
+    uuid: ConsumerUUID | None
+    name: str | None
     project_id: str
     user_id: str
     consumer_type: str
@@ -93,21 +97,30 @@ def read_body(request: Request, rng: Random) -> Wanted:
 
 def _consumers(sent: JSONObject) -> Iterator[NewConsumer]:
     """The consumers, all of which must be different."""
-    replaces, seen = sent.get("replace", False), set[str]()
+    replaces = sent.get("replace", False)
+    uuids, names = set[str](), set[tuple[str, str]]()
     for place, consumer in enumerate(sent["consumers"]):
         at = f"/consumers/{place}"
-        uuid = parse_uuid_lax(consumer["uuid"])
-        assert uuid is not None, "the schema admits uuids only"
-        if uuid in seen:
+        name = consumer.get("name")
+        uuid = parse_uuid_lax(consumer["uuid"]) if "uuid" in consumer else None
+        if uuid is None and name is None:
+            raise refused(at, "lacks uuid, or a name instead")
+        if uuid in uuids:
             raise refused(f"{at}/uuid", "repeats an earlier consumer")
-        seen.add(uuid)
+        if (consumer["project_id"], name) in names:
+            raise refused(f"{at}/name", "repeats that of an earlier consumer of the project")
+        if uuid is not None:
+            uuids.add(uuid)
+        if name is not None:
+            names.add((consumer["project_id"], name))
         generation = consumer.get("consumer_generation")
         if replaces and generation is None:
             raise refused(at, "lacks consumer_generation, which replace needs")
         if generation is not None and not replaces:
             raise refused(f"{at}/consumer_generation", "is for replace only")
         yield NewConsumer(
-            ConsumerUUID(uuid),
+            None if uuid is None else ConsumerUUID(uuid),
+            name,
             consumer["project_id"],
             consumer["user_id"],
             consumer["consumer_type"],

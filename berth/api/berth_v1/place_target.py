@@ -14,8 +14,8 @@ from berth.store.consumer_lists import get_consumer
 
 
 class _Consumer(msgspec.Struct):
-    uuid: str
     project_id: str
+    uuid: str | None = None
 
 
 class _Body(msgspec.Struct):
@@ -36,7 +36,7 @@ def project_of_body(services: Services, request: Request) -> Mapping[str, str | 
         return {}
     projects = {consumer.project_id for consumer in body.consumers}
     if body.replace:
-        uuids = {consumer_uuid(consumer.uuid) for consumer in body.consumers}
+        uuids = {consumer_uuid(each.uuid) for each in body.consumers if each.uuid is not None}
         present = [get_consumer(services.database, uuid) for uuid in uuids]
         projects.update(each.project_id for each in present if each is not None)
     return {"project_id": projects.pop()} if len(projects) == 1 else {}

@@ -22,6 +22,7 @@ from berth.api.operation import (
     shows,
 )
 from berth.api.operations import examples
+from berth.api.operations.berth_v1.pieces import CONSUMER_NAME
 from berth.api.operations.berth_v1.rules import (
     CONSUMERS_DELETE,
     CONSUMERS_LIST,
@@ -51,14 +52,6 @@ TAG: Final = "Consumers"
 
 _REFERENCE: JSONSchema = {"type": "string", "minLength": 1}
 
-#: A name within a project: paths have it as a segment.
-CONSUMER_NAME: JSONSchema = {
-    "type": "string",
-    "minLength": 1,
-    "maxLength": NAME_LENGTH_MAX,
-    "pattern": r"^[^/\x00-\x1f\x7f]+\Z",
-    "description": "A name within the project, without a slash.",
-}
 
 FILTERS: Final = Query(
     Parameter(

@@ -23,7 +23,7 @@ from berth.api.operation import (
 from berth.api.operations import examples
 from berth.api.operations.berth_v1 import rules
 from berth.api.operations.berth_v1.candidates import SCORE
-from berth.api.operations.berth_v1.pieces import REVISION, REVISION_EXAMPLE
+from berth.api.operations.berth_v1.pieces import CONSUMER_NAME, REVISION, REVISION_EXAMPLE
 from berth.api.operations.berth_v1.warnings import WARNING
 from berth.api.operations.fragments import (
     AMOUNTS,
@@ -52,13 +52,18 @@ _LABEL_KEY: Final = r"^[a-z][a-z0-9_.-]{0,62}\Z"
 
 _CONSUMER: Final = closed_object(
     {
-        "uuid": {**UUID, "description": "Chosen by the client; it makes the call repeatable."},
+        "uuid": {
+            **UUID,
+            "description": "Chosen by the client; it makes the call repeatable. It may be left out "
+            "if there is a `name`, which makes it repeatable too.",
+        },
+        "name": CONSUMER_NAME,
         "project_id": EXTERNAL_ID,
         "user_id": EXTERNAL_ID,
         "consumer_type": CONSUMER_TYPE,
         "consumer_generation": {**GENERATION, "description": "Needed with `replace` only."},
     },
-    required=("uuid", "project_id", "user_id", "consumer_type"),
+    required=("project_id", "user_id", "consumer_type"),
 )
 _ORDER: JSONSchema = {
     **ORDER,
@@ -154,7 +159,8 @@ _PLACEMENT_EXAMPLE: Final[dict[str, Any]] = {
     "consumer_generation": 1,
 }
 _PLACED: Final = component(
-    "PlacedConsumer", (0, open_object(_PLACEMENT_MEMBERS, optional={"score": SCORE}))
+    "PlacedConsumer",
+    (0, open_object(_PLACEMENT_MEMBERS, optional={"score": SCORE, "name": CONSUMER_NAME})),
 )
 _PLACEMENTS: Final = component(
     "Placements",

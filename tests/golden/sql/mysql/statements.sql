@@ -219,7 +219,7 @@ FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER J
 
 -- store.consumer_names._BY_NAME
 SELECT berth_consumer_names.consumer_uuid, berth_consumer_names.name, projects.external_id
-FROM berth_consumer_names INNER JOIN projects ON projects.id = berth_consumer_names.project_id
+FROM berth_consumer_names INNER JOIN projects ON projects.id = berth_consumer_names.project_id INNER JOIN consumers ON consumers.uuid = berth_consumer_names.consumer_uuid
 WHERE projects.external_id = %s AND berth_consumer_names.name = %s
 
 -- store.consumer_names._DELETE
