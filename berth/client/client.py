@@ -37,7 +37,6 @@ CANDIDATES: Final = f"{_OWN}/candidates"
 CONSUMERS: Final = f"{_OWN}/consumers"
 EXPLAIN: Final = f"{_OWN}/explain"
 CAPACITY: Final = f"{_OWN}/capacity"
-PLACE: Final = f"{_OWN}/place"
 FLAVORS: Final = f"{_OWN}/flavors"
 PLACE: Final = f"{_OWN}/place"
 
