@@ -382,12 +382,14 @@ def test_a_relation_without_effect_is_named(prepared: Path) -> None:
     nested = world(
         f"{flat}\ncn2\n  numa0  VCPU=4\n    memory0  MEMORY_MB=8\n  memory1  MEMORY_MB=8"
     )
+    apart = world("cn1\n  numa0  VCPU=4\n    memory0  MEMORY_MB=8")
     subtree = QuestionRelation(("_A", "_B"), "subtree")
     asking = question(
         groups={"_A": group("VCPU=1"), "_B": group("MEMORY_MB=8")}, together=(subtree,)
     )
     assert [each.at for each in explained(flat, prepared, asking).ineffective] == ["/together/0"]
     assert explained(nested, prepared, asking).ineffective == ()
+    assert explained(apart, prepared, asking).ineffective == ()
 
 
 def test_a_level_that_is_no_trait_is_an_unknown_name(prepared: Path) -> None:
