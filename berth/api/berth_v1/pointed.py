@@ -31,6 +31,7 @@ _TYPES: Final[Mapping[str, str]] = {
     "array": "a list",
     "boolean": "true or false",
     "integer": "an integer",
+    "null": "null",
     "number": "a number",
     "object": "an object",
     "string": "a string",

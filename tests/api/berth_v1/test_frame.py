@@ -141,6 +141,7 @@ NUMBERS = PointedSchema(
         {
             "count": {"type": "integer", "minimum": 0},
             "weight": {"type": "number"},
+            "seen": {"type": ["integer", "null"]},
             "a/b": {"type": "array", "items": {"type": "string"}},
             "c.d": {"type": "object", "properties": {"e.f[0]": {"type": "string"}}},
         }
@@ -172,6 +173,7 @@ def test_a_body_is_decoded() -> None:
         (b'{"count": 1e0}', "/count"),
         (b'{"count": -1}', "/count"),
         (b'{"count": true}', "/count"),
+        (b'{"seen": "x"}', "/seen"),
         (b'{"a/b": ["x", 1]}', "/a~1b/1"),
         (b'{"b~": 1}', "/b~0"),
         (b'{"c.d": 1}', "/c.d"),
