@@ -83,6 +83,9 @@ def test_it_can_be_opened_read_only(make_conf: MakeConf) -> None:
             client.put(f"/berth/v1/aggregates/{uuid.uuid4()}", json={"labels": {}})
         for method, path in SEARCHES:
             assert client.request(path, method, json={}).status_code < 500
+        with pytest.raises(RuntimeError, match="read-only"):
+            client.post("/berth/v1/place", json={})
+        assert client.post("/berth/v1/place?dry_run=true", json={}).status_code == 400
         assert names(client) == {"cn1"}
 
 

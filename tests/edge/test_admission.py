@@ -242,6 +242,22 @@ def test_searches_wait_in_a_queue_of_their_own_whatever_their_method(
 
 
 @pytest.mark.parametrize(
+    ("query", "is_write"),
+    [("", True), ("?dry_run=true", False), ("?dry_run=false", True), ("?dry_run=true;x=1", False)],
+)
+def test_a_dry_run_is_a_search(query: str, is_write: bool) -> None:
+    """A placement that writes nothing waits with the searches."""
+    with service(reads=1, writes=1) as busy:
+        busy.ask(f"/berth/v1/place{query}", "POST")
+        wait_until(lambda: bool(busy.begun), "the placement to run")
+        if is_write:
+            assert busy.client.put("/writer").status == 503
+        else:
+            busy.ask("/writer", "PUT")
+            wait_until(lambda: len(busy.begun) == 2, "the writer to run")
+
+
+@pytest.mark.parametrize(
     ("method", "path", "most"),
     [
         ("GET", "/traits", 2),

@@ -3,15 +3,22 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import pytest
 
+from berth.model.errors import CapacityExceeded, DatabaseUnavailable
+from berth.model.ids import ConsumerUUID, ProviderUUID
+from berth.store import allocations as store
 from tests.api import configured
 from tests.api.worlds import new_uuid
 from tests.client import Client, Response
+from tests.store.together import in_background
 from tests.world_over_http import built_over_http
 from tests.worlds import aggregate_uuid, provider_uuid, world
 
@@ -340,3 +347,109 @@ def test_a_consumer_without_a_placement_is_not_found(fleet: Client) -> None:
     """One that was claimed in another way, and text that is no uuid."""
     for uuid in (new_uuid(), "job-17"):
         assert error(fleet.get(f"/berth/v1/placements/{uuid}"), 404)["code"] == "berth.not_found"
+
+
+# --- Races, staged
+
+
+def blocked(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
+    """Hold up the next claim: events that it has come, and that it may go on."""
+    come, may_go = threading.Event(), threading.Event()
+    claim = store.replace_allocations
+
+    def held_up(*arguments: Any, **options: Any) -> None:
+        if not come.is_set():
+            come.set()
+            assert may_go.wait(30)
+        claim(*arguments, **options)
+
+    monkeypatch.setattr(store, "replace_allocations", held_up)
+    return come, may_go
+
+
+def test_what_is_being_claimed_counts_as_used(
+    fleet: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that want the last hole of the best host do not fight for it."""
+    request = {"groups": {"": {"resources": {"VCPU": 3}}}}
+    sent = [body(request=request, order={"by": "pack", "seed": 1}) for _ in range(2)]
+    come, may_go = blocked(monkeypatch)
+    first = in_background(place, fleet, sent[0])
+    assert come.wait(30)
+    second = place(fleet, sent[1])
+    may_go.set()
+    assert sorted(hosts(first.result(30)) + hosts(second)) == ["cn1", "cn2"]
+    assert (first.result()["tries"], second["tries"]) == (1, 1)
+
+
+def test_where_only_what_is_being_claimed_is_left_it_is_tried(
+    fleet: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other claim may fail; if it does not, the refusal comes from a newer state."""
+    request = {"groups": {"": {"resources": {"VCPU": 3}}}, "host": {"in": ["cn1"]}}
+    come, may_go = blocked(monkeypatch)
+    first = in_background(partial(fleet.post, PATH, json=body(request=request)))
+    assert come.wait(30)
+    second = place(fleet, body(request=request))
+    may_go.set()
+    refusal = error(first.result(30))
+    assert hosts(second) == ["cn1"]
+    assert (refusal["code"], refusal["at_most"]) == ("berth.place.does_not_fit", 0)
+
+
+def test_after_so_many_lost_races_a_call_gives_up(
+    fleet: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client may send it again, and nothing was written."""
+    calls = Counter[str]()
+
+    def lost(*arguments: Any, **options: Any) -> None:
+        calls["claims"] += 1
+        raise CapacityExceeded(ProviderUUID("p"), "VCPU", asked=1, free=0)
+
+    sent = body(tries=3)
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "replace_allocations", lost)
+        assert error(fleet.post(PATH, json=sent))["code"] == "berth.place.lost_races"
+    assert calls["claims"] == 3
+    assert not place(fleet, sent)["repeated"]
+
+
+def test_a_lost_race_is_followed_by_another_choice(
+    fleet: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a fresh state of the fleet, in which the other claim is used."""
+    request = {"groups": {"": {"resources": {"VCPU": 4}}}}
+    claim = store.replace_allocations
+    rivals = [provider_uuid(name) for name in ("cn1", "cn2")]
+
+    def outrun(db: Any, writes: Any, **options: Any) -> None:
+        (chosen,) = writes[0].allocations
+        if len(rivals) == 2:
+            rivals.remove(chosen)
+            rival = replace(writes[0], uuid=ConsumerUUID(new_uuid()))
+            claim(db, [rival], attempts=1)
+        claim(db, writes, **options)
+
+    monkeypatch.setattr(store, "replace_allocations", outrun)
+    answer = place(fleet, body(request=request))
+    assert answer["tries"] == 2
+    assert [each["host"] for each in answer["placements"].values()] == rivals
+
+
+def test_a_lost_answer_is_asked_for_again(fleet: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The claim was committed, and the service could not say so: 503. The same call finds out."""
+    claim = store.replace_allocations
+
+    def unanswered(*arguments: Any, **options: Any) -> None:
+        claim(*arguments, **options)
+        raise DatabaseUnavailable("the answer was lost")
+
+    sent = body(2, tries=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "replace_allocations", unanswered)
+        assert fleet.post(PATH, json=sent).status == 503
+    answer = place(fleet, sent)
+    assert answer["repeated"]
+    for uuid, placement in answer["placements"].items():
+        assert held(fleet, uuid) == {FLEET.names[placement["host"]]: {"VCPU": 1}}
