@@ -88,10 +88,14 @@ def _of_subject(client: Client, subject: str, filters: _Filters) -> Answer:
         NotThere: there is neither.
     """
     # Deferred: `--help` does not need them.
-    from berth.cli.fleet.refusals import NotThere
+    from berth.cli.fleet.refusals import NotThere, ServiceRefused
     from berth.client.client import lines_of
 
-    answer = _listed(client, {**filters, "host": subject})
+    try:
+        answer = _listed(client, {**filters, "host": subject})
+    except ServiceRefused:
+        # Whoever may see one project only may not ask for a host without it.
+        return _listed(client, {**filters, "project_id": filters["project_id"] or subject})
     if "warnings" not in lines_of(answer)[1]:
         return answer
     if filters["project_id"] is not None:

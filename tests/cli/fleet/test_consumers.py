@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
+from berth.cli.fleet import access
 from tests.cli.fleet.ways import BothWays
+from tests.cli.in_process import InProcess
 
 #: Hosts, a card, and consumers that the tests choose.
 HOSTS = {"cn1": 1, "cn2": 2}
@@ -72,6 +74,36 @@ def test_a_subject_is_a_host_or_a_project(berth: BothWays) -> None:
     assert "no provider is named cn3, and no project cn3 holds anything" in nobody.stderr
     assert "no provider is named cn3;" in berth("who", "cn3", "--project", "web").stderr
     assert berth("who", "cn1", "--host", "cn2").code == 2
+
+
+class OfOneProject:
+    """A service for whoever may see the project web only."""
+
+    headers: Mapping[str, str] = {}
+
+    def __init__(self, path: str = "") -> None:
+        is_web = "project_id=web" in path and "host=" not in path
+        self.status_code = 200 if is_web else 403
+        self.text = '{"end": true, "lines": 0}' if is_web else '{"errors": [{"detail": "no"}]}'
+
+    def request(self, url: str, method: str, **options: object) -> OfOneProject:
+        """The answer."""
+        return OfOneProject(url)
+
+    def json(self) -> object:
+        """The decoded body."""
+        return json.loads(self.text)
+
+
+def test_a_member_asks_for_its_project(
+    in_process: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though it may not ask whether a host has that name."""
+    with monkeypatch.context() as patched:
+        patched.setattr(access, "connect", lambda *_, **__: OfOneProject())
+        assert in_process("who", "web").stdout == "0 consumers\n"
+        refused = in_process("who", "db")
+    assert (refused.returncode, refused.stderr) == (11, "berth: no\n")
 
 
 def test_a_name_is_claimed_once(berth: BothWays) -> None:
