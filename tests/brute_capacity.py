@@ -233,7 +233,7 @@ def _in_turn(fleet: World, request: Request, roots: tuple[str, ...]) -> int:
         states += 1
         if states > STATES_MAX // 1000:
             raise TooManyStates
-        now = _with_use(fleet, dict(used))
+        now = with_use(fleet, dict(used))
         result = 0
         for way in {way for root in roots for way in _ways(now, request, root)}:
             after = dict(used)
@@ -245,7 +245,9 @@ def _in_turn(fleet: World, request: Request, roots: tuple[str, ...]) -> int:
     return best(frozenset())
 
 
-def _with_use(fleet: World, more: Mapping[Cell, int]) -> World:
+def with_use(fleet: World, more: Mapping[Cell, int]) -> World:
+    """The fleet with more used."""
+
     def used(each: WorldProvider) -> WorldProvider:
         stocks = {
             name: replace(stock, used=stock.used + more.get((each.name, name), 0))

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any
 from uuid import UUID
 
+from tests.brute_capacity import Counted, with_use
 from tests.brute_force import Candidate
-from tests.brute_question import capacity, matches, root_of, tree_of
+from tests.brute_question import Request, capacity, matches, root_of, tree_of
 from tests.worlds import World, provider_uuid
 
 #: An order as JSON.
@@ -61,3 +62,14 @@ def _holds(fleet: World, item: Mapping[str, Any], candidate: Candidate, host: st
     of = item.get("of", "host")
     names = {host} if of == "host" else dict(candidate.mappings).get(of, frozenset())
     return bool(names) and all(matches(fleet, item, fleet.by_name[name]) for name in names)
+
+
+def loss(
+    fleet: World, candidate: Candidate, host: str, flavors: Iterable[tuple[Request, float]]
+) -> float:
+    """What a host loses for some flavors, by the true maxima."""
+    after = with_use(fleet, dict(candidate.amounts))
+    return sum(
+        weight * (Counted(fleet, flavor).one(host) - Counted(after, flavor).one(host))
+        for flavor, weight in flavors
+    )

@@ -16,6 +16,8 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from berth.candidates.batch import Batch
+from berth.candidates.budget import Budget
+from berth.candidates.capacity.preserving import Preserving
 from berth.candidates.fullness import Fullness
 from berth.candidates.hosts import Hosts, hosts_of, random_of, serving_each
 from berth.candidates.masks import Rows
@@ -25,7 +27,7 @@ from berth.index.block import Floats
 from berth.index.snapshot import Location, Snapshot
 from berth.model.ids import ClassId
 
-Strategy = Literal["any", "random", "pack", "spread"]
+Strategy = Literal["any", "random", "pack", "spread", "preserve"]
 
 #: `Preference.of` for a condition on the root of a candidate's host.
 HOST: Final = "host"
@@ -53,6 +55,8 @@ class Order:
         classes: weights of classes for `pack` and `spread`, 1 for the others.
         seed: decides between equal scores; from 0 to 2^64 - 1.
         among: score only so many of the hosts that fit; None for all.
+        preserve: flavors, which `preserve` leaves room for, with weights. One that nothing can fit
+            is left out.
     """
 
     by: Strategy = "any"
@@ -61,6 +65,7 @@ class Order:
     prefer: tuple[Preference, ...] = ()
     seed: int = 0
     among: int | None = None
+    preserve: tuple[tuple[Plan, float], ...] = ()
 
     @property
     def has_scores(self) -> bool:
@@ -89,8 +94,11 @@ class Scores(NamedTuple):
 class Scorer:
     """Scores the candidates of one search."""
 
-    def __init__(self, snapshot: Snapshot, plan: Plan, order: Order) -> None:
+    def __init__(self, snapshot: Snapshot, plan: Plan, order: Order, budget: Budget) -> None:
         self._snapshot = snapshot
+        self._preserving = (
+            Preserving(snapshot, plan, order.preserve, budget) if order.by == "preserve" else None
+        )
         self._plan = plan
         self._order = order
         self._fullness = Fullness(snapshot, plan, order.classes)
@@ -111,6 +119,8 @@ class Scorer:
     def take(self, at: Location, class_id: ClassId, amount: int) -> None:
         """From now on so much more is used of a provider, which must have it."""
         self._fullness.take(at, class_id, amount)
+        if self._preserving is not None:
+            self._preserving.take(at, class_id, amount)
 
     def _strategy(self, batch: Batch) -> Floats | None:
         by = self._order.by
@@ -118,6 +128,9 @@ class Scorer:
             return None
         if by == "random":
             return self._randomly(batch)
+        if self._preserving is not None:
+            scores: Floats = 1.0 / (1.0 + self._preserving.losses(batch))
+            return scores
         fullness = self._fullness.of(batch)
         return fullness if by == "pack" else 1.0 - fullness
 

@@ -71,7 +71,7 @@ class Pool:
         self.plan = plan
         self._order = order
         per_tree = PerTree(SCORED_PER_HOST_MAX)
-        self._scorer = Scorer(snapshot, plan, order)
+        self._scorer = Scorer(snapshot, plan, order, budget)
         self._parts = [
             _Part(batch, _own(self._scorer.scores(batch)), batch.given(plan))
             for batch in to_score(snapshot, plan, order, budget, per_tree)

@@ -74,7 +74,9 @@ def rank(
     if not order.has_scores and order.among is None:
         return _unscored(snapshot, plan, limit=limit, per_host=per_host, budget=budget)
     per_tree = PerTree(SCORED_PER_HOST_MAX)
-    best = _Best(snapshot, Scorer(snapshot, plan, order), order, limit=limit, per_host=per_host)
+    best = _Best(
+        snapshot, Scorer(snapshot, plan, order, budget), order, limit=limit, per_host=per_host
+    )
     for batch in to_score(snapshot, plan, order, budget, per_tree):
         best.add(batch)
     return best.ranked(left_out=per_tree.left_out)
@@ -87,7 +89,7 @@ def best(
     if not order.has_scores and order.among is None:
         ranked = _unscored(snapshot, plan, limit=1, per_host=None, budget=budget)
         return ranked.batches[0] if ranked.batches else None
-    scorer = Scorer(snapshot, plan, order)
+    scorer = Scorer(snapshot, plan, order, budget)
     highest = -np.inf
     equal: list[tuple[Batch, Scores]] = []
     for batch in to_score(snapshot, plan, order, budget, PerTree(SCORED_PER_HOST_MAX)):

@@ -20,6 +20,9 @@ REFERENCES_MAX: Final = 10_000
 RELATIONS_MAX: Final = 64
 #: Preferences of an order.
 PREFERENCES_MAX: Final = 16
+#: Flavors that an order preserves, and hosts that it scores then.
+PRESERVED_MAX: Final = 16
+PRESERVE_AMONG_MAX: Final = 4_096
 #: Hosts that a scenario adds.
 ADDED_HOSTS_MAX: Final = 10_000
 #: Candidates in an answer.
@@ -54,6 +57,8 @@ BOUNDS: Final = {
     "max_references": REFERENCES_MAX,
     "max_relations": RELATIONS_MAX,
     "max_preferences": PREFERENCES_MAX,
+    "max_preserved": PRESERVED_MAX,
+    "max_preserve_among": PRESERVE_AMONG_MAX,
     "max_added_hosts": ADDED_HOSTS_MAX,
     "max_candidates": CANDIDATES_MAX,
     "max_consumers": CONSUMERS_MAX,

@@ -11,25 +11,33 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from random import Random
 from typing import Any, Final
 
 import pytest
 from hypothesis import given, note, seed, settings
 
-from berth.candidates import Budget, assignments
+from berth.candidates import Budget, assignments, search
+from berth.candidates.batch import Batch
 from berth.candidates.capacity import Capacity, Counting
 from berth.candidates.capacity import hosts as capacity_hosts
+from berth.candidates.capacity.preserving import Preserving
+from berth.candidates.hosts import hosts_of
+from berth.candidates.plan import Plan
+from berth.candidates.references import References, request_of
+from berth.candidates.resolve import NothingFits, resolve
 from berth.index import Snapshot
 from berth.index.memory import Memory
 from berth.store.engine.database import Database
-from tests.brute_capacity import Counted, TooManyStates
+from tests.brute_capacity import Counted, TooManyStates, with_use
+from tests.brute_order import loss
 from tests.brute_question import Request, fitting
-from tests.candidates.engine import only
+from tests.candidates.engine import PLAIN, only
 from tests.candidates.question_strategies import Dice, fleet, request, seeded
 from tests.candidates.test_questions_against_brute_force import tell
-from tests.candidates.wire_questions import question_of
+from tests.candidates.wire_questions import candidates_of, question_of
 from tests.effort import SEED, scaled
-from tests.worlds import Stock, World
+from tests.worlds import Stock, World, provider_uuid
 
 Asked = tuple[World, list[Request]]
 
@@ -155,3 +163,88 @@ def _names(counting: Counting) -> list[str]:
         for span in counting.fleet.spans
         for row in range(span.block.rows)
     ]
+
+
+def fleet_with_flavors(dice: Dice) -> tuple[World, Request, list[Request]]:
+    """A world, a request, and others that have a simple structure on every host."""
+    world, requests = small_fleet_with_requests(dice)
+    small: Request = {"groups": {"": {"resources": {"VCPU": 1}}}}
+    asked, *others = [*requests, small]
+    roots = [each.name for each in world.providers if each.parent is None]
+    simple = [
+        other for other in others if all(Counted(world, other).is_simple(root) for root in roots)
+    ]
+    return world, asked, simple
+
+
+@seed(SEED)
+@settings(max_examples=scaled(100), deadline=None, print_blob=True)
+@given(seeded(fleet_with_flavors))
+def test_a_candidate_loses_what_it_takes_from_flavors(
+    scratch: Database, asked: tuple[World, Request, list[Request]]
+) -> None:
+    """The loss of every candidate on its host is that of the true maxima, also when something was
+    taken before."""
+    world, sent, others = asked
+    tell(world)
+    note(json.dumps([sent, *others]))
+    with only(world, scratch) as index:
+        snapshot = index.snapshot()
+        plan = _plan(snapshot, sent)
+        plans = [_plan(snapshot, other) for other in others]
+        flavors = [(each, number + 1.0) for number, each in enumerate(plans) if each is not None]
+        weighed = [
+            (other, number + 1.0)
+            for number, other in enumerate(others)
+            if plans[number] is not None
+        ]
+        if plan is None:
+            return
+        preserving = Preserving(snapshot, plan, flavors, Budget())
+        batches = list(search(snapshot, plan, PLAIN, None, rng=Random(0), budget=Budget()))[:20]
+        _check_losses(snapshot, plan, preserving, batches, world, weighed)
+        for batch in batches[:1]:
+            (taken, *_) = candidates_of(snapshot, plan, batch)
+            for (name, class_name), amount in taken.amounts:
+                at = snapshot.locate_uuid(provider_uuid(name))
+                assert at is not None
+                preserving.take(at, snapshot.names.class_ids[class_name], amount)
+            fuller = with_use(world, dict(taken.amounts))
+            _check_losses(snapshot, plan, preserving, batches, fuller, weighed)
+
+
+def _check_losses(
+    snapshot: Snapshot,
+    plan: Plan,
+    preserving: Preserving,
+    batches: list[Batch],
+    world: World,
+    weighed: list[tuple[Request, float]],
+) -> None:
+    for batch in batches:
+        losses = preserving.losses(batch).tolist()
+        candidates = list(candidates_of(snapshot, plan, batch))
+        hosts = hosts_by_name(snapshot, batch)
+        for candidate, host, got in zip(candidates, hosts, losses, strict=True):
+            try:
+                assert got == loss(world, candidate, host, weighed)
+            except TooManyStates:
+                note("too many states")
+
+
+def _plan(snapshot: Snapshot, sent: Request) -> Plan | None:
+    request = request_of(question_of(sent, snapshot), References(snapshot))
+    try:
+        return resolve(snapshot, request, one_per_tree=False)
+    except NothingFits:
+        return None
+
+
+def hosts_by_name(snapshot: Snapshot, batch: Batch) -> list[str]:
+    """The host of each candidate of a batch."""
+    names = [""] * len(batch.positions)
+    for hosts in hosts_of(snapshot, batch):
+        places = range(len(names))[hosts.at] if isinstance(hosts.at, slice) else hosts.at.tolist()
+        for place, row in zip(places, hosts.rows.tolist(), strict=True):
+            names[place] = json.loads(hosts.block.names.item(0, row))
+    return names

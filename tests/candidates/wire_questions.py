@@ -31,7 +31,7 @@ def search_candidates(snapshot: Snapshot, request: Request) -> list[Candidate]:
     if plan is None:
         return []
     batches = search(snapshot, plan, PLAIN, None, rng=Random(0), budget=Budget())
-    return [each for batch in batches for each in _candidates(snapshot, plan, batch)]
+    return [each for batch in batches for each in candidates_of(snapshot, plan, batch)]
 
 
 def search_hosts(snapshot: Snapshot, request: Request) -> list[str]:
@@ -55,7 +55,8 @@ def _plan(snapshot: Snapshot, request: Request) -> Plan | None:
         return None
 
 
-def _candidates(snapshot: Snapshot, plan: Plan, batch: Batch) -> Iterator[Candidate]:
+def candidates_of(snapshot: Snapshot, plan: Plan, batch: Batch) -> Iterator[Candidate]:
+    """The candidates of a batch, by names."""
     classes = snapshot.names.class_names
     for place, position in enumerate(batch.positions.tolist()):
         names = {

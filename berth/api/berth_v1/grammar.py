@@ -15,6 +15,7 @@ from typing import Any, Final
 from berth.api.operations.fragments import CLASS_NAME_PATTERN, UUID, closed_object, object_by
 from berth.api.schema import JSONSchema
 from berth.model.bounds import BOUNDS
+from berth.model.flavor import NAME_PATTERN
 from berth.model.inventory import ALLOCATION_RATIO_MAX, MAX_INT
 from berth.model.names import NAME_LENGTH_MAX
 
@@ -222,9 +223,10 @@ ORDER: Final = closed_object(
     {
         "by": {
             "type": "string",
-            "enum": ["any", "random", "pack", "spread"],
+            "enum": ["any", "random", "pack", "spread", "preserve"],
             "default": "any",
-            "description": "`pack`: the fullest hosts first; `spread`: the emptiest.",
+            "description": "`pack`: the fullest hosts first; `spread`: the emptiest; `preserve`:"
+            " those that lose least for other flavors.",
         },
         "weight": _number(0, 1000, default=1),
         "classes": {
@@ -232,6 +234,13 @@ ORDER: Final = closed_object(
             "description": "Weights of classes for `pack` and `spread`; 1 for all others.",
             "maxProperties": BOUNDS["max_items"],
             "x-bound": "max_items",
+        },
+        "preserve": {
+            **object_by(NAME_PATTERN, _number(0, 1000), at_least_one=True),
+            "description": "Flavors to leave room for, with weights; only and always with"
+            " `preserve`.",
+            "maxProperties": BOUNDS["max_preserved"],
+            "x-bound": "max_preserved",
         },
         "prefer": {
             "type": "array",
@@ -242,7 +251,8 @@ ORDER: Final = closed_object(
         "seed": integer(0, 2**64 - 1, default=0),
         "among": {
             **integer(1, MAX_INT),
-            "description": "Score only so many of the hosts that fit.",
+            "description": "Score only so many of the hosts that fit; with `preserve`, 512 by"
+            " default.",
         },
     }
 )

@@ -6,14 +6,17 @@ Source: spec/beyond.md 2.7.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal
 
 from berth.api.berth_v1.asking import Warnings
+from berth.api.berth_v1.expanding import stored_question
 from berth.api.berth_v1.pointed import pointer_of, refused
 from berth.api.berth_v1.reading import JSONObject, check_no_conflict, read_items
 from berth.api.berth_v1.refusals import unknown_name
+from berth.api.errors import Refused
 from berth.candidates.order import HOST, Order, Preference
+from berth.candidates.plan import Plan
 from berth.candidates.question import Item
 from berth.candidates.references import (
     References,
@@ -21,13 +24,26 @@ from berth.candidates.references import (
     UnknownReference,
     member_of,
     not_member_of,
+    request_of,
     similar,
+    unknown_names,
 )
-from berth.candidates.resolve import membership_test, trait_ids, trait_test
+from berth.candidates.resolve import (
+    NothingFits,
+    membership_test,
+    resolve,
+    trait_ids,
+    trait_test,
+)
 from berth.index.snapshot import Snapshot
+from berth.model.bounds import PRESERVE_AMONG_MAX
+from berth.model.flavor import FlavorName
 
 #: The strategy of an order that names none.
 _DEFAULT: Final = "any"
+
+#: How many hosts `preserve` scores, unless the order says otherwise.
+_AMONG: Final = 512
 
 
 def check_order(order: JSONObject, at: str, groups: Collection[str]) -> None:
@@ -46,6 +62,14 @@ def check_order(order: JSONObject, at: str, groups: Collection[str]) -> None:
             raise refused(f"{at}/prefer/{place}/of", f'names no group of the request: "{of}"')
         required = f"{at}/prefer/{place}/required"
         check_no_conflict(read_items(preference.get("required", ())), required)
+    if order.get("by") != "preserve":
+        if "preserve" in order:
+            raise refused(f"{at}/preserve", 'needs "by": "preserve"')
+    elif "preserve" not in order:
+        raise refused(at, "lacks preserve, the flavors to leave room for")
+    elif order.get("among", 1) > PRESERVE_AMONG_MAX:
+        message = f"must be at most {PRESERVE_AMONG_MAX:,} with preserve (max_preserve_among)"
+        raise refused(f"{at}/among", message)
 
 
 def order_of(
@@ -58,7 +82,7 @@ def order_of(
     """The order that a snapshot gives to the names of a body.
 
     Raises:
-        Refused: 400 for a resource class or a trait that does not exist.
+        Refused: 400 for a resource class, a trait or a flavor that does not exist.
     """
     ids = snapshot.names.class_ids
     classes = order.get("classes", {})
@@ -72,8 +96,35 @@ def order_of(
             for place, each in enumerate(order.get("prefer", ()))
         ),
         seed=order.get("seed", 0),
-        among=order.get("among"),
+        among=order.get("among", _AMONG if "preserve" in order else None),
+        preserve=tuple(_preserved(order.get("preserve", {}), f"{at}/preserve", snapshot)),
     )
+
+
+def _preserved(
+    sent: Mapping[str, float], at: str, snapshot: Snapshot
+) -> Iterator[tuple[Plan, float]]:
+    """The flavors to leave room for; one that nothing can fit has no room to lose."""
+    references = References(snapshot)
+    stored = snapshot.names.flavors
+    for name, weight in sent.items():
+        pointer = at + pointer_of((name,))
+        if name not in stored:
+            raise unknown_name(UnknownName(pointer, "flavor", name, similar(name, stored)))
+        try:
+            part = stored_question(name, stored[FlavorName(name)], snapshot, pointer)
+        except Refused:
+            message = "names a flavor that this release cannot read; set it again"
+            raise refused(pointer, message) from None
+        for unknown in unknown_names(part.question, snapshot):
+            raise unknown_name(unknown._replace(at=pointer), flavor=name)
+        if not any(group.resources for _, group in part.question.groups):
+            raise refused(pointer, "names a flavor that asks for no resources")
+        request = request_of(part.question, references)
+        try:
+            yield resolve(snapshot, request, one_per_tree=False), weight
+        except NothingFits:
+            continue
 
 
 def _preference(

@@ -73,8 +73,13 @@ class HostCounts:
         *,
         budget: Budget,
         steps: Steps,
+        among: Mapping[int, Mask] | None = None,
     ) -> None:
-        """Count, as far as the budget allows."""
+        """Count, as far as the budget allows.
+
+        Args:
+            among: the rows of each block that count; None for all of all blocks.
+        """
         assert plan.giving or plan.splits, "a request that takes nothing fits without end"
         self._snapshot = snapshot
         self._plan = plan
@@ -82,6 +87,7 @@ class HostCounts:
         self._free = free
         self._budget = budget
         self._steps = steps
+        self._among = among
         self.count: Ints = np.zeros(fleet.size, dtype=np.int64)
         self.at_most: Ints = self.count
         self.pieces: list[Piece] = []
@@ -108,7 +114,7 @@ class HostCounts:
         batches = assign(
             self._snapshot,
             self._plan,
-            filter_trees(self._snapshot, self._plan, self._budget),
+            filter_trees(self._snapshot, self._plan, self._budget, among=self._among),
             SearchSettings(),
             None,
             rng=random.Random(0),
@@ -185,7 +191,7 @@ class HostCounts:
 
     def _fill(self) -> None:
         """Count the hosts whose ways are not listed."""
-        among = None if self._plan.splits else self._unlisted
+        among = self._among if self._plan.splits else self._unlisted
         for trees in filter_trees(self._snapshot, self._plan, self._budget, among=among):
             hosts = self._starts[trees.block_id] + trees.rows
             none = np.zeros(len(hosts), dtype=np.int64)

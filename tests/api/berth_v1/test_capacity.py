@@ -337,3 +337,78 @@ def test_without_consumers_counts_what_they_hold(fleet: Client) -> None:
     what_if = {"without_consumers": [consumer_uuid("cn2")]}
     answer = capacity(fleet, flavors=["small"], what_if=what_if)["flavors"]["small"]
     assert (answer["now"]["count"], answer["count"]) == (11, 19)
+
+
+def test_preserve_leaves_large_holes_for_large_flavors(fleet: Client) -> None:
+    """A small machine goes where it costs no large one: cn1 has 12 VCPUs and keeps room for two of
+    six, numa1 of cn3 would lose its only one."""
+    large = {"groups": {"": {"resources": {"VCPU": 6}}}}
+    assert _put(fleet, "large", large).status == 201
+    request = {
+        "groups": {"": {"resources": {"VCPU": 1, "MEMORY_MB": 512}}},
+        "host": {"in": ["cn1", "cn2", "cn3"]},
+    }
+    order = {"by": "preserve", "preserve": {"large": 2}}
+    answered = fleet.post("/berth/v1/candidates", json={"request": request, "order": order})
+    assert answered.status == 200, answered.text
+    scores = {
+        (candidate["host"], *sorted(candidate["allocations"])): candidate["score"]
+        for candidate in answered.json["candidates"]
+    }
+    lost_one = {"total": 1 / 3, "preserve": 1 / 3, "prefer": []}
+    lost_none = {"total": 1.0, "preserve": 1.0, "prefer": []}
+    cn1, cn2, cn3, numa0, numa1 = map(provider_uuid, ("cn1", "cn2", "cn3", "numa0", "numa1"))
+    assert scores == {
+        (cn1, cn1): lost_one,
+        (cn2, cn2): lost_none,
+        (cn3, *sorted((cn3, numa0))): lost_none,
+        (cn3, *sorted((cn3, numa1))): lost_one,
+    }
+    totals = [each["score"]["total"] for each in answered.json["candidates"]]
+    assert totals == sorted(totals, reverse=True)
+    body = {
+        "request": request,
+        "order": order,
+        "consumers": [
+            {
+                "uuid": str(UUID(int=number)),
+                "project_id": "web",
+                "user_id": "alice",
+                "consumer_type": "INSTANCE",
+            }
+            for number in range(1, 6)
+        ],
+    }
+    placed = fleet.post("/berth/v1/place?dry_run=true", json=body)
+    assert placed.status == 200, placed.text
+    providers = sorted(
+        provider
+        for placement in placed.json["placements"].values()
+        for provider, given in placement["allocations"].items()
+        if "VCPU" in given["resources"]
+    )
+    # One is left on cn2 and four on numa0, and none of them costs a large one.
+    assert providers == sorted([cn2, *[numa0] * 4])
+    assert fleet.delete("/berth/v1/flavors/large").status == 204
+
+
+def test_what_preserve_refuses(fleet: Client) -> None:
+    """Flavors come with it and only with it, and must exist; few hosts are scored."""
+    many = {f"f{number}": 1 for number in range(17)}
+    for order, code, pointer in (
+        ({"by": "preserve"}, "request.invalid", "/order"),
+        ({"by": "pack", "preserve": {"small": 1}}, "request.invalid", "/order/preserve"),
+        ({"by": "preserve", "preserve": {}}, "request.invalid", "/order/preserve"),
+        ({"by": "preserve", "preserve": many}, "request.too_large", "/order/preserve"),
+        ({"by": "preserve", "preserve": {"no": 1}}, "name.unknown", "/order/preserve/no"),
+        (
+            {"by": "preserve", "preserve": {"small": 1}, "among": 4097},
+            "request.invalid",
+            "/order/among",
+        ),
+    ):
+        body = {"request": SMALL, "order": order}
+        answered = fleet.post("/berth/v1/candidates", json=body)
+        assert answered.status == 400, order
+        (error,) = answered.json["errors"]
+        assert (error["code"], error["pointer"]) == (f"berth.{code}", pointer)

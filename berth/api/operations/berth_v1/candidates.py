@@ -74,7 +74,7 @@ SCORE: Final = open_object(
     },
     optional={
         name: {"type": "number", "description": "What the strategy gives, from 0 to 1."}
-        for name in ("random", "pack", "spread")
+        for name in ("random", "pack", "spread", "preserve")
     },
 )
 _CANDIDATE = component(
