@@ -30,3 +30,18 @@ def test_the_largest_amount_may_be_above_what_is_asked_of_a_split(prepared: Path
     with counted(fleet, prepared, request) as (counting, capacity):
         assert capacity.total().count == 0
         assert counting.fragments(capacity)["VCPU"].largest == 6
+
+
+def test_hosts_fill_a_pool_only_as_far_as_their_own_amounts_go(prepared: Path) -> None:
+    """Two hosts of two VCPUs each, and a pool for a hundred; one of three hosts has another."""
+    fleet = world("""
+        cn1    VCPU=2  @A
+        cn2    VCPU=2  @A
+        cn3    VCPU=9  @B
+        pool1  DISK_GB=100  MISC_SHARES_VIA_AGGREGATE  @A
+        pool2  DISK_GB=5  MISC_SHARES_VIA_AGGREGATE  @B
+    """)
+    request = {"groups": {"": {"resources": {"VCPU": 1, "DISK_GB": 1}}}}
+    with counted(fleet, prepared, request) as (_, capacity):
+        total = capacity.total()
+        assert (total.count, total.at_most) == (9, 9)
