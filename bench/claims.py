@@ -39,7 +39,8 @@ class _Candidates(msgspec.Struct):
     allocation_requests: list[msgspec.Raw]
 
 
-_decoder = msgspec.json.Decoder(_Candidates)
+#: Decodes the candidates of a response.
+decoder = msgspec.json.Decoder(_Candidates)
 
 
 @dataclass(slots=True)
@@ -62,7 +63,7 @@ class ClaimLoop:
             start = clock()
             answer = yield candidates
             if answer.status == 200:
-                choices = _decoder.decode(answer.body).allocation_requests
+                choices = decoder.decode(answer.body).allocation_requests
                 consumer = new_consumer(self.rng)
                 answer = yield claim_of(
                     self.requests, bytes(self.rng.choice(choices)), consumer, self.project

@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from bench.case import Case
-from bench.claims import absent, claim_of, clients, new_consumer, together
+from bench.claims import absent, claim_of, clients, decoder, new_consumer, together
 from bench.driver import Script
 from bench.flat import EVERY_HOST, path_of
 from bench.http1 import Requests
@@ -42,12 +42,7 @@ class _Placed(msgspec.Struct):
     tries: int
 
 
-class _Candidates(msgspec.Struct):
-    allocation_requests: list[msgspec.Raw]
-
-
 _placed = msgspec.json.Decoder(_Placed)
-_candidates = msgspec.json.Decoder(_Candidates)
 
 
 @dataclass(slots=True)
@@ -90,7 +85,7 @@ class _Placer:
             start = clock()
             answer = yield candidates
             if answer.status == 200:
-                choices = _candidates.decode(answer.body).allocation_requests
+                choices = decoder.decode(answer.body).allocation_requests
                 consumer = new_consumer(self.rng)
                 choice = bytes(self.rng.choice(choices))
                 answer = yield claim_of(self.requests, choice, consumer, self.project)

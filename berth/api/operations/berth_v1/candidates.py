@@ -22,6 +22,7 @@ from berth.api.operations.fragments import (
     object_by,
     open_object,
 )
+from berth.api.schema import JSONSchema
 from berth.model.bounds import CANDIDATES_MAX
 
 TAG = "Questions"
@@ -77,22 +78,15 @@ SCORE: Final = open_object(
         for name in ("random", "pack", "spread", "preserve")
     },
 )
-_CANDIDATE = component(
-    "Candidate",
-    (
-        0,
-        open_object(
-            {
-                "host": {**UUID, "description": "The root that anchors the candidate."},
-                "allocations": object_by(
-                    UUID_36_PATTERN, open_object({"resources": {**AMOUNTS, "minProperties": 1}})
-                ),
-                "mappings": object_by(GROUP_NAME_PATTERN, list_of(UUID)),
-            },
-            optional={"score": SCORE},
-        ),
+#: What a candidate says beside its score.
+CANDIDATE_MEMBERS: Final[dict[str, JSONSchema]] = {
+    "host": {**UUID, "description": "The root that anchors the candidate."},
+    "allocations": object_by(
+        UUID_36_PATTERN, open_object({"resources": {**AMOUNTS, "minProperties": 1}})
     ),
-)
+    "mappings": object_by(GROUP_NAME_PATTERN, list_of(UUID)),
+}
+_CANDIDATE = component("Candidate", (0, open_object(CANDIDATE_MEMBERS, optional={"score": SCORE})))
 _CANDIDATES = component(
     "Candidates",
     (

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from berth.api.berth_v1.grammar import GROUP_NAME_PATTERN, ORDER, REQUEST, WHAT_IF, integer
+from berth.api.berth_v1.grammar import ORDER, REQUEST, WHAT_IF, integer
 from berth.api.berth_v1.pointed import PointedSchema
 from berth.api.operation import (
     DRY_RUN,
@@ -22,11 +22,10 @@ from berth.api.operation import (
 )
 from berth.api.operations import examples
 from berth.api.operations.berth_v1 import rules
-from berth.api.operations.berth_v1.candidates import SCORE
+from berth.api.operations.berth_v1.candidates import CANDIDATE_MEMBERS, SCORE
 from berth.api.operations.berth_v1.pieces import CONSUMER_NAME, REVISION, REVISION_EXAMPLE
 from berth.api.operations.berth_v1.warnings import WARNING
 from berth.api.operations.fragments import (
-    AMOUNTS,
     CONSUMER_TYPE,
     EXTERNAL_ID,
     GENERATION,
@@ -145,11 +144,7 @@ _EXAMPLE: Final = {
 }
 
 _PLACEMENT_MEMBERS: Final[dict[str, JSONSchema]] = {
-    "host": {**UUID, "description": "The root that anchors the candidate."},
-    "allocations": object_by(
-        UUID_36_PATTERN, open_object({"resources": {**AMOUNTS, "minProperties": 1}})
-    ),
-    "mappings": object_by(GROUP_NAME_PATTERN, list_of(UUID)),
+    **CANDIDATE_MEMBERS,
     "consumer_generation": GENERATION,
 }
 _PLACEMENT_EXAMPLE: Final[dict[str, Any]] = {
