@@ -132,8 +132,6 @@ def _independent(
     plan: Plan, giving: Sequence[int], chosen: Sequence[tuple[int, ...]]
 ) -> list[tuple[int, ...]]:
     """The places of the demands of each factor."""
-    if len(chosen) == 1:
-        return [tuple(range(len(giving)))]
     parts = [frozenset({place}) for place in range(len(giving))]
     cells = [
         {(choices[place], each) for choices in chosen for each, _ in plan.demands[number].amounts}
