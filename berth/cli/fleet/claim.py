@@ -138,9 +138,10 @@ def claim(
 
 
 def _check_name(name: str, project: str | None, request: TextIO | None) -> None:
-    of_project, slash, of_consumer = name.partition("/")
-    if not (of_project and slash and of_consumer) or "/" in of_consumer:
-        raise click.UsageError(f"--for {name} is not PROJECT/NAME, as in web/job-17")
+    # Deferred: `--help` does not need it.
+    from berth.cli.fleet import claims
+
+    of_project, _ = claims.parsed_name(name)
     if project not in (None, of_project):
         raise click.UsageError(f"--for {name} and --project {project} name two projects")
     if request is not None:

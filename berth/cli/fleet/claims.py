@@ -26,6 +26,18 @@ _CONCURRENT_UPDATE: Final = "placement.concurrent_update"
 _NAME_TAKEN: Final = "berth.consumer.name_taken"
 
 
+def parsed_name(text: str) -> tuple[str, str]:
+    """The project and the name of a consumer, of a text such as `web/job-17`.
+
+    Raises:
+        UsageError: it does not have this form.
+    """
+    project, slash, name = text.partition("/")
+    if not (project and slash and name) or "/" in name:
+        raise click.UsageError(f"--for {text} is not PROJECT/NAME, as in web/job-17")
+    return project, name
+
+
 def typed(client: Client, texts: Iterable[str]) -> dict[str, Any]:
     """The allocations of `PROVIDER:CLASS=AMOUNT`.
 

@@ -24,8 +24,17 @@ dry_running: Callable[[Callable[..., None]], Callable[..., None]] = click.option
 
 @click.command()
 @wanting
-@click.option("--project", required=True, metavar="PROJECT", help="The consumers' project.")
-@click.option("--user", required=True, metavar="USER", help="The consumers' user.")
+@click.option(
+    "--for",
+    "names",
+    multiple=True,
+    metavar="PROJECT/NAME",
+    help="Place a consumer with a name, instead of --project and --consumer; may be repeated.",
+)
+@click.option("--project", metavar="PROJECT", help="The consumers' project.")
+@click.option(
+    "--user", metavar="USER", help="The consumers' user.  [default with --for: the PROJECT]"
+)
 @click.option(
     "--type",
     "consumer_type",
@@ -65,8 +74,9 @@ dry_running: Callable[[Callable[..., None]], Callable[..., None]] = click.option
 def place(
     access: Access,
     wanted: Wanted,
-    project: str,
-    user: str,
+    names: Sequence[str],
+    project: str | None,
+    user: str | None,
     consumer_type: str,
     consumers: Sequence[str],
     count: int | None,
@@ -78,23 +88,31 @@ def place(
     """Choose hosts for consumers, and claim there, in one transaction.
 
     \b
-      berth place VCPU=8 MEMORY_MB=16384 --project web --user alice
+      berth place VCPU=8 MEMORY_MB=16384 --for web/job-17 --user alice
       berth place --flavor m1.large --count 8 --max-per host=1 --within rack \\
         --project web --user alice --dry-run
 
-    It takes the options of `berth candidates`. With --consumer, a command that failed can be run
-    again: a consumer that was placed already is not placed twice. --nothing-used and the like need
-    --dry-run.
+    It takes the options of `berth candidates`. With --for or --consumer, a command that failed can
+    be run again: a consumer that was placed already is not placed twice. --nothing-used and the
+    like need --dry-run.
 
     Exit codes: 0 placed; 13 a dry run found places; 14 nothing fits.
     """
     # Deferred: `--help` does not need them.
-    from berth.cli.fleet.placing import limits_of, new_consumers, send_placement
+    from berth.cli.fleet.placing import limits_of, named_consumers, new_consumers, send_placement
 
-    owner = {"project_id": project, "user_id": user, "consumer_type": consumer_type}
+    if names:
+        if project or consumers or count is not None:
+            raise click.UsageError("--for excludes --project, --consumer and --count")
+        placed = named_consumers(names, user, consumer_type)
+    elif project and user:
+        owner = {"project_id": project, "user_id": user, "consumer_type": consumer_type}
+        placed = new_consumers(consumers, count, owner)
+    else:
+        raise click.UsageError("say whose consumers they are: --for, or --project and --user")
     body: dict[str, Any] = {
         **wanted.body(),
-        "consumers": new_consumers(consumers, count, owner),
+        "consumers": placed,
         **limits_of(max_per),
         **({"within": within} if within else {}),
         **({"order": {"by": order}} if order else {}),

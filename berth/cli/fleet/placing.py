@@ -15,6 +15,7 @@ import click
 from berth.cli.columns import amount
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
+from berth.cli.fleet.claims import parsed_name
 from berth.cli.fleet.client import PLACE, consumer_path, print_answer
 from berth.cli.fleet.explanations import print_explanations
 from berth.cli.fleet.references import names_of
@@ -42,6 +43,25 @@ def new_consumers(
         raise click.UsageError("--consumer and --count exclude each other")
     every = uuids or [str(uuid4()) for _ in range(count or 1)]
     return [{"uuid": uuid, **owner} for uuid in every]
+
+
+def named_consumers(
+    names: Sequence[str], user: str | None, consumer_type: str
+) -> list[dict[str, str]]:
+    """The consumers of a body that have names, such as `web/job-17`.
+
+    Raises:
+        UsageError: a name does not have this form.
+    """
+    return [
+        {
+            "name": name,
+            "project_id": project,
+            "user_id": user or project,
+            "consumer_type": consumer_type,
+        }
+        for project, name in map(parsed_name, names)
+    ]
 
 
 def limits_of(texts: Iterable[str]) -> dict[str, dict[str, int]]:
@@ -109,19 +129,22 @@ def send_placement(client: Client, body: Mapping[str, Any], *, dry_run: bool) ->
     if client.as_json:
         print_answer(answer)
     else:
-        _print_placements(client, answer.json(), is_done=not dry_run)
+        _print_placements(client, body["consumers"], answer.json(), is_done=not dry_run)
     if dry_run:
         raise CommandFailed("nothing was written", ExitCode.PENDING)
 
 
-def _print_placements(client: Client, answer: Json, *, is_done: bool) -> None:
+def _print_placements(
+    client: Client, consumers: Sequence[Json], answer: Json, *, is_done: bool
+) -> None:
     placements: Mapping[str, Json] = answer["placements"]
     uuids = {uuid for each in placements.values() for uuid in (each["host"], *each["allocations"])}
     names = names_of(client, uuids)
     done = "placed" if is_done else "would place"
     if answer["repeated"]:
         done = "already placed"
-    for consumer, each in placements.items():
+    for wanted, (uuid, each) in zip(consumers, placements.items(), strict=True):
+        consumer = f"{wanted['project_id']}/{wanted['name']}" if "name" in wanted else uuid
         click.echo(f"{done} {consumer} on {names[each['host']]}: {_given(each, names)}")
 
 

@@ -59,6 +59,22 @@ def test_a_consumer_is_placed_and_moved(berth: BothWays) -> None:
         assert " on cn011: " not in away
 
 
+def test_a_consumer_with_a_name_is_placed(berth: BothWays) -> None:
+    """It needs no UUID, and the command can be run again."""
+    command = ("place", "VCPU=1", "--under", "cn010_numa0", "--for", "shop/job-17")
+    (line,) = berth.ok(*command).lines
+    assert line == "placed shop/job-17 on cn010: cn010_numa0 VCPU 1"
+    assert berth.ok(*command).lines == [f"already {line}"]
+    assert "shop/job-17" in berth.ok("release", "shop/job-17").stdout
+    for options, complaint in (
+        (("--for", "job-17"), "--for job-17 is not PROJECT/NAME, as in web/job-17"),
+        (("--for", "a/b", "--count", "2"), "--for excludes --project, --consumer and --count"),
+        (("--user", "alice"), "say whose consumers they are: --for, or --project and --user"),
+    ):
+        refused = berth("place", "VCPU=1", *options)
+        assert (refused.code, complaint in refused.stderr) == (2, True), refused
+
+
 def test_several_are_placed_together(berth: BothWays) -> None:
     """Within the limits."""
     hosts = ("--host-in", "cn010", "--host-in", "cn011")
