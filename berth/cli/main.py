@@ -64,7 +64,7 @@ cli.defer(
         "Reshape this host's trees while every service is stopped.",
     ),
     ("move", "fleet.move", "Move a consumer to another host, or give it other amounts."),
-    ("place", "fleet.place", "Choose hosts for consumers, and claim there."),
+    ("place", "fleet.place", "Choose hosts for consumers, and claim there, in one transaction."),
     ("policy", "policy", "Show and test the policy."),
     ("provider", "fleet.provider", "List, show, create, change and delete providers."),
     ("release", "fleet.release", "Remove all allocations of consumers, of all or of none."),

@@ -33,7 +33,7 @@ _REQUEST: Final = "request"
 )
 @accessing
 def capacity(access: Access, wanted: Wanted, by: Sequence[str], hosts: int | None) -> None:
-    """Count how many more fit: of stored flavors, or of a request.
+    """Count how many more fit.
 
     \b
       berth capacity
