@@ -26,13 +26,16 @@ BUILT_FROM := pyproject.toml constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test proof coverage golden lint figures format docs bench compare constraints clean
+.PHONY: help serve demo test proof coverage golden screenshots lint lint-python lint-page figures format docs bench compare constraints clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 serve: $(VENV)/.runtime ## Start a service on loopback, with an SQLite database
 	@$(BIN)/berth serve --bind $(BIND) $(ARGS)
+
+demo: $(VENV)/.runtime ## Start a service with 2,000 simulated hosts, and print the address of its page
+	@$(BIN)/berth demo serve --bind $(BIND) $(ARGS)
 
 test: $(VENV)/.development ## Run every test that this machine can run, and print which database engines were tested
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --max-worker-restart 0 $(ARGS)
@@ -43,16 +46,24 @@ proof: $(VENV)/.development ## Run the proofs and the random tests at full effor
 coverage: $(VENV)/.development ## Run the tests, and update docs/api-coverage.md
 	@$(BIN)/python -m pytest --write-api-coverage $(ARGS)
 
-golden: $(VENV)/.development ## Update the files of tests/golden
+golden: $(VENV)/.development ## Update the files of tests/golden, and the pictures in docs/images/capacity
 	@$(BIN)/python -m pytest -n 0 tests/golden --write-golden
 
-lint: $(VENV)/.development ## Check style, format, types and the limits of tools/figures.py
+screenshots: $(VENV)/.development ## Retake the screenshots in docs/images/page
+	@$(BIN)/python -m pytest -n 0 tests/page/test_tour.py --write-golden
+
+lint: lint-python lint-page ## Check style, format, types and the limits of tools/figures.py
+
+lint-python: $(VENV)/.development
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy --strict berth tests bench compare tools
 	@$(BIN)/python tools/figures.py
 
-figures: $(VENV)/.development ## Print the size of the code, circles and caches; ARGS="--before REV" for two columns
+lint-page:
+	@bash tools/page_checks.sh
+
+figures: $(VENV)/.development ## Print the size of the code, import circles and caches; ARGS="--before REV" for two columns
 	@$(BIN)/python tools/figures.py $(ARGS)
 
 format: $(VENV)/.development ## Format every file
@@ -73,7 +84,7 @@ constraints: ## Update constraints.txt to the newest releases that pyproject.tom
 	@PYTHON="$(PYTHON)" bash tools/constraints.sh
 
 clean: ## Remove everything that make created
-	rm -rf $(VENV) build dist *.egg-info docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis tools/web/node_modules
 	find berth tests bench compare -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The virtual environment, in two sizes: for the service, and for development.

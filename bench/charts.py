@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Charts as SVG: lines over two logarithmic axes, and bars over one.
+"""Charts as SVG: lines over two logarithmic axes, bars over one, and panels of bars from zero.
 
 Plain text, without a library: a chart is a handful of numbers that are placed. Colours follow the
 reader's light or dark setting, as those of the other pictures of the documentation do.
@@ -18,7 +18,10 @@ _PLOT_HEIGHT: Final = 300
 _LABELS_WIDTH: Final = 330
 _BAR_HEIGHT: Final = 15
 _LEGEND_LINE: Final = 20
-_CHARACTER_WIDTH: Final = 7
+_NAMES_WIDTH: Final = 150
+_TEXT_WIDTH: Final = 230
+_PANEL_HEADING: Final = 30
+_ROW_HEIGHT: Final = 24
 
 _LIGHT: Final = (
     "#0284c7",
@@ -56,6 +59,53 @@ class Bars(NamedTuple):
 
     name: str
     values: Sequence[float | None]
+
+
+class Row(NamedTuple):
+    """A bar of a panel: one part after another, and a text behind it.
+
+    Attributes:
+        parts: number of the series, value of at least 0.
+    """
+
+    name: str
+    parts: Sequence[tuple[int, float]]
+    text: str
+
+
+class Panel(NamedTuple):
+    """Bars with an axis of their own, which begins at 0 and ends with the longest of them."""
+
+    name: str
+    rows: Sequence[Row]
+
+
+def panel_chart(title: str, series: Sequence[str], panels: Sequence[Panel]) -> str:
+    """Panels of bars below each other; without series names, there is no legend."""
+    parts = [*_legend(series)]
+    y = _TOP + _LEGEND_LINE * ((len(series) + 1) // 2)
+    for panel in panels:
+        parts.append(f'<text class="name" x="20" y="{y}">{escape(panel.name)}</text>')
+        y += 10
+        parts += _panel(panel, y)
+        y += _ROW_HEIGHT * len(panel.rows) + _PANEL_HEADING
+    return _document(title, y - 10, parts)
+
+
+def _panel(panel: Panel, top: float) -> Iterator[str]:
+    longest = max(sum(value for _, value in row.parts) for row in panel.rows)
+    scale = (_WIDTH - _NAMES_WIDTH - _TEXT_WIDTH) / (longest or 1)
+    for number, row in enumerate(panel.rows):
+        y = top + number * _ROW_HEIGHT
+        x = float(_NAMES_WIDTH)
+        yield f'<text class="end" x="{x - 10:.0f}" y="{y + 14}">{escape(row.name)}</text>'
+        for which, value in row.parts:
+            yield (
+                f'<rect class="f{which}" x="{x:.1f}" y="{y}" width="{value * scale:.1f}" '
+                f'height="{_ROW_HEIGHT - 6}"/>'
+            )
+            x += value * scale
+        yield f'<text class="small" x="{x + 8:.1f}" y="{y + 14}">{escape(row.text)}</text>'
 
 
 def line_chart(title: str, lines: Sequence[Line], *, x_name: str, y_name: str) -> str:

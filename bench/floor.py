@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Final
 from wsgiref.types import StartResponse, WSGIEnvironment
 
@@ -80,7 +81,9 @@ def main(configuration: str, port: str, workers: str) -> None:
             host="127.0.0.1",
             port=int(port),
             workers=int(workers),
-            threads=threads_for(settings.admission, settings.receiving),
+            threads=threads_for(
+                settings.admission, settings.receiving, watchers_max=settings.watchers_max
+            ),
             client_seconds_max=settings.receiving.client_seconds_max,
             pinned=settings.pin_workers,
             tls=None,
@@ -89,7 +92,7 @@ def main(configuration: str, port: str, workers: str) -> None:
         )
 
 
-def _loaded(client_seconds_max: float) -> tuple[Floor, float]:
+def _loaded(client_seconds_max: float, _stopping: Event) -> tuple[Floor, float]:
     return Floor(), client_seconds_max
 
 

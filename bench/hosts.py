@@ -9,6 +9,7 @@ from itertools import cycle
 from typing import Final
 
 from bench.case import Case
+from bench.client import Client, UnexpectedStatus
 from bench.fleet import SHARES, aggregate_uuid, host_uuid
 from bench.host_reshape import host_reshape_case, transport_to
 from bench.http1 import Requests
@@ -24,6 +25,10 @@ _FIRST: Final = 7_000_000
 #: Seconds between two reports of an agent.
 _INTERVAL_S: Final = 60
 
+_TREES: Final = "/berth/v1/trees"
+#: What the agent reads of each provider.
+TREE_PARTS: Final = "include=generation,inventories,traits,aggregates,drains"
+
 #: How large a fleet is whose polls are calculated.
 POLLING_HOSTS: Final = 100_000
 _POLL_CLIENTS: Final = 4
@@ -37,12 +42,17 @@ def hosts_cases() -> list[Case]:
         host_reshape_case(),
         Case("hosts", f"{HOSTS:,} hosts in one process", _measure_fleet, for_peer=False),
         poll_case("a host of five providers", 0, first=_FIRST),
+        tree_poll_case("a host of five providers", 0, first=_FIRST),
     ]
 
 
 def poll_cases(size: int) -> list[Case]:
-    """Polls of a flat fleet: by hosts without aggregates, and by those that have one."""
-    return [poll_case("a host", size), poll_case("a host in an aggregate", size, shares=True)]
+    """Polls of a flat fleet: by hosts without aggregates, by those that have one, and of trees."""
+    return [
+        poll_case("a host", size),
+        poll_case("a host in an aggregate", size, shares=True),
+        tree_poll_case("a host", size),
+    ]
 
 
 def poll_case(name: str, size: int, *, first: int = 0, shares: bool = False) -> Case:
@@ -56,23 +66,54 @@ def poll_case(name: str, size: int, *, first: int = 0, shares: bool = False) -> 
     """
     rng = random.Random("polls")
     hosts = [host_uuid(first + (rng.randrange(size) if size else 0)) for _ in range(_TURNS)]
-    requests_count = 2 if shares else 1
 
     def measure(server: RunningServer, wanted: Round) -> Samples:
         keeping = Requests(server.port, answer_bytes=wanted.answer_bytes)
         closing = Requests(server.port, answer_bytes=wanted.answer_bytes, closes=True)
         made = [each for host in hosts for each in _poll(host, keeping, closing, shares=shares)]
-        polled = _polled(server, made, wanted)
-        assert polled.processor is not None, "`timed` has measured it"
-        each_s = requests_count * polled.processor / polled.operations_count
-        share = 100 * each_s * POLLING_HOSTS / _INTERVAL_S
-        return {
-            "a request": polled,
-            "processor time of a poll": Sample([each_s]),
-            f"processor, {POLLING_HOSTS:,} hosts a minute": Sample([share], unit="%"),
-        }
+        return _cost_of_polls(_polled(server, made, wanted), requests_each=2 if shares else 1)
 
     return Case("hosts", f"poll of {name}", measure, has_floor=True)
+
+
+def tree_poll_case(name: str, size: int, *, first: int = 0) -> Case:
+    """The same of an agent that reads whole trees, as it does where the service is berth: one
+    conditional request, answered 304.
+
+    Args:
+        size: hosts that poll in turn, from `first` on; 0: one alone.
+    """
+    rng = random.Random("polls of trees")
+    hosts = [host_uuid(first + (rng.randrange(size) if size else 0)) for _ in range(_TURNS)]
+    paths = {host: f"{_TREES}/{host}?{TREE_PARTS}" for host in hosts}
+
+    def measure(server: RunningServer, wanted: Round) -> Samples:
+        closing = Requests(server.port, closes=True)
+        with Client(server) as client:
+            tags = {host: _tag_of(client, path) for host, path in paths.items()}
+        made = [closing.get(paths[host], if_none_match=tags[host]) for host in hosts]
+        return _cost_of_polls(_polled(server, made, wanted), requests_each=1)
+
+    return Case("hosts", f"poll of the tree of {name}", measure, for_peer=False)
+
+
+def _tag_of(client: Client, path: str) -> str:
+    """The entity tag of a tree."""
+    answer = client.exchange(client.requests.get(path))
+    if answer.status != 200:
+        raise UnexpectedStatus("GET", path, answer.status, answer.body)
+    return answer.tag
+
+
+def _cost_of_polls(polled: Sample, *, requests_each: int) -> Samples:
+    assert polled.processor is not None, "`timed` has measured it"
+    each_s = requests_each * polled.processor / polled.operations_count
+    share = 100 * each_s * POLLING_HOSTS / _INTERVAL_S
+    return {
+        "a request": polled,
+        "processor time of a poll": Sample([each_s]),
+        f"processor, {POLLING_HOSTS:,} hosts a minute": Sample([share], unit="%"),
+    }
 
 
 def _poll(host: str, keeping: Requests, closing: Requests, *, shares: bool) -> Sequence[bytes]:

@@ -18,6 +18,7 @@ _END_OF_HEAD: Final = b"\r\n\r\n"
 _LENGTH: Final = b"\r\ncontent-length:"
 _CHUNKED: Final = b"\r\ntransfer-encoding: chunked"
 _CLOSE: Final = b"\r\nconnection: close"
+_TAG: Final = b'\r\netag: "'
 
 #: What a service of OpenStack sends with every request, by way of keystoneauth and requests.
 _HEADERS: Final = (
@@ -40,6 +41,8 @@ class Answer(NamedTuple):
     body: bytes
     #: Whether the server closes the connection after it.
     closes: bool
+    #: Its entity tag, without quotes.
+    tag: str = ""
 
 
 NO_ANSWER: Final = Answer(0, b"", True)
@@ -64,9 +67,14 @@ class Requests:
             f" HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{connection}{_HEADERS}{wanted}".encode()
         )
 
-    def get(self, path: str) -> bytes:
-        """A GET of a path, with its query string."""
-        return b"GET " + path.encode() + self._headers + b"\r\n"
+    def get(self, path: str, *, if_none_match: str | None = None) -> bytes:
+        """A GET of a path, with its query string.
+
+        Args:
+            if_none_match: an entity tag, without its quotes.
+        """
+        tag = "" if if_none_match is None else f'If-None-Match: "{if_none_match}"\r\n'
+        return b"GET " + path.encode() + self._headers + tag.encode() + b"\r\n"
 
     def delete(self, path: str) -> bytes:
         """A DELETE of a path."""
@@ -94,7 +102,7 @@ class Requests:
 class AnswerReader:
     """Assembles a response from the data of a socket, then starts with the next."""
 
-    __slots__ = ("_closes", "_is_chunked", "_missing", "_parts", "_status")
+    __slots__ = ("_closes", "_is_chunked", "_missing", "_parts", "_status", "_tag")
 
     def __init__(self) -> None:
         self._begin_anew()
@@ -138,6 +146,7 @@ class AnswerReader:
         self._missing: int | None = None
         self._is_chunked = False
         self._closes = False
+        self._tag = ""
 
     def _read_head(self, head: bytes) -> None:
         if not head.startswith(b"HTTP/1.") or not head[9:12].isdigit():
@@ -145,6 +154,8 @@ class AnswerReader:
         self._status = int(head[9:12])
         folded = head.lower()
         self._closes = _CLOSE in folded or folded.startswith(b"http/1.0")
+        if (tag := folded.find(_TAG)) >= 0:
+            self._tag = head[tag + len(_TAG) :].split(b'"', 1)[0].decode()
         at = folded.find(_LENGTH)
         if self._status in (204, 304):
             self._missing = 0
@@ -178,6 +189,6 @@ class AnswerReader:
         return self._finish(b"".join(self._parts))
 
     def _finish(self, body: bytes) -> Answer:
-        answer = Answer(self._status, body, self._closes)
+        answer = Answer(self._status, body, self._closes, self._tag)
         self._begin_anew()
         return answer

@@ -44,7 +44,7 @@ def main(count: int) -> None:
 
 def rows_of(first: int, end: int) -> FleetRows:
     """Some hosts with three inventories, each in one of three aggregates."""
-    rows = FleetRows([], [], [], [])
+    rows = FleetRows([], [], [], [], [])
     for number in map(ProviderId, range(first + 1, end + 1)):
         uuid, name = str(UUID(int=number << 64)), f"bench-host-{number:07}"
         rows.providers.append((number, uuid, None, number, name, 3, _TIME))

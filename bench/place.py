@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -26,6 +26,8 @@ from bench.sample import Round, Sample, Samples, clock, timed
 from bench.server import RunningServer
 
 PLACE_SCENARIO: Final = "place"
+#: The quantity: how many tries a call takes on average.
+TRIES: Final = "tries"
 
 #: Consumers of one call, where it places several.
 MANY: Final = 64
@@ -53,7 +55,8 @@ class _Placer:
     project: str
     rng: random.Random
     sample: Sample = field(default_factory=Sample)
-    tries: Sample = field(default_factory=lambda: Sample(unit="tries"))
+    #: How many calls took so many tries.
+    tries: Counter[int] = field(default_factory=Counter)
     #: The newest consumers that were placed.
     placed: deque[str] = field(default_factory=lambda: deque(maxlen=_LOOKED_AT_MAX))
 
@@ -73,7 +76,7 @@ class _Placer:
                 if self.sample.take(answer, now - start):
                     self.placed.append(consumer)
             if answer.status == 200:
-                self.tries.values.append(_placed.decode(answer.body).tries)
+                self.tries[_placed.decode(answer.body).tries] += 1
             if now >= end:
                 return
 
@@ -114,8 +117,11 @@ def _case(name: str, order: Mapping[str, Any], count: int, clients_count: int) -
         placers = _placers(server, wanted, name, clients_count)
         scripts = [placer.place(order, count, wanted.seconds) for placer in placers]
         sample = _measured(server, wanted, placers, scripts)
-        tries = Sample(unit="tries", values=[n for each in placers for n in each.tries.values])
-        return {"": sample, "tries": tries}
+        tries = Counter[int]()
+        for placer in placers:
+            tries += placer.tries
+        each = sum(number * count for number, count in tries.items()) / (tries.total() or 1)
+        return {"": sample, TRIES: Sample([each], unit="tries")}
 
     return Case(PLACE_SCENARIO, name, measure, for_peer=False)
 

@@ -15,8 +15,9 @@ from bench.claims import claim_cases, crowded_cases
 from bench.coherence import coherence_case
 from bench.engine import Question, engine_case
 from bench.explain import flat_explain_cases, nested_explain_cases
+from bench.feed import FEED_SCENARIO, feed_cases, seen_case
 from bench.flat import EVERY_HOST, FILTERED, LIMITS, flat_cases, limit_name
-from bench.hosts import hosts_cases, poll_case, poll_cases
+from bench.hosts import hosts_cases, poll_case, poll_cases, tree_poll_case
 from bench.memory import memory_case, warm_case
 from bench.nested import NESTED, nested_cases
 from bench.orders import ORDERS_SCENARIO, flat_order_cases, nested_order_cases
@@ -40,6 +41,7 @@ SCENARIOS: Final = (
         "capacity",
         ORDERS_SCENARIO,
         PLACE_SCENARIO,
+        FEED_SCENARIO,
     ),
 )
 
@@ -109,8 +111,9 @@ def _stages_of(size: int, workers: int) -> Iterator[Stage]:
             *reads,
             *crowded_cases(),
         ]
-        cases += [*_loops(size), warm_case()]
-        yield Stage(full, cases, [flat_engine, started, coherence_case()], for_peer=False)
+        cases += [*_loops(size), *feed_cases(size), warm_case()]
+        alone = [flat_engine, started, coherence_case(), seen_case()]
+        yield Stage(full, cases, alone, for_peer=False)
     else:
         cases = [*memory, *flat_cases(), *flat_order_cases(), *flat_explain_cases()]
         cases += capacity_cases()
@@ -120,6 +123,7 @@ def _stages_of(size: int, workers: int) -> Iterator[Stage]:
         if size == min(SIZES):
             yield Stage(fleet.flat(size), hosts_cases())
         yield Stage(fleet.flat(size), place_cases())
+        yield Stage(fleet.flat(size), feed_cases(size), [seen_case()], for_peer=False)
         full, reads = _in_use(size, size * _ALLOCATIONS_EACH, size)
         yield Stage(full, reads)
     for_peer = size < _NESTED_ALONE_FROM
@@ -130,6 +134,7 @@ def _stages_of(size: int, workers: int) -> Iterator[Stage]:
         *nested_explain_cases(),
         *nested_capacity_cases(),
         poll_case("a host of seven providers", size),
+        tree_poll_case("a host of seven providers", size),
     ]
     yield Stage(fleet.nested(size), cases, [nested_engine], for_peer=for_peer)
     yield Stage(fleet.sharing(size), sharing_cases(), for_peer=for_peer)

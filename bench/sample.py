@@ -45,7 +45,7 @@ class Sample:
 
     def take(self, answer: Answer, seconds: float) -> bool:
         """Count an operation by its last response, and return whether it succeeded."""
-        if 200 <= answer.status < 300:
+        if 200 <= answer.status < 300 or answer.status == 304:
             self.values.append(seconds)
             self.answer_bytes = len(answer.body)
             return True

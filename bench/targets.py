@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
+from bench.feed import DRAIN, FEED_SCENARIO, SEEN, WHOLE_FLEET
 from bench.growth import Growth
+from bench.place import MANY, PLACE_SCENARIO, TRIES
 from bench.reads import LISTS, SINGLE_READS
 from bench.results import (
     BERTH,
@@ -61,6 +63,8 @@ def verdicts(results: Sequence[Result], growths: Sequence[Growth]) -> list[Verdi
         *_large_fleets(results),
         *_explanations(results),
         *_capacities(results),
+        *_places(results),
+        *_feeds(results),
         *_wide(results),
         *_claims(results),
         *_other_writes(results),
@@ -104,6 +108,34 @@ def _capacities(results: Sequence[Result]) -> Iterator[Verdict]:
     for result in _ours(results, "capacity", _LARGE):
         if result.fleet == "flat" and result.case == "50 flavors":
             yield _at_most(f"capacity, {_LARGE:,} hosts: {result.case}", result, 60.0)
+
+
+def _places(results: Sequence[Result]) -> Iterator[Verdict]:
+    for result in _ours(results, PLACE_SCENARIO, _MEDIUM):
+        name = f"place, {_MEDIUM:,} hosts: {result.name}"
+        if result.quantity == TRIES:
+            if "pack" in result.case:
+                yield _at_most(name, result, 1.2)
+        elif result.case == "one consumer, 1 client":
+            yield _at_most(name, result, 3.0)
+        elif result.case == "one consumer, 64 clients":
+            yield _rate(name, result, 3000)
+        elif result.case == f"{MANY} consumers, 16 clients":
+            yield _rate(name, result, 10_000)
+
+
+def _feeds(results: Sequence[Result]) -> Iterator[Verdict]:
+    for result in _ours(results, FEED_SCENARIO, _LARGE):
+        name = f"feed, {_LARGE:,} hosts: {result.name}"
+        if result.name == WHOLE_FLEET:
+            yield _at_most(name, result, 3000.0)
+        elif result.name == SEEN and result.p99 is not None:
+            measured = f"{result.p99:,.1f} ms"
+            yield Verdict(f"{name}, p99", "≤ 150 ms", measured, result.p99 <= 150)
+    for size in (_MEDIUM, _LARGE):
+        for result in _ours(results, FEED_SCENARIO, size):
+            if result.case == DRAIN:
+                yield _at_most(f"feed, {size:,} hosts: {result.name}", result, 1000.0)
 
 
 def _wide(results: Sequence[Result]) -> Iterator[Verdict]:

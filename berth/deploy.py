@@ -14,6 +14,7 @@ import urllib.parse
 from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Thread
 from typing import Final, TypeVar
 from wsgiref.types import WSGIApplication
 
@@ -29,10 +30,13 @@ from berth.config import (
 )
 from berth.edge import probes
 from berth.edge.app import create_app
+from berth.edge.audit_log import AuditLog
+from berth.edge.audit_log import open_file as open_audit_file
 from berth.edge.auth.htpasswd import parse_users
 from berth.edge.auth.keystone import ask_keystone
 from berth.edge.auth.token_file import parse_tokens
 from berth.edge.auth.watched_file import read_credentials
+from berth.edge.lease_sweeps import sweep_leases
 from berth.edge.log_setup import set_up_logging as set_up_logging
 from berth.index import Index
 from berth.model.errors import BerthError, DatabaseUnavailable, SchemaError, Unavailable
@@ -48,6 +52,9 @@ T = TypeVar("T")
 #: Seconds that a request waits for one answer of a database server. An upgrade of a large database
 #: waits longer.
 _ANSWER_S_MAX: Final = 20
+
+#: Seconds for which a service that stops waits for a database server.
+_LEAVE_S_MAX: Final = 5
 
 #: Default of max_pool_size: as many connections as a busy process uses at once. To open and close a
 #: connection costs a server more than a query.
@@ -87,7 +94,11 @@ class SchemaNotReady(SchemaError):
 
 
 def load_application(
-    conf: cfg.ConfigOpts, *, authentication: Authentication | None = None, recount: bool = True
+    conf: cfg.ConfigOpts,
+    *,
+    authentication: Authentication | None = None,
+    recount: bool = True,
+    stopping: Event | None = None,
 ) -> WSGIApplication:
     """Build the whole application from a configuration.
 
@@ -95,6 +106,7 @@ def load_application(
         conf: parsed, with berth's options registered (`berth.config.options.register_opts`).
         authentication: middleware that identifies the caller; None: the configured strategy's.
         recount: see `open_prepared`.
+        stopping: see `create_app`.
 
     Raises:
         ConfigurationError: an option is missing or wrong.
@@ -108,9 +120,18 @@ def load_application(
     check_supported(settings, authentication=authentication)
     db = open_prepared(settings, recount=recount)
     index = Index(db)
-    application = create_app(settings, db, index, authentication=authentication)
+    audit_log = _audit_log(settings, index)
+    application = create_app(
+        settings,
+        db,
+        index,
+        audit_log=audit_log,
+        authentication=authentication,
+        stopping=stopping,
+    )
     # Loaded now, so that the first client does not wait for it.
     _patiently(db, settings.database, index.snapshot)
+    sweep_leases(db, settings.lease_sweep_seconds, audit_log)
     return application
 
 
@@ -151,6 +172,16 @@ def check_health(settings: Settings) -> None:
     probes.healthcheck(settings.conf)
 
 
+def check_audit_log(settings: Settings) -> None:
+    """Open the audit log once, if there is one, to find mistakes before berth serves.
+
+    Raises:
+        ConfigurationError: it cannot be written.
+    """
+    if settings.audit_log is not None:
+        open_audit_file(settings.audit_log).close()
+
+
 def credentials_of(settings: Settings) -> Credentials | None:
     """The file of users or tokens; None if the authentication has none."""
     match settings.auth_strategy:
@@ -182,18 +213,26 @@ def is_absent(settings: Settings) -> bool:
     )
 
 
-def checkpoint_sqlite(settings: Settings) -> None:
-    """Leave an SQLite database as a single file, if no other process has it open.
+def leave_database(settings: Settings) -> None:
+    """Note the state in which the service leaves the database, so that the next start sees whether
+    another program has written meanwhile; and leave an SQLite database as a single file, if no
+    other process has it open.
 
     Workers exit without closing their connections. Closing the last connection writes the
     write-ahead log back into the file, so that the file of a stopped service can be copied.
     """
-    if _sqlite_path(settings.database) is None:
-        return  # an unresponsive database server must not keep the service from exiting
+    leaving = Thread(target=_leave, args=(settings,), daemon=True)
+    leaving.start()
+    # An unresponsive database server must not keep the service from exiting.
+    leaving.join(None if settings.database.is_sqlite else _LEAVE_S_MAX)
+
+
+def _leave(settings: Settings) -> None:
     with contextlib.suppress(BerthError, ConfigurationError):
         db = open_store(settings)
         try:
-            schema.is_current(db)
+            if schema.is_current(db):
+                schema.leave(db)
         finally:
             db.dispose()
 
@@ -213,7 +252,7 @@ def open_store(
     path = _sqlite_path(settings.database)
     if path is not None:
         _ensure_folder(path)
-    options = _options(settings.database, answer_s_max, read_only=read_only)
+    options = _options(settings, answer_s_max, read_only=read_only)
     return open_database(settings.database.url, options=options)
 
 
@@ -251,6 +290,13 @@ def _prepare(db: Database, settings: Settings, *, recount: bool) -> None:
         schema.upgrade(db, owner=owner_of(settings))
     else:
         _refuse_other_schema(db, settings.database)
+        if recount and schema.was_written(db):
+            schema.renew_identity(db)
+            LOG.warning(
+                "Another program wrote to %s while berth was stopped: the database has a new "
+                "identity, and whoever follows the fleet reads it again",
+                settings.database.masked_url,
+            )
         if recount and (wrong := schema.recount_usages(db)):
             LOG.warning(
                 "Recounted %d wrong sums of usage: another program wrote to %s, which must not "
@@ -338,7 +384,12 @@ def owner_of(settings: Settings) -> schema.Owner:
 
 def build_application(settings: Settings, db: Database) -> WSGIApplication:
     """Build the application over a prepared database; loads its index on first use."""
-    return create_app(settings, db, Index(db))
+    index = Index(db)
+    return create_app(settings, db, index, audit_log=_audit_log(settings, index))
+
+
+def _audit_log(settings: Settings, index: Index) -> AuditLog | None:
+    return None if settings.audit_log is None else AuditLog(settings.audit_log, index)
 
 
 def _sqlite_path(database: DatabaseSettings) -> Path | None:
@@ -359,14 +410,14 @@ def _ensure_folder(path: Path) -> None:
         )
 
 
-def _options(
-    database: DatabaseSettings, answer_s_max: int | None, *, read_only: bool
-) -> DatabaseOptions:
+def _options(settings: Settings, answer_s_max: int | None, *, read_only: bool) -> DatabaseOptions:
+    database = settings.database
     return DatabaseOptions(
         synchronous=database.sqlite_synchronous,
         mysql_sql_mode=database.mysql_sql_mode,
         answer_s_max=answer_s_max,
         read_only=read_only,
+        journal_s=settings.journal_seconds,
         pool=PoolOptions(
             size=database.max_pool_size or _POOL_SIZE,
             max_overflow=database.max_overflow,

@@ -21,6 +21,7 @@ from tests.brute_question import (
     read,
     root_of,
     shared_with,
+    tolerated,
 )
 from tests.worlds import MAX_INT, Stock, World, WorldProvider
 
@@ -60,7 +61,7 @@ class Counted:
     """
 
     def __init__(self, fleet: World, request: Request) -> None:
-        self.fleet = fleet
+        self.fleet = fleet.tolerating(tolerated([request]))
         self.request = request
         self.has_splits = any(group.get("split") for group in request["groups"].values())
 
@@ -137,7 +138,8 @@ class Counted:
         return [
             each
             for each in self.fleet.providers
-            if each.name in serving or root_of(self.fleet, each.name) in suited
+            if (each.name in serving or root_of(self.fleet, each.name) in suited)
+            and each.name not in self.fleet.drained
         ]
 
     def _largest(self, class_name: str) -> int:

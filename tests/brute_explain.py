@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from math import inf
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from tests.brute_question import (
     lists_of_in,
     root_of,
     shared_with,
+    tolerated,
     tree_of,
 )
 from tests.brute_scenario import what_if
@@ -27,6 +28,9 @@ from tests.worlds import SHARING_TRAIT, World, WorldProvider, provider_uuid
 
 #: With more atoms no pairs are sought.
 PAIRS_OF_MAX: Final = 16
+
+#: The pointer of the atom that nothing is drained.
+DRAINS: Final = "/drains"
 
 #: The place of an atom in the request.
 Path = tuple[str | int, ...]
@@ -43,9 +47,11 @@ class Explained:
     """
 
     def __init__(self, fleet: World, request: Request) -> None:
-        self.fleet = fleet
-        self.request = request = _with_flavor(fleet, request)
-        known = (path for path in atoms_of(request) if not self._is_unknown(path))
+        stored = fleet.flavors[request["flavor"]] if "flavor" in request else request
+        self.fleet = fleet = fleet.tolerating(tolerated([stored, request]))
+        request = _with_flavor(fleet, request)
+        self.request = request = {**request, "tolerate": []}
+        known = (path for path in self._paths() if not self._is_unknown(path))
         #: pointer -> place, in the order of 3.2, without those that name something unknown.
         self.atoms: dict[str, Path] = {_pointer(path): path for path in known}
         self._fitting: dict[object, Hosts] = {}
@@ -58,7 +64,16 @@ class Explained:
     @property
     def has_unknown_names(self) -> bool:
         """Whether a class or trait does not exist."""
-        return len(self.atoms) < len([*atoms_of(self.request)])
+        return len(self.atoms) < len([*self._paths()])
+
+    def _paths(self) -> Iterator[Path]:
+        """All atoms, known or not."""
+        return chain([("drains",)] if self.fleet.drained else [], atoms_of(self.request))
+
+    @property
+    def without_drains(self) -> list[str]:
+        """All atoms but that nothing is drained."""
+        return self.without([DRAINS])
 
     def fit(self, kept: Iterable[str], **amounts: int) -> Hosts:
         """The hosts that fit the request, reduced to some atoms.
@@ -69,7 +84,8 @@ class Explained:
         some = frozenset(kept)
         key = some, tuple(amounts.items())
         if key not in self._fitting:
-            self._fitting[key] = frozenset(fitting(self.fleet, self.reduced(some, amounts)))
+            fleet = self.fleet if DRAINS in some else self.fleet.tolerating("*")
+            self._fitting[key] = frozenset(fitting(fleet, self.reduced(some, amounts)))
         return self._fitting[key]
 
     @cached_property
@@ -193,18 +209,25 @@ class Explained:
     # --- 3.4
 
     def verdict(self) -> str:
-        """Why nothing fits; time never ends here, and nothing is drained."""
+        """Why nothing fits; time never ends here."""
         if self.has_unknown_names:
             return "unknown_name"
         if self.all:
             return "fits"
-        if not self.if_empty.all:
+        if self.fit(self.without_drains):
+            return "drained"
+        if not self.hosts_if_empty:
             return "never"
         return "fragmented" if self._is_enough_free() else "used_up"
 
+    @property
+    def hosts_if_empty(self) -> Hosts:
+        """The hosts that would fit without drains and with nothing used."""
+        return self.if_empty.fit(self.without_drains)
+
     def _is_enough_free(self) -> bool:
-        trees = set(self.if_empty.all)
-        for root in self.if_empty.all:
+        trees = set(self.hosts_if_empty)
+        for root in self.hosts_if_empty:
             sharing = {root_of(self.fleet, each.name) for each in shared_with(self.fleet, root)}
             trees |= {each for each in sharing if self.is_pool(each)}
         asked: dict[str, int] = {}
@@ -216,7 +239,7 @@ class Explained:
                 max(0, capacity(each.stocks[of_class]) - each.stocks[of_class].used)
                 for root in trees
                 for each in tree_of(self.fleet, root)
-                if of_class in each.stocks
+                if of_class in each.stocks and each.name not in self.fleet.drained
             )
             >= amount
             for of_class, amount in asked.items()
@@ -272,6 +295,8 @@ class Explained:
 
     def _is_unknown(self, path: Path) -> bool:
         """Whether an atom names a class or a trait that does not exist."""
+        if path == ("drains",):
+            return False
         if "resources" in path:
             return not self.fleet.knows_class(str(path[-1]))
         value = _value(self.request, path)

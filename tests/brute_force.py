@@ -62,6 +62,8 @@ def find_candidates(fleet: World, query: Query, minor: int) -> set[Candidate]:
     roots = [p.name for p in fleet.providers if p.parent is None and _is_eligible(p, query)]
     if not roots:
         return set()
+    # A drained root anchors nothing, but it does not matter to the names (spec/beyond.md 7.1).
+    roots = [root for root in roots if root not in fleet.drained]
     parts: dict[str, dict[str, list[Part]]] = {}
     for group in query.groups:
         _refuse_unknown_classes(fleet, group)
@@ -135,7 +137,12 @@ def _root(fleet: World, name: str) -> str:
 
 
 def _is_anchored(fleet: World, provider: WorldProvider, root: str) -> bool:
-    """Say whether `root` is one of the anchors of a provider: its own root, or one it shares to."""
+    """Say whether `root` is one of the anchors of a provider: its own root, or one it shares to.
+
+    A drained provider has none (spec/beyond.md 2.3).
+    """
+    if provider.name in fleet.drained:
+        return False
     if _root(fleet, provider.name) == root:
         return True
     return SHARING_TRAIT in provider.traits and any(

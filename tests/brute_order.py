@@ -50,7 +50,10 @@ def _fullness_of(fleet: World, candidate: Candidate, name: str) -> float:
     given = {provider: n for (provider, each), n in candidate.amounts if each == name}
     roots = {root_of(fleet, provider) for provider in given}
     stocks = [
-        each.stocks[name] for root in roots for each in tree_of(fleet, root) if name in each.stocks
+        each.stocks[name]
+        for root in roots
+        for each in tree_of(fleet, root)
+        if name in each.stocks and each.name not in fleet.drained
     ]
     used = sum(min(stock.used, capacity(stock)) for stock in stocks)
     return (used + sum(given.values())) / sum(capacity(stock) for stock in stocks)

@@ -10,10 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
+from tests.brute_capacity import TooManyStates
 from tests.brute_force import Candidate
-from tests.brute_question import Request, capacity, found_at, read, root_of
+from tests.brute_question import Asked, Request, capacity, found_at, read, root_of
 from tests.worlds import SHARING_TRAIT, World
+
+#: States of one fleet that are tried at most.
+STATES_MAX: Final = 100
 
 #: A group of hosts: the key, and the value of the label or the name of the host.
 Group = tuple[str, str]
@@ -29,31 +34,42 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A candidate, and a host that anchors it."""
+    """A candidate, and its host."""
 
     candidate: Candidate
     host: str
 
 
 def places(fleet: World, request: Request) -> list[Placed]:
-    """Every candidate with each host that it may have (2.6, `host`)."""
+    """Every candidate with its host (2.6, `host`)."""
     asked = read(fleet, request)
     found: dict[Placed, None] = {}
     for each in fleet.providers:
         if each.parent is None:
-            for _, candidates in found_at(fleet, asked, each.name):
-                for candidate in candidates:
-                    hosts = _hosts(fleet, candidate) or {each.name}
-                    found.update(dict.fromkeys(Placed(candidate, host) for host in hosts))
+            for choice, candidates in found_at(fleet, asked, each.name):
+                host = _host(fleet, asked, dict(choice), each.name)
+                found.update(dict.fromkeys(Placed(candidate, host) for candidate in candidates))
     return [*found]
 
 
-def _hosts(fleet: World, candidate: Candidate) -> set[str]:
-    """The roots of a candidate of sharing providers only; empty for any other."""
-    serving = frozenset[str]().union(*(names for _, names in candidate.mappings))
-    if all(SHARING_TRAIT in fleet.by_name[name].traits for name in serving):
-        return {root_of(fleet, name) for name in serving}
-    return set()
+def _host(
+    fleet: World, asked: Asked, choice: Mapping[tuple[str, str], frozenset[str]], anchor: str
+) -> str:
+    """The anchor; of sharing providers only, which may have several, the root of the first of them.
+
+    Groups and their classes count as they are sent, amounts that may be split behind all others.
+    """
+    serving = frozenset[str]().union(*choice.values())
+    if not all(SHARING_TRAIT in fleet.by_name[name].traits for name in serving):
+        return anchor
+    parts = [
+        (name in wanted.split, choice[wanted.name, name])
+        for wanted in asked.groups
+        for name in wanted.resources or [""]
+    ]
+    # Several providers of a split are in one tree.
+    _, first = min(parts, key=lambda part: part[0])
+    return root_of(fleet, min(first))
 
 
 def groups(fleet: World, key: str, host: str) -> frozenset[Group]:
@@ -99,6 +115,39 @@ def fit_together(
     """So many of some candidates that can be placed together, each any number of times; None if
     there are none. Not for amounts that are split."""
     return next(_selections(fleet, limits, count, candidates, []), None)
+
+
+def fit_in_turn(fleet: World, request: Request, limits: Limits, count: int) -> bool:
+    """Whether so many can be placed one after another. Also for amounts that are split, which
+    depend on what is left.
+
+    Raises:
+        TooManyStates: it would take too long to find out.
+    """
+    states = [STATES_MAX]
+    seen: set[tuple[frozenset[tuple[tuple[str, str], int]], tuple[str, ...]]] = set()
+
+    def fit(placed: list[Placed]) -> bool:
+        if len(placed) == count:
+            return True
+        taken: Counter[tuple[str, str]] = Counter()
+        for each in placed:
+            taken.update(dict(each.candidate.amounts))
+        state = frozenset(taken.items()), tuple(sorted(each.host for each in placed))
+        if state in seen:
+            return False
+        seen.add(state)
+        states[0] -= 1
+        if not states[0]:
+            raise TooManyStates
+        several = places(after(fleet, placed), request)
+        return any(
+            fit([*placed, each])
+            for each in several
+            if are_within_limits(fleet, limits, [*placed, each])
+        )
+
+    return fit([])
 
 
 def _selections(

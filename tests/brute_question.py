@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations, permutations, product
 from math import lcm
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from tests.brute_force import Candidate, find_candidates
@@ -94,6 +94,7 @@ class Asked:
     groups: tuple[Wanted, ...]
     hosts: tuple[Host, ...]
     relations: tuple[Relation, ...]
+    tolerate: frozenset[str] | Literal["*"]
 
 
 #: What one choice gives: one of these candidates, where the rule of a split leaves it open.
@@ -114,7 +115,8 @@ def answers(fleet: World, request: Request) -> tuple[int, Found]:
 def find(fleet: World, request: Request) -> Found:
     """All candidates of a request (2.3); the anchor does not matter (AC 5.5)."""
     if "query" in request:
-        found_by_query = find_candidates(fleet, parse_query(request["query"], 39), 39)
+        tolerant = fleet.tolerating(request.get("tolerate", ()))
+        found_by_query = find_candidates(tolerant, parse_query(request["query"], 39), 39)
         return {_choice_of(each): frozenset({each}) for each in found_by_query}
     asked = read(fleet, request)
     found: Found = {}
@@ -141,6 +143,7 @@ def fitting(fleet: World, request: Request) -> set[str]:
 
 def found_at(fleet: World, asked: Asked, root: str) -> Iterator[Option]:
     """The choices at one anchor, with the candidates that each may give."""
+    fleet = fleet.tolerating(asked.tolerate)
     if not _is_eligible(fleet, asked, root):
         return
     ways = [list(_ways(fleet, wanted, root)) for wanted in asked.groups]
@@ -176,7 +179,14 @@ def read(fleet: World, request: Request) -> Asked:
             for kind in ("together", "apart")
             for relation in stored.get(kind, [])
         ),
+        tolerate=tolerated([stored, request]),
     )
+
+
+def tolerated(requests: Iterable[Request]) -> frozenset[str] | Literal["*"]:
+    """The drains that any of some requests tolerates."""
+    several = [request.get("tolerate", []) for request in requests]
+    return "*" if "*" in several else frozenset().union(*several)
 
 
 def _read_host(fleet: World, host: Mapping[str, Any]) -> Host:
@@ -321,7 +331,9 @@ def fits(stock: Stock | None, amount: int) -> bool:
 
 
 def _is_eligible(fleet: World, asked: Asked, root: str) -> bool:
-    """Whether a tree meets the conditions on the host (2.2)."""
+    """Whether a tree meets the conditions on the host (2.2), and its root is not drained (2.3)."""
+    if root in fleet.drained:
+        return False
     tree = tree_of(fleet, root)
     names = {each.name for each in tree}
     at_root = fleet.by_name[root]
@@ -353,7 +365,9 @@ def _ways(fleet: World, wanted: Wanted, root: str) -> Iterator[dict[str, frozens
 
 
 def _reachable(fleet: World, root: str) -> list[WorldProvider]:
-    return [*tree_of(fleet, root), *shared_with(fleet, root)]
+    """All providers that are not drained of a tree, and of those that share with it (2.3)."""
+    reachable = [*tree_of(fleet, root), *shared_with(fleet, root)]
+    return [each for each in reachable if each.name not in fleet.drained]
 
 
 def _may_serve(fleet: World, wanted: Wanted, root: str, each: WorldProvider) -> bool:

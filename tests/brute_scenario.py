@@ -20,6 +20,8 @@ def what_if(fleet: World, scenario: Mapping[str, Any]) -> World:
     fleet = _without_use_of(fleet, {name for name, uuid in holding.items() if uuid in gone})
     for ratio in scenario.get("allocation_ratio", ()):
         fleet = _with_ratio(fleet, ratio)
+    fleet = fleet.tolerating(scenario.get("undrain", ()))
+    fleet = _drained(fleet, scenario.get("drain", ()))
     fleet = _without_hosts(fleet, scenario.get("without_hosts", ()))
     for added in scenario.get("add_hosts", ()):
         fleet = _with_copies(fleet, added["like"], added["count"])
@@ -53,6 +55,18 @@ def _with_ratio(fleet: World, ratio: Mapping[str, Any]) -> World:
     return _with_providers(fleet, map(changed, fleet.providers))
 
 
+def _drained(fleet: World, references: Iterable[str]) -> World:
+    """The world with a drain of some providers, which has a name that no other has."""
+    named = {provider(fleet, reference) for reference in references}
+    return _with_providers(
+        fleet,
+        (
+            replace(each, drains=each.drains | {"(assumed)"}) if each.name in named else each
+            for each in fleet.providers
+        ),
+    )
+
+
 def _without_hosts(fleet: World, references: Iterable[str]) -> World:
     named = (provider(fleet, reference) for reference in references)
     gone = {root_of(fleet, name) for name in named if name is not None}
@@ -61,8 +75,8 @@ def _without_hosts(fleet: World, references: Iterable[str]) -> World:
 
 
 def _with_copies(fleet: World, like: str, count: int) -> World:
-    """The world with copies of a tree, `NAME#1` and so on, with nothing used; further copies are
-    numbered on."""
+    """The world with copies of a tree, `NAME#1` and so on, with nothing used, which no drain
+    names; further copies are numbered on."""
     name = provider(fleet, like)
     if name is None:
         return fleet
@@ -74,6 +88,7 @@ def _with_copies(fleet: World, like: str, count: int) -> World:
             _idle(each),
             name=f"{each.name}#{number}",
             parent=None if each.parent is None else f"{each.parent}#{number}",
+            drains=frozenset(),
         )
         for number in range(there + 1, there + count + 1)
         for each in tree

@@ -19,6 +19,9 @@ SEED: Final = int(os.environ.get("BERTH_SEED") or randrange(2**32))
 
 EFFORT: Final = float(os.environ.get("BERTH_EFFORT", "1"))
 
+#: Why a run of little effort skips a case.
+LEFT_OUT: Final = "a run with BERTH_EFFORT below 1 tries half of these, others each time"
+
 #: The effort from which on nothing is left to chance that can be enumerated.
 _FULL: Final = 4
 
@@ -46,6 +49,19 @@ def some_of(everything: Sequence[T], label: str) -> list[T]:
         return list(everything)
     count = -(-len(everything) // _SHARE)
     return Random(f"{SEED} {label}").sample(list(everything), count)
+
+
+def is_left_out(everything: Sequence[T], case: T, label: str) -> bool:
+    """Whether a run of less than the usual effort leaves out one of several cases, each of which
+    starts servers and many commands: it tries half of them, others in each run.
+
+    Args:
+        label: of the test, so that each leaves out others.
+    """
+    if EFFORT >= 1:
+        return False
+    count = -(-len(everything) // 2)
+    return case not in Random(f"{SEED} {label}").sample(list(everything), count)
 
 
 def repeat_with() -> str:

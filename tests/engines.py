@@ -145,20 +145,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("engine", here or [_skipped(name) for name in wanted], scope="session")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where several processes share the tests, those of a server stay together."""
-    for item in items:
-        if "tests/adoption/" in item.nodeid:
-            item.add_marker(pytest.mark.xdist_group("adoption"))  # one installs the originals
-        elif "keystone" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("keystone"))
-        elif (engine := engine_of(item)) not in (None, "sqlite"):
-            # Two of each, so that none is left alone with all the rest in the end.
-            part = "api" if "tests/api/" in item.nodeid else "other"
-            item.add_marker(pytest.mark.xdist_group(f"{engine} {part}"))
-
-
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Tell the process that writes the summary which engines this one has used."""
     output = getattr(session.config, "workeroutput", None)

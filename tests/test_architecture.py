@@ -30,6 +30,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "candidates": {"model", "index"},
     "api": {"model", "store", "index", "candidates", "config"},
     "edge": {"model", "store", "index", "candidates", "api", "config"},
+    # Static files, which `edge` sends.
+    "web": set(),
     "deploy": {"model", "store", "upkeep", "index", "candidates", "api", "edge", "config"},
     "wsgi": {"config", "deploy", "extras"},
     "direct": {"api", "config", "deploy", "extras"},

@@ -10,8 +10,9 @@ import pytest
 from sqlalchemy import text
 
 from berth.config import Settings
-from berth.deploy import SchemaNotReady, open_prepared
-from berth.model.errors import DatabaseUnavailable
+from berth.deploy import SchemaNotReady, leave_database, open_prepared
+from berth.index import Index
+from berth.model.errors import DatabaseUnavailable, RevisionForeign
 from berth.store.engine.database import Database
 from berth.upkeep import schema
 from tests.world_in_store import build_in_store
@@ -61,3 +62,34 @@ def test_workers_leave_the_counting_to_their_parent(
     """`berth serve` compares all allocations once, not once more for each worker."""
     monkeypatch.setattr(schema, "recount_usages", None)
     open_prepared(settings, recount=False).dispose()
+
+
+@pytest.mark.parametrize("sync_on_startup", [False, True])
+def test_what_another_program_writes_while_berth_is_stopped_ends_its_revisions(
+    settings: Settings,
+    database: Database,
+    caplog: pytest.LogCaptureFixture,
+    sync_on_startup: bool,
+) -> None:
+    """Otherwise one revision would stand for two states, and nobody would read the fleet again; a
+    plain restart keeps it."""
+    settings = replace(
+        settings, database=replace(settings.database, sync_on_startup=sync_on_startup)
+    )
+    build_in_store(world("host  VCPU=8"), database)
+    before = Index(database).snapshot().revision
+    leave_database(settings)
+    open_prepared(settings).dispose()
+    assert Index(database).snapshot().revision == before
+    leave_database(settings)
+    renamed = "UPDATE resource_providers SET name = 'renamed', updated_at = '2026-01-01 00:00:00'"
+    with database.engine.begin() as connection:
+        connection.execute(text(renamed))
+    open_prepared(settings).dispose()
+    after = Index(database).snapshot()
+    with pytest.raises(RevisionForeign):
+        after.clock.since(before)
+    assert ("Another program wrote" in caplog.text) is not sync_on_startup
+    leave_database(settings)
+    open_prepared(settings).dispose()
+    assert Index(database).snapshot().revision == after.revision

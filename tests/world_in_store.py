@@ -8,9 +8,11 @@ that a world may show more used than its capacity.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 
 from berth.model.consumer import ConsumerWrite
+from berth.model.drain import DrainName, Effect
 from berth.model.errors import BerthError
 from berth.model.flavor import Flavor, FlavorName
 from berth.model.ids import AggregateUUID, ConsumerUUID, ProviderUUID
@@ -18,6 +20,7 @@ from berth.model.inventory import Inventory
 from berth.model.sentinels import UNSET
 from berth.store.aggregates import replace_aggregates
 from berth.store.allocations import replace_allocations
+from berth.store.drains import put_drain
 from berth.store.engine.database import Database
 from berth.store.flavors import put_flavor
 from berth.store.inventories import replace_inventories
@@ -46,6 +49,25 @@ def build_in_store(fleet: World, db: Database) -> None:
         replace_labels(db, AggregateUUID(aggregate_uuid(aggregate)), labels)
     for name, request in fleet.flavors.items():
         put_flavor(db, FlavorName(name), Flavor(json.dumps(request)))
+    add_drains(fleet, db)
+
+
+def add_drains(fleet: World, db: Database) -> None:
+    """Make the drains of a world, whose providers are there."""
+    for name, providers in fleet.drains.items():
+        drain(db, name, providers, announced=name in fleet.announced)
+
+
+def drain(db: Database, name: str, providers: Iterable[str], *, announced: bool = False) -> None:
+    """Make a drain of some providers, or replace it."""
+    put_drain(
+        db,
+        DrainName(name),
+        [ProviderUUID(provider_uuid(provider)) for provider in providers],
+        effect=Effect.NONE if announced else Effect.EXCLUDE,
+        reason="",
+        created_by="tests",
+    )
 
 
 def define_names(fleet: World, db: Database) -> None:

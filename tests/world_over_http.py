@@ -32,9 +32,15 @@ def built_over_http(fleet: World, client: Client) -> Iterator[None]:
         _done(client.put(f"/traits/{name}"))
     for provider in fleet.providers:
         _send_provider(provider, client)
+    for name, providers in fleet.drains.items():
+        effect = "none" if name in fleet.announced else "exclude"
+        body = {"providers": [*map(provider_uuid, providers)], "effect": effect}
+        _done(client.put(f"/berth/v1/drains/{name}", json=body))
     try:
         yield
     finally:
+        for name in fleet.drains:
+            _done(client.delete(f"/berth/v1/drains/{name}"))
         for provider in reversed(fleet.providers):
             if provider.used:
                 _done(client.delete(f"/allocations/{consumer_uuid(provider.name)}"))

@@ -11,7 +11,8 @@ A world is plain data with symbolic names, so that a test reads like a picture:
     ''')
 
 Indentation is parentage; `CLASS=total(field:value,...)` is an inventory, with the fields `used`,
-`reserved`, `min`, `max`, `step` and `ratio`; `@A` is an aggregate; a bare word is a trait.
+`reserved`, `min`, `max`, `step` and `ratio`; `@A` is an aggregate; `!x` is a drain that names the
+provider, `?x` one that is only announced; a bare word is a trait.
 
 Queries are written with names too: `<rp:cn1>` stands for a provider's uuid, `<agg:A>` for an
 aggregate's, `<unknown>` for a uuid of nothing; `World.resolve` fills them in. The uuids follow from
@@ -22,11 +23,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 from uuid import UUID, uuid5
 
 import os_resource_classes
@@ -61,6 +62,7 @@ class WorldProvider:
     stocks: Mapping[str, Stock] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
     aggregates: frozenset[str] = frozenset()
+    drains: frozenset[str] = frozenset()
 
     @property
     def used(self) -> dict[str, int]:
@@ -74,6 +76,7 @@ class World:
 
     `extra_classes` and `extra_traits` are defined although no provider has them. `labels` are those
     of aggregates: aggregate -> key -> value. `flavors` are requests by name, as they are sent.
+    `announced` are the drains that are not in effect.
     """
 
     providers: tuple[WorldProvider, ...]
@@ -81,6 +84,30 @@ class World:
     extra_traits: frozenset[str] = frozenset()
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     flavors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    announced: frozenset[str] = frozenset()
+
+    @cached_property
+    def drained(self) -> frozenset[str]:
+        """The providers that a drain in effect names, and all below them."""
+        drained: set[str] = set()
+        for provider in self.providers:
+            if provider.drains - self.announced or provider.parent in drained:
+                drained.add(provider.name)
+        return frozenset(drained)
+
+    @cached_property
+    def drains(self) -> dict[str, list[str]]:
+        """The providers that each drain names."""
+        drains: dict[str, list[str]] = {}
+        for provider in self.providers:
+            for drain in provider.drains:
+                drains.setdefault(drain, []).append(provider.name)
+        return drains
+
+    def tolerating(self, tolerated: Iterable[str] | Literal["*"]) -> World:
+        """The world as if some drains, or all, were not in effect."""
+        names = self.drains if tolerated == "*" else tolerated
+        return replace(self, announced=self.announced.union(names))
 
     @cached_property
     def by_name(self) -> dict[str, WorldProvider]:
@@ -161,6 +188,7 @@ def world(drawing: str, *, classes: str = "", traits: str = "") -> World:
     `classes` and `traits` list names, separated by blanks, that exist without being in the drawing.
     """
     providers: list[WorldProvider] = []
+    announced = frozenset(_ANNOUNCED.findall(drawing))
     line_of_descent: list[tuple[int, str]] = []
     for line in filter(str.strip, drawing.splitlines()):
         depth = len(line) - len(line.lstrip())
@@ -171,7 +199,12 @@ def world(drawing: str, *, classes: str = "", traits: str = "") -> World:
         providers.append(provider)
         line_of_descent.append((depth, provider.name))
     assert len({provider.name for provider in providers}) == len(providers), "a name twice"
-    return World(tuple(providers), frozenset(classes.split()), frozenset(traits.split()))
+    return World(
+        tuple(providers),
+        frozenset(classes.split()),
+        frozenset(traits.split()),
+        announced=announced,
+    )
 
 
 @cache
@@ -194,6 +227,7 @@ def example_world(key: str) -> World:
 
 _PLACEHOLDER: Final = re.compile(r"<(?:rp:[^>]+|agg:[^>]+|unknown)>")
 _WORD: Final = re.compile(r"[^\s(]+(?:\([^)]*\))?")
+_ANNOUNCED: Final = re.compile(r"(?<=\s\?)\S+")
 _STOCK: Final = re.compile(r"(?P<name>[A-Z0-9_]+)=(?P<total>\d+)(?:\((?P<fields>[^)]*)\))?")
 _FIELDS: Final = {
     "used": "used",
@@ -214,15 +248,20 @@ def _read_line(line: str, parent: str | None) -> WorldProvider:
     stocks: dict[str, Stock] = {}
     traits: set[str] = set()
     aggregates: set[str] = set()
+    drains: set[str] = set()
     for word in words:
         if word.startswith("@"):
             aggregates.add(word[1:])
+        elif word.startswith(("!", "?")):
+            drains.add(word[1:])
         elif match := _STOCK.fullmatch(word):
             stocks[match["name"]] = _read_stock(int(match["total"]), match["fields"] or "")
         else:
             assert "=" not in word, f"not an inventory: {word}"
             traits.add(word)
-    return WorldProvider(name, parent, stocks, frozenset(traits), frozenset(aggregates))
+    return WorldProvider(
+        name, parent, stocks, frozenset(traits), frozenset(aggregates), frozenset(drains)
+    )
 
 
 def _read_stock(total: int, fields: str) -> Stock:
@@ -258,6 +297,8 @@ def _draw(fleet: World) -> Iterator[str]:
                     *(_draw_stock(name, stock) for name, stock in provider.stocks.items()),
                     *sorted(provider.traits),
                     *(f"@{aggregate}" for aggregate in sorted(provider.aggregates)),
+                    *(f"!{drain}" for drain in sorted(provider.drains - fleet.announced)),
+                    *(f"?{drain}" for drain in sorted(provider.drains & fleet.announced)),
                 ]
                 yield "  ".join([indent + provider.name, *words])
                 yield from lines(provider.name, indent + "  ")

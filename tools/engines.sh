@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Install the servers of which the tests start their own (databases, web servers, Prometheus), and
-# what libvirt's Python binding is built from, where one of them is missing: on Debian and Ubuntu, as
-# root. Installing them starts no service. Anybody else is told in one line what to ask for; the
-# tests then say what they leave out.
+# Install the servers of which the tests start their own (databases, web servers, Prometheus), the
+# browser that they drive, Node.js, which checks the page's scripts, and what libvirt's Python binding
+# is built from, where one is missing: on Debian and Ubuntu, as root. Installing them starts no
+# service. Anybody else is told in one line what to ask for; the tests then say what they leave out.
 set -euo pipefail
 
 packages=(postgresql mariadb-server galera-4 rsync lsof apache2 libapache2-mod-wsgi-py3 nginx-light prometheus
-    libvirt-dev pkg-config)
+    libvirt-dev pkg-config chromium chromium-driver)
 policy=/usr/sbin/policy-rc.d
 
 # The tests look in the same places (tests/servers/binaries.py).
@@ -15,15 +15,21 @@ has() {
     PATH="$PATH:/usr/sbin" command -v "$1" >/dev/null || compgen -G "/usr/lib/postgresql/*/bin/$1" >/dev/null
 }
 
+# A Node.js from elsewhere brings an npm of its own, with which Debian's cannot be installed.
+if ! has node || ! has npm; then
+    packages+=(nodejs npm)
+fi
+
 if has postgres && has initdb && has mariadbd && has mariadb-install-db && has wsrep_sst_rsync &&
     has rsync && [ -e /usr/lib/galera/libgalera_smm.so ] &&
     has apache2 && [ -e /usr/lib/apache2/modules/mod_wsgi.so ] && has nginx &&
-    has prometheus && has promtool && pkg-config --exists libvirt 2>/dev/null; then
+    has prometheus && has promtool && has chromium && has chromedriver && has node && has npm &&
+    pkg-config --exists libvirt 2>/dev/null; then
     exit 0
 fi
 
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
-    echo "berth: servers that the tests start, or libvirt-dev, are missing: on Debian and Ubuntu, sudo apt-get install -y ${packages[*]}" >&2
+    echo "berth: servers or programs that the tests use, or libvirt-dev, are missing: on Debian and Ubuntu, sudo apt-get install -y ${packages[*]}" >&2
     exit 0
 fi
 

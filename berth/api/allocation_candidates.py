@@ -9,16 +9,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from time import monotonic
 from typing import cast
 
 from berth.api import caching, filters
-from berth.api.environ import CLIENT_GONE
 from berth.api.errors import (
     QUERY_BAD_VALUE,
     QUERY_MISSING_VALUE,
     Refused,
-    overloaded,
 )
 from berth.api.microversion import ByMicroversion
 from berth.api.operations.allocation_candidates import (
@@ -36,6 +33,7 @@ from berth.api.query_string import Pairs, last_values, parse_pairs, values_of
 from berth.api.rendering import answer_bytes, answer_pieces
 from berth.api.request import Request, Response, Services
 from berth.api.schema import QUERY
+from berth.api.searching import searching
 from berth.candidates import Budget, find_candidates
 from berth.candidates.request import (
     CandidatesRequest,
@@ -79,31 +77,15 @@ def list_candidates(services: Services, request: Request, response: Response) ->
     microversion = request.microversion
     wanted = _decoded(services.index.memory, request.query_string, microversion)
     snapshot = services.index.snapshot()
-    if not services.searching.enter():
-        services.observer.search_refused()
-        raise overloaded()
-    try:
-        budget = Budget(
-            monotonic,
-            seconds=services.search.time_budget_s,
-            answer_bytes_max=services.search.answer_bytes_max,
-            gone=request.env.get(CLIENT_GONE),
+    with searching(services, request, services.search.time_budget_s) as budget:
+        rendered = find_candidates(
+            snapshot,
+            wanted,
+            settings=services.search,
+            form=FORMS.at(microversion),
+            rng=services.rng,
+            budget=budget,
         )
-        try:
-            rendered = find_candidates(
-                snapshot,
-                wanted,
-                settings=services.search,
-                form=FORMS.at(microversion),
-                rng=services.rng,
-                budget=budget,
-            )
-        finally:
-            services.observer.searched(
-                trees=budget.trees, candidates=budget.candidates, ended=budget.ended
-            )
-    finally:
-        services.searching.leave()
     if budget.ended in ("time", "size"):
         _log_incomplete(wanted, budget, len(rendered))
     elif not budget.candidates and services.empty_answers is not None:

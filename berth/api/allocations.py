@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, Literal
 
-from berth.api import body, caching
+from berth.api import audit, body, caching
 from berth.api.errors import Refused
 from berth.api.operations import allocations as schemas
 from berth.api.paths import consumer_uuid, provider_uuid
@@ -75,14 +75,15 @@ def replace_allocations(
         raise Refused(400, f"Malformed consumer_uuid: {consumer}")
     wanted = body.read(request, schemas.REPLACE.at(request.microversion))
     write = decode(ConsumerUUID(uuid), wanted, request.microversion, services.settings)
-    write_allocations(services, [write])
+    write_allocations(services, request, [write])
     answer_empty(response)
 
 
 def manage_allocations(services: Services, request: Request, response: Response) -> None:
     """Replace several consumers' allocations in one transaction."""
     wanted = body.read(request, schemas.MANAGE.at(request.microversion))
-    write_allocations(services, decode_all(wanted, request.microversion, services.settings))
+    writes = decode_all(wanted, request.microversion, services.settings)
+    write_allocations(services, request, writes)
     answer_empty(response)
 
 
@@ -90,7 +91,8 @@ def delete_allocations(
     services: Services, request: Request, response: Response, consumer: str
 ) -> None:
     """Delete a consumer's allocations, whatever its generation."""
-    store.delete_allocations(services.database, consumer_uuid(consumer))
+    uuid = consumer_uuid(consumer)
+    store.delete_allocations(services.database, uuid, replaced=audit.releasing(request, uuid))
     services.observer.released(1)
     answer_empty(response)
 
@@ -138,10 +140,12 @@ def pieces_of(
     yield b"}}" if allocations.consumers else begin + b"}}"
 
 
-def write_allocations(services: Services, writes: list[ConsumerWrite]) -> None:
+def write_allocations(services: Services, request: Request, writes: list[ConsumerWrite]) -> None:
     """Replace the allocations of some consumers, all or none, and count it."""
     attempts = max(1, services.settings.allocation_conflict_retry_count)
-    store.replace_allocations(services.database, writes, attempts=attempts)
+    store.replace_allocations(
+        services.database, writes, attempts=attempts, replaced=audit.claiming(request, writes)
+    )
     _count(services, writes)
 
 

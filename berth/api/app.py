@@ -11,12 +11,11 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 # Importing jsonschema takes 0.1 s: do it when a worker starts, not in its first refusal.
 import berth.api.first_fault  # noqa: F401
-from berth.api import errors
+from berth.api import audit, errors
 from berth.api.body import check_content_headers
 from berth.api.environ import ROUTE
 from berth.api.errors import Refused
 from berth.api.microversion import MINOR_MAX, SERVICE_TYPE
-from berth.api.policy import Policy
 from berth.api.rendering import STATUS_LINES
 from berth.api.request import Request, Response, Services
 from berth.api.router import Router
@@ -25,6 +24,7 @@ from berth.api.suggestions import did_you_mean
 from berth.model.errors import (
     BerthError,
     Conflict,
+    OutcomeUnknown,
     ProviderGenerationConflict,
     ProviderNotFound,
     Unavailable,
@@ -33,8 +33,8 @@ from berth.model.errors import (
 VERSION_HEADER = "openstack-api-version"
 
 
-def create_api(services: Services, policy: Policy) -> WSGIApplication:
-    """Build the API from its services and the policy that guards it.
+def create_api(services: Services) -> WSGIApplication:
+    """Build the API from its services.
 
     An exception that is neither a refusal nor an error of the layers below is left to the crash
     guard (`berth.edge.crash_guard`).
@@ -42,7 +42,7 @@ def create_api(services: Services, policy: Policy) -> WSGIApplication:
     Raises:
         AmbiguousRoutes: a path matches two routes.
     """
-    router = Router(routes_of(services.namespaces), services, policy)
+    router = Router(routes_of(services.namespaces), services)
     version_headers = [
         {VERSION_HEADER: f"{SERVICE_TYPE} 1.{minor}", "vary": VERSION_HEADER}
         for minor in range(MINOR_MAX + 1)
@@ -93,6 +93,7 @@ def _send(request: Request, response: Response, start_response: StartResponse) -
 
 
 def _answer_refused(request: Request, response: Response, refused: Refused) -> None:
+    audit.note_refusal(request, refused)
     response.status = STATUS_LINES[refused.status]
     response.headers.update(refused.headers)
     is_head = request.method == "HEAD"
@@ -107,5 +108,7 @@ def _refusal_of(error: BerthError, request: Request, services: Services) -> Refu
     if isinstance(error, Conflict):
         services.observer.conflicted(refused.code)
     elif isinstance(error, Unavailable):
+        if isinstance(error, OutcomeUnknown):
+            audit.note_unknown(request)
         services.observer.database_failed(error, request.env.get(errors.REQUEST_ID))
     return refused

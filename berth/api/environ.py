@@ -14,6 +14,8 @@ NO_ROUTE: Final = "none"
 CONTEXT: Final = "berth.context"
 #: Set by `berth.edge.receiving`: the bytes of the request's body.
 BODY: Final = "berth.body"
+#: Set by `berth.edge.admission` for requests that wait for changes: their place among the reads.
+PLACE: Final = "berth.place"
 #: May be set by the server: a function that returns whether the client has disconnected; absent if
 #: the server cannot tell.
 CLIENT_GONE: Final = "berth.client_gone"

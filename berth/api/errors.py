@@ -89,6 +89,7 @@ class ErrorCodes:
 ANSWERS: Mapping[type[model.BerthError], tuple[int, str]] = {
     model.NotFound: (404, UNDEFINED_CODE),
     model.Invalid: (400, UNDEFINED_CODE),
+    own.TooManyDrains: (400, REQUEST_TOO_LARGE),
     own.TooManyFlavors: (400, REQUEST_TOO_LARGE),
     model.ReshapedProviderNotFound: (400, PROVIDER_NOT_FOUND),
     model.RevisionForeign: (400, REVISION_FOREIGN),
@@ -148,6 +149,7 @@ SENTENCES: Mapping[int, str] = {
     408: "The request did not come in time.",
     409: "There was a conflict when trying to complete your request.",
     410: "The resource is not available any more.",
+    412: "What the request expects is not so.",
     413: "The request body is too large.",
     414: "The path and query of the request are too long.",
     415: "The request media type {content_type} is not supported by this server. ",

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from berth.api import body, caching
+from berth.api import audit, body, caching
+from berth.api.audit import InventoryWrite
 from berth.api.operations import inventories as schemas
 from berth.api.paths import provider_uuid
 from berth.api.rendering import answer, answer_empty
@@ -49,7 +50,14 @@ def create_inventory(services: Services, request: Request, response: Response, u
         resource_class = record["resource_class"]
         inventory = decode(record)
         _check_capacity(provider, {resource_class: inventory}, request.microversion, creating=True)
-    generation = store.create_inventory(services.database, provider, resource_class, inventory)
+    write = InventoryWrite(provider, {resource_class: inventory}, is_whole=False)
+    generation = store.create_inventory(
+        services.database,
+        provider,
+        resource_class,
+        inventory,
+        replaced=audit.replacing_inventories(request, write),
+    )
     path = f"/resource_providers/{provider}/inventories/{resource_class}"
     response.set_header("location", request.location(path))
     _answer_one(services, request, response, inventory, generation, status=201)
@@ -65,7 +73,14 @@ def replace_inventories(
         seen = seen_generation.note(wanted["resource_provider_generation"])
         inventories = decode_all(wanted["inventories"])
         _check_capacity(provider, inventories, request.microversion, creating=False)
-    generation = store.replace_inventories(services.database, provider, seen, inventories)
+    write = InventoryWrite(provider, inventories, is_whole=True)
+    generation = store.replace_inventories(
+        services.database,
+        provider,
+        seen,
+        inventories,
+        replaced=audit.replacing_inventories(request, write),
+    )
     if inventories:
         caching.stamp_now(services, request, response)
     else:
@@ -83,8 +98,14 @@ def update_inventory(
         seen = seen_generation.note(record["resource_provider_generation"])
         inventory = decode(record)
         _check_capacity(provider, {resource_class: inventory}, request.microversion, creating=False)
+    write = InventoryWrite(provider, {resource_class: inventory}, is_whole=False)
     generation = store.update_inventory(
-        services.database, provider, resource_class, seen, inventory
+        services.database,
+        provider,
+        resource_class,
+        seen,
+        inventory,
+        replaced=audit.replacing_inventories(request, write),
     )
     _answer_one(services, request, response, inventory, generation)
 
@@ -93,13 +114,19 @@ def delete_inventory(
     services: Services, request: Request, response: Response, uuid: str, resource_class: str
 ) -> None:
     """Delete a provider's inventory of a class."""
-    store.delete_inventory(services.database, provider_uuid(uuid), resource_class)
+    provider = provider_uuid(uuid)
+    write = InventoryWrite(provider, {resource_class: None}, is_whole=False)
+    replaced = audit.replacing_inventories(request, write)
+    store.delete_inventory(services.database, provider, resource_class, replaced=replaced)
     answer_empty(response)
 
 
 def delete_inventories(services: Services, request: Request, response: Response, uuid: str) -> None:
     """Delete a provider's inventories."""
-    store.delete_inventories(services.database, provider_uuid(uuid))
+    provider = provider_uuid(uuid)
+    write = InventoryWrite(provider, {}, is_whole=True)
+    replaced = audit.replacing_inventories(request, write)
+    store.delete_inventories(services.database, provider, replaced=replaced)
     answer_empty(response)
 
 

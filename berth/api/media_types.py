@@ -13,6 +13,8 @@ from wsgiref.types import WSGIEnvironment
 JSON = "application/json"
 #: A JSON value on each line.
 JSON_LINES = "application/jsonl"
+#: Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+EVENT_STREAM = "text/event-stream"
 HTML = "text/html"
 TEXT = "text/plain"
 
@@ -36,6 +38,13 @@ def admits(accept: str | None, media_type: str) -> bool:
         return True
     ranges = _parse(accept)
     return ranges is None or any(_quality(offer, ranges) > 0 for offer in (JSON, media_type))
+
+
+def prefers_events(accept: str | None) -> bool:
+    """Whether server-sent events are preferred to JSON lines: only those who name them get them."""
+    ranges = _parse(accept or "") or {}
+    asked = ranges.get(EVENT_STREAM, 0.0)
+    return asked > 0 and asked >= max(ranges.get(offer, 0.0) for offer in (JSON, JSON_LINES))
 
 
 def error_media_type(accept: str | None) -> str:

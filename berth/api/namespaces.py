@@ -22,12 +22,17 @@ from berth.api.operations import (
 from berth.api.operations.berth_v1 import aggregates as berth_aggregates
 from berth.api.operations.berth_v1 import candidates as berth_candidates
 from berth.api.operations.berth_v1 import capacity as berth_capacity
+from berth.api.operations.berth_v1 import changes as berth_changes
 from berth.api.operations.berth_v1 import codes
 from berth.api.operations.berth_v1 import consumers as berth_consumers
+from berth.api.operations.berth_v1 import drains as berth_drains
 from berth.api.operations.berth_v1 import explain as berth_explain
 from berth.api.operations.berth_v1 import flavors as berth_flavors
+from berth.api.operations.berth_v1 import fleet as berth_fleet
+from berth.api.operations.berth_v1 import leases as berth_leases
 from berth.api.operations.berth_v1 import place as berth_place
 from berth.api.operations.berth_v1 import service as berth_service
+from berth.api.operations.berth_v1 import trees as berth_trees
 
 PLACEMENT: Final = Namespace(
     prefix="",
@@ -70,14 +75,23 @@ BERTH: Final = Namespace(
         berth_candidates.TAG: "Where a request fits, why it does not, and how many more do.",
         berth_place.TAG: "Choose hosts and claim in one call.",
         berth_aggregates.TAG: "Groups of providers, with labels such as names and zones.",
+        berth_fleet.TAG: "Every provider, and what changes.",
         berth_consumers.TAG: "Who holds what.",
+        berth_leases.TAG: "When berth takes back what consumers hold.",
         berth_flavors.TAG: "Requests with a name.",
+        berth_trees.TAG: "Whole trees of providers, read and written in one call.",
+        berth_drains.TAG: "Providers that get nothing new.",
     },
     operations=(
         *berth_service.OPERATIONS,
         *berth_aggregates.OPERATIONS,
         *berth_consumers.OPERATIONS,
+        *berth_leases.OPERATIONS,
         *berth_flavors.OPERATIONS,
+        *berth_drains.OPERATIONS,
+        *berth_trees.OPERATIONS,
+        *berth_fleet.OPERATIONS,
+        *berth_changes.OPERATIONS,
         *berth_candidates.OPERATIONS,
         *berth_explain.OPERATIONS,
         *berth_capacity.OPERATIONS,

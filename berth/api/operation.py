@@ -59,6 +59,9 @@ class Segment:
     means: str
     schema: JSONSchema
     example: str
+    #: Whether it is the rest of the path: what it names may have slashes in its name, which
+    #: servers decode before they pass the path on.
+    is_rest: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,8 @@ class Parameter:
     since: int = 0
     #: Validates the value.
     schema: JSONSchema = field(default_factory=lambda: _TEXT)
+    #: What the value must be, in words, where the words for the schema's rule say too little.
+    expected: str = ""
     #: The format that the parsers check.
     pattern: ByMicroversion[str] | None = None
     #: First microversion in which every repeated value counts.
@@ -175,6 +180,8 @@ class Answer:
     tagged: bool = False
     #: If it is JSON lines, the component describes a line.
     media_type: str = JSON
+    #: Another one, which a client may ask for; empty if there is none.
+    other_media_type: str = ""
 
 
 def shows(
@@ -221,11 +228,17 @@ class Operation:
     media_first: bool = False
     #: Below `since`, it gets 405 (without `Allow`); other operations get 404.
     absent_is_405: bool = False
+    #: What `If-Match` and `If-None-Match` do; empty means that it ignores them.
+    precondition: str = ""
+    #: When it responds 410; empty means never.
+    gone: str = ""
     #: As `handler`; the policy asks it before the handler is called.
     target: Target | str | None = None
     #: Whether it searches the fleet: it may use the CPU for seconds, and changes nothing, whatever
     #: its method.
     is_search: bool = False
+    #: Whether it waits for changes: then it gives up its place among the reads for that time.
+    is_watch: bool = False
     #: Whether it may still change within a version of its namespace.
     is_experimental: bool = False
 
@@ -250,16 +263,22 @@ class Operation:
             and any(answer.component for answer in self.answers_at(self.since))
         )
 
+    @property
+    def media_types(self) -> tuple[str, ...]:
+        """The media types of its bodies, of which the client may choose one."""
+        types = dict.fromkeys(
+            media_type
+            for answer in self.answers_at(self.since)
+            for media_type in (answer.media_type, answer.other_media_type)
+            if media_type
+        )
+        return tuple(types) or (JSON,)
+
     def answers_at(self, microversion: int) -> tuple[Answer, ...]:
         """Its successful responses."""
         if isinstance(self.answers, ByMicroversion):
             return self.answers.at(microversion)
         return self.answers
-
-    @property
-    def media_type(self) -> str:
-        """The media type of its bodies."""
-        return next((each.media_type for each in self.answers_at(self.since)), JSON)
 
     def find_handler(self) -> Handler:
         """The handler function."""

@@ -37,6 +37,16 @@ SEARCHES: Final = frozenset(
 )
 
 
+#: Method and path of each operation that waits for changes.
+_WATCHES: Final = frozenset(
+    (method, namespace.path_of(operation))
+    for namespace in NAMESPACES
+    for operation in namespace.operations
+    if operation.is_watch
+    for method in (operation.method, "HEAD")
+)
+
+
 #: Method and path of each operation that changes nothing with `dry_run=true`.
 _WITH_DRY_RUN: Final = frozenset(
     (operation.method, namespace.path_of(operation))
@@ -66,6 +76,11 @@ def is_search(environ: WSGIEnvironment) -> bool:
     """Whether the request searches the fleet; such a request changes nothing."""
     operation = environ["REQUEST_METHOD"], environ["PATH_INFO"]
     return operation in SEARCHES or (operation in _WITH_DRY_RUN and is_dry_run(environ))
+
+
+def is_watch(environ: WSGIEnvironment) -> bool:
+    """Whether the request may wait for changes."""
+    return (environ["REQUEST_METHOD"], environ["PATH_INFO"]) in _WATCHES
 
 
 def is_dry_run(environ: WSGIEnvironment) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid as uuids
 from typing import Any, Final, Literal
 
-from berth.api import body, caching, filters
+from berth.api import audit, body, caching, filters
 from berth.api.operations import providers as schemas
 from berth.api.operations.providers import CREATED_IS_SHOWN_SINCE, LINKS, TREES_SINCE
 from berth.api.paths import provider_uuid
@@ -53,11 +53,10 @@ def create_provider(services: Services, request: Request, response: Response) ->
     uuid = _canonical(given_uuid) if given_uuid else ProviderUUID(str(uuids.uuid4()))
     if not wanted["name"]:
         raise ProviderNameMissing(uuid)
+    parent_uuid = None if parent is None else _canonical(parent)
+    audit.note_new_provider(services, request, uuid, wanted["name"], parent_uuid)
     provider = store.create_provider(
-        services.database,
-        uuid=uuid,
-        name=wanted["name"],
-        parent_uuid=None if parent is None else _canonical(parent),
+        services.database, uuid=uuid, name=wanted["name"], parent_uuid=parent_uuid
     )
     response.set_header("location", request.location(f"/resource_providers/{provider.uuid}"))
     if request.microversion >= CREATED_IS_SHOWN_SINCE:
@@ -80,11 +79,13 @@ def update_provider(services: Services, request: Request, response: Response, uu
     provider = provider_uuid(uuid)
     with body.report_missing_provider_first(services.database, provider):
         wanted = body.read(request, schemas.UPDATE.at(request.microversion))
+    parent = _parent_in(wanted)
+    audit.note_provider(request, wanted["name"], parent)
     updated = store.update_provider(
         services.database,
         provider,
         name=wanted["name"],
-        parent_uuid=_parent_in(wanted),
+        parent_uuid=parent,
         may_reparent=request.microversion >= MOVING_SINCE,
     )
     _answer_with(updated, request, response)
@@ -92,7 +93,9 @@ def update_provider(services: Services, request: Request, response: Response, uu
 
 def delete_provider(services: Services, request: Request, response: Response, uuid: str) -> None:
     """Delete a provider that has neither children nor allocations."""
-    store.delete_provider(services.database, provider_uuid(uuid))
+    provider = provider_uuid(uuid)
+    audit.note_deleted_provider(services, request, provider)
+    store.delete_provider(services.database, provider)
     answer_empty(response)
 
 

@@ -44,24 +44,38 @@ def answer_long(response: Response, body: LongBody) -> None:
         answer_bytes(response, b"".join(body))
 
 
-def answer_lines(response: Response, parts: Iterable[Iterable[object]], **end: object) -> None:
+def answer_lines(
+    response: Response,
+    parts: Iterable[Iterable[object]],
+    *,
+    header: Mapping[str, object] | None = None,
+    end: Mapping[str, object] | None = None,
+) -> None:
     """Respond with JSON lines: one for each value, and a last one, by which a client knows that
     it has all of them. Source: spec/beyond.md 6.1.
 
     Args:
-        parts: the values, of which as many are in memory at a time as one part has.
+        parts: the values, of which as many are in memory at a time as one part has; `msgspec.Raw`
+            is JSON already.
+        header: a line before them, which does not count.
         end: more members of the last line.
     """
-    answer_long(response, LongBody(_lines(parts, end)))
+    answer_long(response, LongBody(_lines(parts, header, end or {})))
     response.headers["content-type"] = JSON_LINES
 
 
-def _lines(parts: Iterable[Iterable[object]], end: Mapping[str, object]) -> Iterator[bytes]:
+def _lines(
+    parts: Iterable[Iterable[object]],
+    header: Mapping[str, object] | None,
+    end: Mapping[str, object],
+) -> Iterator[bytes]:
     count = 0
+    if header is not None:
+        yield encode(header) + b"\n"
     for part in parts:
         lines = [encode(value) for value in part]
         count += len(lines)
-        yield b"".join(line + b"\n" for line in lines)
+        yield b"\n".join([*lines, b""])
     yield encode({"end": True, "lines": count, **end}) + b"\n"
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Protocol
+from threading import BoundedSemaphore
+from typing import Final, Protocol
 from urllib.parse import quote
 from wsgiref.types import WSGIEnvironment
 
@@ -24,7 +25,9 @@ from berth.api.microversion import negotiate
 from berth.api.namespaces import NAMESPACES
 from berth.api.observer import Observer
 from berth.api.operation import Namespace
+from berth.api.policy import Policy
 from berth.api.under_way import UnderWay
+from berth.api.watchers import Watchers
 from berth.candidates.request import CandidatesRequest, SearchSettings
 from berth.config import Settings
 from berth.index import Index, Snapshot
@@ -32,6 +35,10 @@ from berth.store.engine.database import Database
 
 #: Needs no quoting in a path (RFC 3986).
 _PATH_SAFE = "/~!$&'()*+,;=:@"
+
+
+#: Answers with the whole fleet that a worker makes at a time.
+FLEETS_MAX: Final = 2
 
 
 class SearchLine(Protocol):
@@ -58,16 +65,24 @@ class Services:
     settings: Settings
     database: Database
     index: Index
+    #: Guards every operation that has a rule.
+    policy: Policy
     observer: Observer
     search: SearchSettings
     #: For `randomize_allocation_candidates`.
     rng: Random
     #: Limits concurrent searches.
     searching: SearchLine
+    #: Requests that wait for changes.
+    watchers: Watchers
     #: None if answers without candidates are not explained.
     empty_answers: EmptyAnswers | None = None
+    #: Whether writes leave a trail for the audit log (`berth.api.audit`).
+    is_audited: bool = False
     namespaces: Sequence[Namespace] = NAMESPACES
     clock: HttpClock = field(default_factory=HttpClock)
+    #: Limits how many answers with the whole fleet are made at a time.
+    fleet_answers: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(FLEETS_MAX))
     #: Placements whose claims are being written.
     under_way: UnderWay = field(default_factory=UnderWay)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from berth.api import body, caching
+from berth.api import audit, body, caching
 from berth.api.operations import resource_classes as schemas
 from berth.api.rendering import answer, answer_empty
 from berth.api.request import Request, Response, Services
@@ -28,6 +28,7 @@ def list_resource_classes(services: Services, request: Request, response: Respon
 def create_resource_class(services: Services, request: Request, response: Response) -> None:
     """Create a custom resource class."""
     name = body.read(request, schemas.CUSTOM_NAME)["name"]
+    audit.note_wanted(request, name=name)
     store.create_resource_class(services.database, name)
     response.set_header("location", request.location(f"/resource_classes/{name}"))
     answer_empty(response, status=201)
@@ -47,6 +48,7 @@ def rename_resource_class(
 ) -> None:
     """Rename a custom resource class (1.2 to 1.6)."""
     new_name = body.read(request, schemas.CUSTOM_NAME)["name"]
+    audit.note_wanted(request, name=new_name)
     store.rename_resource_class(services.database, name, new_name)
     answer(response, _render(new_name, request.mount))
 

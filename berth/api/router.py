@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from operator import itemgetter
 
-from berth.api import body, media_types
+from berth.api import audit, body, media_types
 from berth.api.errors import Refused
 from berth.api.microversion import MINOR_MAX
 from berth.api.operation import Operation
-from berth.api.policy import Policy
 from berth.api.request import Request, Response, Services
 from berth.api.routes import Route, is_parameter
 
@@ -30,9 +29,11 @@ class Router:
     table of routes of its length; most lengths have one.
     """
 
-    def __init__(self, routes: Iterable[Route], services: Services, policy: Policy) -> None:
+    def __init__(self, routes: Iterable[Route], services: Services) -> None:
         #: Number of segments -> picks the literal segments, and the routes by them.
         self._by_length: dict[int, list[tuple[_Pick, dict[object, Entry]]]] = {}
+        #: The routes whose parameter may have slashes, by what precedes it.
+        self._by_prefix: dict[str, Entry] = {}
         tables: dict[tuple[int, tuple[int, ...]], tuple[_Pick, dict[object, Entry]]] = {}
         for route in routes:
             segments = route.path.split("/")
@@ -44,12 +45,15 @@ class Router:
                 tables[key] = itemgetter(*places), {}
                 self._by_length.setdefault(len(segments), []).append(tables[key])
             pick, entries = tables[key]
-            entries[pick(segments)] = Entry(route, services, policy)
+            entry = entries[pick(segments)] = Entry(route, services)
+            if (prefix := route.prefix_of_rest) is not None:
+                self._by_prefix[prefix] = entry
 
     def find(self, path: str) -> tuple[Entry, list[str]] | None:
         """The route of a decoded path and its parameters in order, or None, which becomes a 404.
 
-        A parameter is one segment and never empty, so doubled and trailing slashes get 404.
+        A parameter is one segment and never empty, so doubled and trailing slashes get 404; that of
+        a few routes is the rest of the path.
         """
         segments = path.split("/")
         for pick, entries in self._by_length.get(len(segments), ()):
@@ -57,23 +61,34 @@ class Router:
             if entry is not None:
                 break
         else:
-            return None
+            return self._find_rest(path)
         if "" in segments[1:] and path != "/":
             return None
-        if "\0" in path:
-            raise Refused(400, "A path with a NUL character names nothing.")
+        _check_path(path)
         return entry, [segments[place] for place in entry.places]
+
+    def _find_rest(self, path: str) -> tuple[Entry, list[str]] | None:
+        for prefix, entry in self._by_prefix.items():
+            if path.startswith(prefix):
+                _check_path(path)
+                return entry, [path.removeprefix(prefix)]
+        return None
+
+
+def _check_path(path: str) -> None:
+    if "\0" in path:
+        raise Refused(400, "A path with a NUL character names nothing.")
 
 
 class Entry:
     """One route with its responders by method; any other method gets 405."""
 
-    def __init__(self, route: Route, services: Services, policy: Policy) -> None:
+    def __init__(self, route: Route, services: Services) -> None:
         #: The template of its paths.
         self.path = route.path
         self.responders = _Responders(
             {
-                method: _responder(operations, services, policy)
+                method: _responder(route.path, operations, services)
                 for method, operations in route.methods.items()
             }
         )
@@ -99,8 +114,22 @@ class _Responders(dict[str, Responder]):
         return refuse
 
 
-def _responder(operations: tuple[Operation, ...], services: Services, policy: Policy) -> Responder:
+def _responder(path: str, operations: tuple[Operation, ...], services: Services) -> Responder:
     """The responder of a method: checks the request, then calls its microversion's handler."""
+    respond = _checking(operations, services)
+    if operations[-1].is_read or not services.is_audited:
+        return respond
+
+    def audited(request: Request, response: Response, *parameters: str) -> None:
+        at = request.microversion
+        operation = next((each for each in operations if at <= each.until), operations[-1])
+        audit.begin(services, request, operation, path, parameters)
+        respond(request, response, *parameters)
+
+    return audited
+
+
+def _checking(operations: tuple[Operation, ...], services: Services) -> Responder:
     all_ready = [_Ready(operation) for operation in operations]
     by_minor = [
         next((ready for ready in all_ready if minor in ready.minors), None)
@@ -117,7 +146,7 @@ def _responder(operations: tuple[Operation, ...], services: Services, policy: Po
         _check_media_types(ready, request)
         if ready.rule is not None:
             target = ready.target(services, request, *parameters) if ready.target else None
-            policy.check(ready.rule, request.caller, target)
+            services.policy.check(ready.rule, request.caller, target)
         ready.handler(services, request, response, *parameters)
 
     return respond
@@ -129,7 +158,7 @@ class _Ready:
     __slots__ = (
         "checks_accept",
         "handler",
-        "media_type",
+        "media_types",
         "minors",
         "rule",
         "takes_json",
@@ -141,7 +170,7 @@ class _Ready:
         self.minors = range(operation.since, operation.until + 1)
         self.rule = operation.rule.name if operation.rule else None
         self.target = operation.find_target()
-        self.media_type = operation.media_type
+        self.media_types = operation.media_types
         self.takes_json = operation.body is not None
         self.checks_accept = operation.checks_accept
 
@@ -149,10 +178,11 @@ class _Ready:
 def _check_media_types(operation: _Ready, request: Request) -> None:
     if operation.takes_json:
         body.check_is_json(request)
-    if operation.checks_accept and not media_types.admits(
-        request.env.get("HTTP_ACCEPT"), operation.media_type
+    accept = request.env.get("HTTP_ACCEPT")
+    if operation.checks_accept and not any(
+        media_types.admits(accept, media_type) for media_type in operation.media_types
     ):
-        raise Refused(406, f"Only {operation.media_type} is provided")
+        raise Refused(406, f"Only {' and '.join(operation.media_types)} is provided")
 
 
 def _absent(operation: Operation, request: Request) -> Refused:

@@ -18,6 +18,14 @@ class Route:
     methods: Mapping[str, tuple[Operation, ...]]
     namespace: Namespace
 
+    @property
+    def prefix_of_rest(self) -> str | None:
+        """What precedes a last parameter that may have slashes; None without one."""
+        prefix, _, last = self.path.rpartition("/")
+        operations = next(iter(self.methods.values()))
+        segment = operations[0].segments.get(last.strip("{}")) if is_parameter(last) else None
+        return f"{prefix}/" if segment is not None and segment.is_rest else None
+
 
 class AmbiguousRoutes(Exception):
     """A path matches two routes."""

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from berth.index.scenario import with_usage
+from berth.candidates.shared_pools import SharedPools
+from berth.index.overlay import Overlay
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ClassId, ProviderId
 
@@ -42,33 +43,41 @@ class View(NamedTuple):
 
     Attributes:
         fleet: a snapshot that was taken after the choice began.
-        ahead: the same with what others are claiming.
+        ahead: the same with what others are claiming. For `UnderWay.choosing` only as long as that
+            lasts.
+        pools: what it may share with other choices that see the same; None if nobody else places.
     """
 
     fleet: Snapshot
     ahead: Snapshot
+    pools: SharedPools | None = None
 
 
 class UnderWay:
     """The placements of one process.
 
-    Moments are numbered. A choice sees the placements whose outcome was not known when it began:
-    it takes its snapshot later, and the snapshot has the outcome of all others.
+    Moments are numbered. A choice sees the placements whose outcome was not known when it began, or
+    at a later moment: it takes its snapshot later still, and the snapshot has the outcome of all
+    others.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._choosing = threading.Lock()
         self._now = 0
         self._claiming: list[Claiming] = []
         #: When each choice that is being made began.
         self._begun: Counter[int] = Counter()
-        #: The view of the last choice, when that choice began, and whose claims `ahead` has.
-        #: PERF bench, place: with 64 clients, adding all of them up each time took four times as
-        #: long as the search.
-        self._view: View | None = None
+        #: Guards the attributes below.
+        self._choosing = threading.Lock()
+        #: What the last choice saw, with what has been chosen since, and the moment before its
+        #: snapshot was taken. PERF bench, place: with 64 clients, a snapshot for each choice and
+        #: the sum of all claims took four times as long as the search.
+        self._fleet: Snapshot | None = None
+        self._ahead: Overlay | None = None
+        #: The claims that `ahead` has.
+        self._added: set[Claiming] = set()
+        self._pools = SharedPools()
         self._moment = 0
-        self._added: list[Claiming] = []
 
     @contextmanager
     def begun(self) -> Iterator[int]:
@@ -86,37 +95,54 @@ class UnderWay:
 
     def view(self, began: int, snapshot: Snapshot) -> View:
         """What a choice sees that began at a moment, and took a snapshot since."""
-        return View(snapshot, _with(snapshot, self._seen_since(began)))
+        ahead = _with(snapshot, self._seen_since(began))
+        return View(snapshot, snapshot if ahead is None else ahead.snapshot)
 
     @contextmanager
-    def choosing(self, began: int, snapshot: Snapshot) -> Iterator[View]:
-        """Choose what will be claimed, one choice at a time. Gives what it sees, perhaps in a
-        newer snapshot of another choice."""
+    def choosing(self, began: int, take: Callable[[], Snapshot]) -> Iterator[View]:
+        """Choose what will be claimed, one choice at a time. Gives what it sees.
+
+        Args:
+            take: takes a snapshot; not called if another choice has taken one since this one began.
+        """
         with self._choosing:
-            yield self._newest(began, snapshot)
+            fleet = self._fleet
+            if fleet is None or began > self._moment:
+                fleet = self._taken(take)
+            ahead = fleet if self._ahead is None else self._ahead.snapshot
+            yield View(fleet, ahead, self._pools if self._has_others() else None)
 
-    def _newest(self, began: int, snapshot: Snapshot) -> View:
-        view, added = self._view, self._added
-        if view is None or began > self._moment:
-            self._moment = began
-            if view is None or view.fleet is not snapshot:
-                view, added = View(snapshot, snapshot), []
-        seen = self._seen_since(self._moment)
-        if not set(added).issubset(seen):
-            view, added = View(view.fleet, view.fleet), []
-        new = [each for each in seen if each not in added]
-        self._view = View(view.fleet, _with(view.ahead, new))
-        self._added = [*added, *new]
-        return self._view
-
-    def _seen_since(self, moment: int) -> list[Claiming]:
-        """The claims that a snapshot taken since a moment may lack."""
+    def _taken(self, take: Callable[[], Snapshot]) -> Snapshot:
+        """A new snapshot, and what goes with it."""
         with self._lock:
-            return [each for each in self._claiming if each.ended is None or each.ended > moment]
+            moment = self._now
+        fleet = take()
+        seen = self._seen_since(moment)
+        # What goes with the same snapshot stays, unless one of the claims has failed.
+        if fleet is not self._fleet or not self._added.issubset(seen):
+            self._ahead, self._added = _with(fleet, seen), set(seen)
+            self._fleet, self._pools = fleet, SharedPools()
+        self._moment = moment
+        return fleet
+
+    def _has_others(self) -> bool:
+        """Whether others place at the same time."""
+        return len(self._begun) > 1 or bool(self._claiming)
+
+    def fix(self) -> None:
+        """Let `View.ahead` stay as it is after the choice. Call it while choosing."""
+        if self._ahead is not None:
+            self._ahead.fix()
 
     def add(self, taken: Taken) -> Claiming:
         """A placement was chosen, and will be claimed. Call it while choosing."""
+        assert self._fleet is not None, "it was chosen from this"
+        if self._ahead is None:
+            self._ahead = Overlay(self._fleet)
+        self._ahead.use(taken)
+        self._pools.note(taken)
         claiming = Claiming(taken)
+        self._added.add(claiming)
         with self._lock:
             self._claiming.append(claiming)
         return claiming
@@ -128,6 +154,11 @@ class UnderWay:
             claiming.ended = self._now
             self._forget()
 
+    def _seen_since(self, moment: int) -> list[Claiming]:
+        """The claims that a snapshot taken since a moment may lack."""
+        with self._lock:
+            return [each for each in self._claiming if each.ended is None or each.ended > moment]
+
     def _forget(self) -> None:
         """Drop what every choice sees in its snapshot. Needs the lock."""
         oldest = min(self._begun, default=self._now + 1)
@@ -136,12 +167,15 @@ class UnderWay:
         ]
         if not self._claiming and not self._begun:
             # Holds no snapshot while nothing is placed.
-            self._view, self._added = None, []
+            self._fleet = self._ahead = None
+            self._added, self._pools = set(), SharedPools()
 
 
-def _with(snapshot: Snapshot, claims: Iterable[Claiming]) -> Snapshot:
-    """The fleet as if some claims were written."""
-    taken: Counter[tuple[ProviderId, ClassId]] = Counter()
+def _with(snapshot: Snapshot, claims: Sequence[Claiming]) -> Overlay | None:
+    """The fleet as if some claims were written; None if there are none."""
+    if not claims:
+        return None
+    overlay = Overlay(snapshot)
     for each in claims:
-        taken.update(each.taken)
-    return with_usage(snapshot, taken)
+        overlay.use(each.taken)
+    return overlay

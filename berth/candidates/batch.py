@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from typing import NamedTuple
 
 from berth.candidates.masks import Rows
@@ -12,6 +12,9 @@ from berth.candidates.trees import Trees
 from berth.index.aggregate_sets import Mask
 from berth.index.block import Ints
 from berth.model.ids import ClassId
+
+#: What each choice gives of each class: one amount, or one for each candidate.
+Given = Mapping[tuple[int, ClassId], int | Ints]
 
 
 class Part(NamedTuple):
@@ -55,7 +58,7 @@ class Batch:
         """The rows of `trees.block`, one for each candidate; always the same array."""
         if self._rows is None:
             rows = self.trees.rows
-            self._rows = rows if len(rows) == 1 else rows[self.positions]
+            self._rows = rows if len(rows) == 1 == len(self.positions) else rows[self.positions]
         return self._rows
 
     def first(self, count: int) -> Batch:
@@ -79,6 +82,11 @@ class Batch:
         """The choices for each demand, and then those of each split."""
         parts = (choice for part in self.parts for choice in part.choices)
         return (*self.choices, *parts)
+
+    @property
+    def key(self) -> Hashable:
+        """The same for batches whose candidates differ in hosts and amounts only."""
+        return self.trees.block_id, self.choices, tuple(part.choices for part in self.parts)
 
     def given(self, plan: Plan) -> dict[tuple[int, ClassId], int | Ints]:
         """What each choice gives of each class: one amount, or one for each candidate."""

@@ -10,28 +10,24 @@ Source: spec/beyond.md 5.4.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from berth.candidates.batch import Batch
 from berth.candidates.budget import Budget
 from berth.candidates.host_groups import Group, HostGroups
-from berth.candidates.order import Order, Scores
-from berth.candidates.placement_bounds import HostKey, most_of_each, most_together
+from berth.candidates.order import Order
+from berth.candidates.placement_bounds import PoolHosts
 from berth.candidates.plan import Plan
-from berth.candidates.pool import Choice, Pool, taken_by
-from berth.candidates.ranking import best
+from berth.candidates.pool import Amounts, Choice, Pool, ranked, sums_of, taken_by
+from berth.candidates.ranking import Ranked, best
 from berth.index.aggregate_sets import Mask
 from berth.index.scenario import with_usage
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ClassId, ProviderId
-
-#: Provider and class -> amount.
-Taken = Mapping[tuple[ProviderId, ClassId], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +47,19 @@ class Chosen(NamedTuple):
     """The candidates that were chosen, in the order of the consumers.
 
     Attributes:
-        batches: each of one candidate, with its score when it was chosen.
+        ranked: each with its score when it was chosen.
     """
 
-    batches: Sequence[tuple[Batch, Scores | None]]
-    taken: Taken
+    ranked: Ranked
+    taken: Amounts
 
 
 class Short(NamedTuple):
     """Not all consumers got a candidate.
 
     Attributes:
-        at_most: how many could at most, if that is proven and too few; else None.
+        at_most: how many could at most, if that is proven and too few; else None, and
+            `berth.candidates.proving` may know more.
     """
 
     at_most: int | None
@@ -91,12 +88,21 @@ def choose(
     return _choose_of_all(snapshot, plan, order, count, limits, budget)
 
 
+def choose_from(pool: Pool, count: int, limits: Limits) -> Chosen | None:
+    """The candidates of `count` consumers from a pool, which has them as taken afterwards; None if
+    there are too few. Not with `within`, and not for plans with splits."""
+    assert limits.within is None and not pool.plan.splits
+    return _Run(pool.snapshot, pool.plan, pool.order, limits, Budget()).choose_from(pool, count)
+
+
 def _choose_one(snapshot: Snapshot, plan: Plan, order: Order, budget: Budget) -> Chosen | Short:
     """The best candidate; nothing limits a single consumer."""
     chosen = best(snapshot, plan, order, budget)
     if chosen is None:
         return Short(0 if budget.ended is None else None)
-    return Chosen([chosen], _sums(snapshot, plan, chosen[0], 0))
+    return Chosen(
+        Ranked([chosen], [(0, 0)], more=False), sums_of(taken_by(snapshot, plan, chosen[0], 0))
+    )
 
 
 def _choose_of_all(
@@ -109,14 +115,14 @@ def _choose_of_all(
 ) -> Chosen | Short:
     """The candidates of several consumers, of all hosts; or a proof that there are too few."""
     pool = Pool(snapshot, plan, order, budget)
-    hosts = _HostsOf(pool)
+    hosts = PoolHosts(pool)
     groups = hosts.groups_of(limits.within)
     if not groups:
         return Short(0 if budget.ended is None else None)
     most = None
     if pool.is_whole and not plan.splits:
-        most = hosts.most_of_groups(groups, limits)
-    by_size = sorted(groups, key=lambda group: -(most or hosts.counts(groups))[group])
+        most = hosts.most_of_groups(groups, limits.max_per)
+    by_size = sorted(groups, key=lambda group: -(most[group] if most else len(groups[group])))
     for group in by_size:
         if budget.is_spent():
             return Short(None)
@@ -126,51 +132,6 @@ def _choose_of_all(
                 return chosen
     at_most = None if most is None else max(most.values())
     return Short(at_most if at_most is not None and at_most < count else None)
-
-
-class _HostsOf:
-    """The hosts of a pool, each once."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-        self._hosts, first = np.unique(pool.hosts, return_index=True)
-        self._sets = pool.aggregate_sets[first]
-
-    def groups_of(self, key: str | None) -> dict[Group | None, list[int]]:
-        """The hosts of each group, by their places; without a key all hosts under None."""
-        if key is None:
-            return {None: list(range(len(self._hosts)))} if len(self._hosts) else {}
-        groups: defaultdict[Group | None, list[int]] = defaultdict(list)
-        for place, of_host in enumerate(self._groups(key)):
-            for group in of_host:
-                groups[group].append(place)
-        return groups
-
-    def most_of_groups(
-        self, groups: Mapping[Group | None, Sequence[int]], limits: Limits
-    ) -> dict[Group | None, int]:
-        """How many consumers each group could hold at most."""
-        most = most_of_each(self._pool, self._hosts).tolist()
-        keys = [HostKey(self._groups(key), each) for key, each in limits.max_per.items()]
-        return {
-            group: most_together(
-                [most[place] for place in places],
-                [HostKey([key.groups[place] for place in places], key.most) for key in keys],
-            )
-            for group, places in groups.items()
-        }
-
-    def counts(self, groups: Mapping[Group | None, Sequence[int]]) -> dict[Group | None, int]:
-        """How many hosts each group has."""
-        return {group: len(places) for group, places in groups.items()}
-
-    def _groups(self, key: str) -> list[tuple[Group, ...]]:
-        """The groups of each host."""
-        groups = HostGroups(self._pool.snapshot, key)
-        return [
-            groups.of(host, aggregate_set)
-            for host, aggregate_set in zip(self._hosts.tolist(), self._sets.tolist(), strict=True)
-        ]
 
 
 class _Run:
@@ -196,22 +157,25 @@ class _Run:
             within: the group of hosts in which all must be; None for any hosts.
         """
         pool = Pool(self._snapshot, self._plan, self._order, self._budget)
+        return self.choose_from(pool, count, within)
+
+    def choose_from(self, pool: Pool, count: int, within: Group | None = None) -> Chosen | None:
+        """`choose`, from a pool of the same snapshot, plan and order."""
         allowed = self._allowed(pool, within)
         chosen: list[Choice] = []
         while (number := pool.best(allowed & pool.fits)) is not None:
-            choice = pool.chosen(number)
-            chosen.append(choice)
-            self._taken.update(_sums(pool.snapshot, self._plan, choice.batch, 0))
+            chosen.append(pool.chosen(number))
+            # Amounts that may be split are divided otherwise now.
+            splits = bool(self._plan.splits)
+            self._taken.update(pool.amounts(number) if splits else pool.take(number))
             if len(chosen) == count:
-                return Chosen([self._shown(each) for each in chosen], self._taken)
+                has_scores = self._order.has_scores
+                return Chosen(ranked(chosen, has_scores=has_scores), self._taken)
             for keys, group in self._note(pool, number):
                 allowed &= ~keys.mask(group, pool.hosts, pool.aggregate_sets)
-            if self._plan.splits:
-                # Amounts that may be split are divided otherwise now.
+            if splits:
                 pool = self._searched_again()
                 allowed = self._allowed(pool, within)
-            else:
-                pool.take(number)
         return None
 
     def _searched_again(self) -> Pool:
@@ -238,16 +202,3 @@ class _Run:
                 counts[group] += 1
                 if counts[group] == most:
                     yield keys, group
-
-    def _shown(self, choice: Choice) -> tuple[Batch, Scores | None]:
-        return choice.batch, choice.scores if self._order.has_scores else None
-
-
-def _sums(
-    snapshot: Snapshot, plan: Plan, batch: Batch, place: int
-) -> Counter[tuple[ProviderId, ClassId]]:
-    """What a candidate takes of each provider and class."""
-    sums: Counter[tuple[ProviderId, ClassId]] = Counter()
-    for provider, _, class_id, amount in taken_by(snapshot, plan, batch, place):
-        sums[provider, class_id] += amount
-    return sums

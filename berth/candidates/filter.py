@@ -135,6 +135,16 @@ class Window:
         return rows, masks
 
 
+def _by_drains(window: Window, alive: Mask | None) -> Mask | None:
+    drained = window.block.drained
+    if drained is None:
+        return alive
+    serving = (node for choices in window.tests.settled.values() for node in choices)
+    for node in dict.fromkeys((0, *serving)):
+        alive = _both(alive, ~drained[node, window.rows])
+    return alive
+
+
 def _by_structure(window: Window, _: Mask | None) -> Mask | None:
     return np.zeros(window.size, dtype=np.bool_)
 
@@ -214,6 +224,13 @@ STRUCTURE: Final = Stage(
     lambda tests, _: tests is NEVER,
     _by_structure,
 )
+DRAINS: Final = Stage(
+    "drains",
+    "only for a block with drained providers, of which few or all may be left",
+    # It depends on the block, not on the shape: `filter_trees` puts it first.
+    lambda _tests, _plan: False,
+    _by_drains,
+)
 #: It also splits the trees by the structure of the providers that serve them, so `filter_trees`
 #: calls `with_sharing` for it.
 SHARING: Final = Stage(
@@ -224,6 +241,7 @@ SHARING: Final = Stage(
 )
 STAGES: Final = (
     STRUCTURE,
+    DRAINS,
     Stage(
         "amounts",
         "what only one node can give: one comparison of whole arrays for each class",
@@ -299,6 +317,8 @@ def filter_trees(
             continue
         if stages is not STAGES:
             applying = tuple(stage for stage in applying if stage in stages)
+        if block.drained is not None and DRAINS in stages:
+            applying = (DRAINS, *applying)
         while first < end:
             rows = slice(first, min(first + size, end))
             budget.trees += rows.stop - first
@@ -397,6 +417,9 @@ def _options_in(window: Window) -> Options | None:
                 if key not in members:
                     members[key] = has_membership(block, demand, node, rows)
                 mask = members[key] if mask is None else mask & members[key]
+            if block.drained is not None:
+                undrained = ~block.drained[node, rows]
+                mask = undrained if mask is None else mask & undrained
             if places:
                 inside = places.mask(window.block_id, block.shape.lineage[node], rows)
                 if inside is not None:

@@ -53,6 +53,14 @@ class Fleet:
         """Every host."""
         return np.ones(self.size, dtype=np.bool_)
 
+    def undrained(self) -> Mask:
+        """The hosts whose root is not drained."""
+        hosts = self.all()
+        for span in self.spans:
+            if span.block.drained is not None:
+                hosts[span.hosts] = ~span.block.drained[0]
+        return hosts
+
     def only(self, host: int) -> Mask:
         """One host."""
         mask = self.none()
@@ -72,6 +80,14 @@ class Fleet:
             if mask is not None:
                 hosts[span.hosts] = mask
         return hosts
+
+    def numbers(self, block_ids: Ints, rows: Ints) -> Ints:
+        """The hosts in some rows of blocks."""
+        starts = np.zeros(max((span.block_id for span in self.spans), default=0) + 1, np.int64)
+        for span in self.spans:
+            starts[span.block_id] = span.hosts.start
+        numbers: Ints = starts[block_ids] + rows
+        return numbers
 
     def place(self, host: int) -> tuple[Span, int]:
         """Where a host is: its block, and the row."""
@@ -149,12 +165,16 @@ class Fleet:
         return pools
 
     def free(self, hosts: Mask, class_id: ClassId) -> int:
-        """What all providers of the trees of some hosts have left of a class."""
+        """What all providers of the trees of some hosts have left of a class, drained ones
+        aside."""
         free = 0.0
         for span in self.spans:
             columns = span.block.columns.get(class_id)
             if columns is not None:
                 left = np.maximum(columns.capacity - columns.used, 0.0)
+                drained = span.block.drained_of_class(class_id)
+                if drained is not None:
+                    left[drained] = 0.0
                 rows = hosts[span.hosts]
                 free += float((left if rows.all() else left[:, rows]).sum())
         return int(free)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from berth.candidates.batch import Batch
+from berth.candidates.batch import Batch, Given
 from berth.candidates.hosts import serving_each
 from berth.candidates.plan import Plan
 from berth.index.block import Floats
@@ -53,6 +53,26 @@ class Fullness:
             fullness += share if weight == 1 else weight * share
         return fullness / self._weight if self._weight else fullness
 
+    def of_one(self, batch: Batch, row: int, given: Given) -> float:
+        """The fullness of one candidate, which only nodes of its own tree serve.
+
+        Args:
+            batch: with this candidate.
+            row: of the candidate.
+            given: `batch.given`, without splits.
+        """
+        # PERF bench, place: the sums of `of`, where arrays would take several times as long.
+        fullness = 0.0
+        for class_id, weight in self._weights:
+            sums = self._of_block(batch.trees.block_id, class_id)
+            used = sums[0].item(row)
+            for (_, gives), amount in given.items():
+                if gives == class_id:
+                    used += int(amount)
+            share = used / sums[1].item(row)
+            fullness += share if weight == 1 else weight * share
+        return fullness / self._weight if self._weight else fullness
+
     def take(self, at: Location, class_id: ClassId, amount: int) -> None:
         """From now on so much more is used of a provider, which must have it."""
         used, _ = self._of_block(at.block_id, class_id)
@@ -83,12 +103,16 @@ class Fullness:
         key = block_id, class_id
         sums = self._sums.get(key)
         if sums is None:
-            columns = self._snapshot.block(block_id).columns[class_id]
-            used = np.minimum(columns.used, columns.capacity)
+            block = self._snapshot.block(block_id)
+            columns = block.columns[class_id]
+            used, capacity = np.minimum(columns.used, columns.capacity), columns.capacity
+            drained = block.drained_of_class(class_id)
+            if drained is not None:
+                used, capacity = np.where(drained, 0, used), np.where(drained, 0, capacity)
             if len(used) == 1:
-                sums = used[0], columns.capacity[0]
+                sums = used[0], capacity[0]
             else:
-                sums = used.sum(axis=0), columns.capacity.sum(axis=0)
+                sums = used.sum(axis=0), capacity.sum(axis=0)
             self._sums[key] = sums
         return sums
 

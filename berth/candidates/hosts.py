@@ -43,6 +43,10 @@ _DIGIT_PLACES: Final = np.array([n for n in range(UUID_LENGTH) if n not in (8, 1
 _UUID_BYTES: Final = 16
 
 
+#: Of the key of a host; its block is in the bits above.
+_ROW_BITS: Final = 32
+
+
 class Hosts(NamedTuple):
     """The hosts of some candidates of one batch, all in one block.
 
@@ -59,12 +63,17 @@ class Hosts(NamedTuple):
     @property
     def keys(self) -> Rows:
         """A number for each host, different for different hosts of a snapshot."""
-        return self.block_id << 32 | self.rows
+        return self.block_id << _ROW_BITS | self.rows
 
     def uuid_texts(self) -> NDArray[np.bytes_]:
         """The uuids of the hosts."""
         texts: NDArray[np.bytes_] = self.block.uuid_texts[0].take(self.rows)
         return texts
+
+
+def located(keys: Rows) -> tuple[Rows, Rows]:
+    """The blocks and the rows of the hosts with some keys."""
+    return keys >> _ROW_BITS, keys & ((1 << _ROW_BITS) - 1)
 
 
 def hosts_of(snapshot: Snapshot, batch: Batch) -> Sequence[Hosts]:

@@ -9,14 +9,15 @@ Source: spec/beyond.md 2.6.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from berth.candidates.batch import Batch
 from berth.candidates.budget import Budget
-from berth.candidates.hosts import hosts_of, serving_each
+from berth.candidates.hosts import hosts_of, is_without_anchor, serving_each
 from berth.candidates.order import Order, Scores
 from berth.candidates.plan import Plan
 from berth.candidates.ranking import Ranked
@@ -31,18 +32,30 @@ _FORM: Final = ResponseForm(
     allocations_as_list=False, traits=True, all_classes=True, trees=True, mappings=True
 )
 
+#: The node that is a root.
+_ROOT: Final = 0
+
 #: A value for each gap: of each candidate, or the same of all.
 _Column = Sequence[object]
 
 
 def candidate_texts(
-    snapshot: Snapshot, plan: Plan, order: Order, ranked: Ranked, budget: Budget
+    snapshot: Snapshot,
+    plan: Plan,
+    order: Order,
+    ranked: Ranked,
+    budget: Budget,
+    forms: Forms | None = None,
 ) -> list[bytes]:
     """The JSON of each candidate, in their order.
 
     It ends with the candidate with which the texts reach the budget's size; the budget counts the
     candidates.
+
+    Args:
+        forms: those of earlier calls with the same snapshot, plan and order; gets the new ones.
     """
+    forms = {} if forms is None else forms
     of_batches: dict[int, list[bytes]] = {}
     texts: list[bytes] = []
     size = 0
@@ -50,7 +63,9 @@ def candidate_texts(
         of_batch = of_batches.get(number)
         if of_batch is None:
             batch, scores = ranked.batches[number]
-            of_batch = of_batches[number] = _texts_of(snapshot, plan, order, batch, scores)
+            if batch.key not in forms:
+                forms[batch.key] = form_of(snapshot, plan, order, batch)
+            of_batch = of_batches[number] = forms[batch.key].texts(batch, scores)
         texts.append(of_batch[place])
         size += len(of_batch[place])
         budget.candidates += 1
@@ -67,36 +82,61 @@ def summaries(snapshot: Snapshot, plan: Plan, batches: Iterable[Batch]) -> bytes
     return b"".join((b"{", *texts.written(texts.parts()), b"}"))
 
 
-def _texts_of(
-    snapshot: Snapshot, plan: Plan, order: Order, batch: Batch, scores: Scores | None
-) -> list[bytes]:
-    """The texts of the candidates of a batch."""
+#: The values of a gap for the candidates of a batch.
+_Values = Callable[[Batch, "Scores | None"], _Column]
+
+
+class Form(NamedTuple):
+    """The text of the candidates of all batches with the same choices, in trees of one shape.
+
+    Attributes:
+        text: with gaps, as for `%`.
+        gaps: the values of each; those that are the same are one object.
+    """
+
+    text: bytes
+    gaps: tuple[_Values, ...]
+
+    def texts(self, batch: Batch, scores: Scores | None) -> list[bytes]:
+        """The texts of the candidates of such a batch."""
+        columns = {values: values(batch, scores) for values in dict.fromkeys(self.gaps)}
+        return [self.text % each for each in zip(*map(columns.__getitem__, self.gaps), strict=True)]
+
+
+#: The form of batches by what they have in common.
+Forms = dict[Hashable, Form]
+
+
+def form_of(snapshot: Snapshot, plan: Plan, order: Order, batch: Batch) -> Form:
+    """The form of a batch."""
     pieces: list[bytes] = []
-    columns: list[_Column] = []
-    for piece in _pieces(snapshot, plan, order, batch, scores):
+    gaps: list[_Values] = []
+    for piece in _pieces(snapshot, plan, order, batch):
         if isinstance(piece, bytes):
             pieces.append(piece)
         else:
-            written, column = piece
+            written, values = piece
             pieces.append(written)
-            columns.append(column)
-    text = b"".join(pieces)
-    return [text % values for values in zip(*columns, strict=True)]
+            gaps.append(values)
+    return Form(b"".join(pieces), tuple(gaps))
 
 
 def _pieces(
-    snapshot: Snapshot, plan: Plan, order: Order, batch: Batch, scores: Scores | None
-) -> Iterator[bytes | tuple[bytes, _Column]]:
+    snapshot: Snapshot, plan: Plan, order: Order, batch: Batch
+) -> Iterator[bytes | tuple[bytes, _Values]]:
     """The text of the candidates of a batch: fixed parts, and gaps with their values."""
-    providers: dict[int, tuple[bytes, _Column]] = {}
+    providers: dict[int, tuple[bytes, _Values]] = {}
 
-    def provider(choice: int) -> tuple[bytes, _Column]:
+    def provider(choice: int) -> tuple[bytes, _Values]:
         if choice not in providers:
-            providers[choice] = b'"%b"', _uuids(batch, choice)
+            providers[choice] = b'"%b"', partial(_uuids, choice)
         return providers[choice]
 
     yield b'{"host": '
-    yield b'"%b"', _host_uuids(snapshot, batch)
+    if is_without_anchor(snapshot, batch.trees, batch.all_choices):
+        yield b'"%b"', partial(_host_uuids, snapshot)
+    else:
+        yield provider(_ROOT)
     yield b', "allocations": {'
     for number, (choice, amounts) in enumerate(_by_choice(batch, plan).items()):
         yield b", " if number else b""
@@ -105,7 +145,10 @@ def _pieces(
         for place, (class_id, amount) in enumerate(amounts.items()):
             name = snapshot.names.class_names[class_id].encode()
             yield b'%b"%b": ' % (b", " if place else b"", name)
-            yield b"%d" % amount if isinstance(amount, int) else (b"%d", amount.tolist())
+            if isinstance(amount, int):
+                yield b"%d" % amount
+            else:
+                yield b"%d", partial(_amounts, plan, choice, class_id)
         yield b"}}"
     yield b'}, "mappings": {'
     for number, (suffix, choices) in enumerate(batch.serving(plan).items()):
@@ -115,23 +158,48 @@ def _pieces(
             yield provider(choice)
         yield b"]"
     yield b"}"
-    if scores is not None:
-        yield from _score_pieces(order, scores)
+    if order.has_scores:
+        yield from _score_pieces(order)
     yield b"}"
 
 
-def _score_pieces(order: Order, scores: Scores) -> Iterator[bytes | tuple[bytes, _Column]]:
+def _score_pieces(order: Order) -> Iterator[bytes | tuple[bytes, _Values]]:
     yield b', "score": {"total": '
-    yield b"%a", scores.total.tolist()
-    if scores.strategy is not None:
+    yield b"%a", _totals
+    if order.by != "any":
         yield b', "%b": ' % order.by.encode()
-        yield b"%a", scores.strategy.tolist()
+        yield b"%a", _of_strategy
     yield b', "prefer": ['
-    for number, (preference, added) in enumerate(zip(order.prefer, scores.prefer, strict=True)):
+    for number, preference in enumerate(order.prefer):
         yield b", " if number else b""
-        weight = preference.weight
-        yield b"%a", [weight if each else 0 for each in added.tolist()]
+        yield b"%a", partial(_preferred, number, preference.weight)
     yield b"]}"
+
+
+def _totals(_: Batch, scores: Scores | None) -> _Column:
+    assert scores is not None, "the order has scores"
+    totals: list[float] = scores.total.tolist()
+    return totals
+
+
+def _of_strategy(_: Batch, scores: Scores | None) -> _Column:
+    assert scores is not None and scores.strategy is not None, "the order has a strategy"
+    values: list[float] = scores.strategy.tolist()
+    return values
+
+
+def _preferred(number: int, weight: float, _: Batch, scores: Scores | None) -> _Column:
+    """What a preference adds: its weight, or nothing."""
+    assert scores is not None, "the order has scores"
+    return [weight if each else 0 for each in scores.prefer[number].tolist()]
+
+
+def _amounts(plan: Plan, choice: int, class_id: ClassId, batch: Batch, _: Scores | None) -> _Column:
+    """What a choice gives of a class that may be split."""
+    amounts = batch.given(plan)[choice, class_id]
+    assert not isinstance(amounts, int), "it is part of a split"
+    values: list[int] = amounts.tolist()
+    return values
 
 
 def _by_choice(batch: Batch, plan: Plan) -> dict[int, dict[ClassId, int | Ints]]:
@@ -142,7 +210,7 @@ def _by_choice(batch: Batch, plan: Plan) -> dict[int, dict[ClassId, int | Ints]]
     return amounts
 
 
-def _uuids(batch: Batch, choice: int) -> list[bytes]:
+def _uuids(choice: int, batch: Batch, _: Scores | None) -> _Column:
     """The uuid of the provider of a choice, for each candidate."""
     trees = batch.trees
     if choice < trees.block.shape.size:
@@ -154,7 +222,7 @@ def _uuids(batch: Batch, choice: int) -> list[bytes]:
     ]
 
 
-def _host_uuids(snapshot: Snapshot, batch: Batch) -> _Column:
+def _host_uuids(snapshot: Snapshot, batch: Batch, _: Scores | None) -> _Column:
     uuids: Mapping[int, bytes] = {
         place: uuid
         for hosts in hosts_of(snapshot, batch)

@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from berth.candidates.batch import Batch
+from berth.candidates.batch import Batch, Given
 from berth.candidates.budget import Budget
 from berth.candidates.capacity.preserving import Preserving
 from berth.candidates.fullness import Fullness
@@ -115,6 +115,29 @@ class Scorer:
         for added in prefer:
             total = total + added
         return Scores(total, strategy, prefer)
+
+    def score_again(self, batch: Batch, places: Rows, scores: Scores, given: Given) -> None:
+        """Score some candidates of a batch as the fleet is now.
+
+        Args:
+            scores: of the whole batch; those of the candidates are written into it.
+            given: `batch.given`, without splits.
+        """
+        if scores.strategy is None or self._order.by == "random":
+            return
+        size = batch.trees.block.shape.size
+        if len(places) > 1 or self._preserving or any(choice >= size for choice, _ in given):
+            now = self.scores(batch.at(places))
+            assert now.strategy is not None, "the order has a strategy"
+            scores.total[places], scores.strategy[places] = now.total, now.strategy
+            return
+        place = int(places[0])
+        fullness = self._fullness.of_one(batch, int(batch.rows[place]), given)
+        strategy = fullness if self._order.by == "pack" else 1.0 - fullness
+        total = strategy if self._order.weight == 1 else self._order.weight * strategy
+        for added in scores.prefer:
+            total += added.item(place)
+        scores.total[place], scores.strategy[place] = total, strategy
 
     def take(self, at: Location, class_id: ClassId, amount: int) -> None:
         """From now on so much more is used of a provider, which must have it."""

@@ -17,10 +17,62 @@ from typing import NamedTuple
 
 import numpy as np
 
-from berth.candidates.host_groups import Group
+from berth.candidates.host_groups import Group, HostGroups
 from berth.candidates.masks import Rows
 from berth.candidates.pool import Pool
 from berth.model.ids import ClassId, ProviderId
+
+
+class PoolHosts:
+    """The hosts of a pool, each once.
+
+    Attributes:
+        keys: ascending, see `Hosts.keys`. A place is one of their indexes.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self.keys, first = np.unique(pool.hosts, return_index=True)
+        self._sets = pool.aggregate_sets[first]
+
+    def groups_of(self, key: str | None) -> dict[Group | None, list[int]]:
+        """The hosts of each group, by their places; without a key all hosts under None."""
+        if key is None:
+            return {None: list(range(len(self.keys)))} if len(self.keys) else {}
+        groups: defaultdict[Group | None, list[int]] = defaultdict(list)
+        for place, of_host in enumerate(self._groups(key)):
+            for group in of_host:
+                groups[group].append(place)
+        return groups
+
+    def most_of_groups(
+        self,
+        groups: Mapping[Group | None, Sequence[int]],
+        max_per: Mapping[str, int],
+        most: Rows | None = None,
+    ) -> dict[Group | None, int]:
+        """How many consumers each group could hold at most.
+
+        Args:
+            most: of each host alone; None for `most_of_each`.
+        """
+        each = (most_of_each(self._pool, self.keys) if most is None else most).tolist()
+        keys = [HostKey(self._groups(key), number) for key, number in max_per.items()]
+        return {
+            group: most_together(
+                [each[place] for place in places],
+                [HostKey([key.groups[place] for place in places], key.most) for key in keys],
+            )
+            for group, places in groups.items()
+        }
+
+    def _groups(self, key: str) -> list[tuple[Group, ...]]:
+        """The groups of each host."""
+        groups = HostGroups(self._pool.snapshot, key)
+        return [
+            groups.of(host, aggregate_set)
+            for host, aggregate_set in zip(self.keys.tolist(), self._sets.tolist(), strict=True)
+        ]
 
 
 class HostKey(NamedTuple):

@@ -11,40 +11,55 @@ Source: spec/beyond.md 5.4.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from berth.candidates.assign import PerTree
-from berth.candidates.batch import Batch
+from berth.candidates.batch import Batch, Given
 from berth.candidates.budget import Budget
-from berth.candidates.hosts import Hashes, Hosts, hosts_of, in_places, scattered, serving_each
+from berth.candidates.hosts import (
+    Hashes,
+    Hosts,
+    hosts_of,
+    in_places,
+    is_without_anchor,
+    scattered,
+    serving_each,
+)
+from berth.candidates.listing import Forms
 from berth.candidates.masks import Rows
 from berth.candidates.order import Order, Scorer, Scores
 from berth.candidates.plan import Plan
-from berth.candidates.ranking import SCORED_PER_HOST_MAX, to_score
+from berth.candidates.ranking import SCORED_PER_HOST_MAX, Ranked, to_score
 from berth.index.aggregate_sets import Mask
-from berth.index.block import Ints
 from berth.index.snapshot import Location, Snapshot
 from berth.model.ids import ClassId, ProviderId
 
 T = TypeVar("T", bound=np.generic)
 
-Given = Mapping[tuple[int, ClassId], int | Ints]
+#: Provider and class -> amount.
+Amounts = Mapping[tuple[ProviderId, ClassId], int]
 
 
-class Choice(NamedTuple):
-    """A candidate that was chosen, with its score at that time."""
+class Taken(NamedTuple):
+    """What a candidate takes of one provider and class."""
 
-    batch: Batch
-    scores: Scores
+    provider: ProviderId
+    at: Location
+    class_id: ClassId
+    amount: int
 
 
-class _Part(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Part:
     """A batch of the pool.
 
     Attributes:
@@ -57,6 +72,15 @@ class _Part(NamedTuple):
     given: Given
 
 
+class Choice(NamedTuple):
+    """A candidate that was chosen, with its score at that time."""
+
+    part: Part
+    place: int
+    total: float
+    strategy: float | None
+
+
 class Pool:
     """The candidates of one state of the fleet.
 
@@ -64,21 +88,25 @@ class Pool:
         hosts: the key of each candidate's host.
         fits: which candidates can still be chosen.
         is_whole: whether these are all candidates.
+        forms: of the candidates whose texts have been made.
     """
 
     def __init__(self, snapshot: Snapshot, plan: Plan, order: Order, budget: Budget) -> None:
         self.snapshot = snapshot
         self.plan = plan
-        self._order = order
+        self.order = order
+        self.forms: Forms = {}
         per_tree = PerTree(SCORED_PER_HOST_MAX)
         self._scorer = Scorer(snapshot, plan, order, budget)
         self._parts = [
-            _Part(batch, _own(self._scorer.scores(batch)), batch.given(plan))
+            Part(batch, _own(self._scorer.scores(batch)), batch.given(plan))
             for batch in to_score(snapshot, plan, order, budget, per_tree)
             if len(batch.positions)
         ]
         self.is_whole = not per_tree.left_out and budget.ended is None and order.among is None
-        self._starts = np.cumsum([0, *(len(part.batch.positions) for part in self._parts)])
+        self._starts = [0, *accumulate(len(part.batch.positions) for part in self._parts)]
+        #: The only classes of which a claim can change what fits, or the scores.
+        self._classes = {class_id for part in self._parts for _, class_id in part.given}
         self._totals = _joined([part.scores.total for part in self._parts], np.float64)
         self.fits: Mask = np.ones(len(self._totals), dtype=np.bool_)
         self._taken: Counter[tuple[ProviderId, ClassId]] = Counter()
@@ -104,6 +132,18 @@ class Pool:
             lambda hosts: hosts.block.aggregate_sets[0].take(hosts.rows), np.int64
         )
 
+    @property
+    def is_anchored(self) -> Mask:
+        """The candidates whose host is the tree that they were found from."""
+        parts = [
+            np.full(
+                len(part.batch.positions),
+                not is_without_anchor(self.snapshot, part.batch.trees, part.batch.all_choices),
+            )
+            for part in self._parts
+        ]
+        return _joined(parts, np.bool_)
+
     def providers(self, batch: Batch, choice: int) -> Rows:
         """The provider that a choice means, for each candidate of a batch."""
         if choice < batch.trees.block.shape.size:
@@ -115,6 +155,9 @@ class Pool:
         """What is left of a class that a provider has."""
         at = self.snapshot.locate(provider)
         assert at is not None, "it is part of a candidate"
+        return self._free_at(provider, at, class_id)
+
+    def _free_at(self, provider: ProviderId, at: Location, class_id: ClassId) -> int:
         block = self.snapshot.block(at.block_id)
         columns = block.columns[class_id]
         place = block.shape.row_of_node[class_id][at.node], at.row
@@ -134,51 +177,69 @@ class Pool:
     def chosen(self, number: int) -> Choice:
         """A candidate, with its present score."""
         part, place = self._located(number)
-        at = np.array([place])
-        return Choice(self._parts[part].batch.at(at), self._parts[part].scores.at(at))
+        _, scores = part.batch, part.scores
+        strategy = None if scores.strategy is None else scores.strategy.item(place)
+        return Choice(part, place, scores.total.item(place), strategy)
 
-    def take(self, number: int) -> None:
-        """Choose a candidate: what it takes counts as used from now on. Not for plans with
-        splits."""
-        assert not self.plan.splits, "candidates could appear"
+    def take(self, number: int) -> Amounts:
+        """Choose a candidate: what it takes counts as used from now on. Not for plans with splits.
+
+        Returns:
+            what it takes.
+        """
         part, place = self._located(number)
-        batch = self._parts[part].batch
-        keys: list[tuple[ProviderId, ClassId]] = []
-        trees: set[int] = set()
-        for provider, at, class_id, amount in taken_by(self.snapshot, self.plan, batch, place):
+        taken = list(taken_by(self.snapshot, self.plan, part.batch, place))
+        self._use(taken)
+        return sums_of(taken)
+
+    def amounts(self, number: int) -> Amounts:
+        """What a candidate takes."""
+        part, place = self._located(number)
+        return sums_of(taken_by(self.snapshot, self.plan, part.batch, place))
+
+    def use(self, amounts: Amounts) -> None:
+        """So much more is used from now on, by others. Not for plans with splits."""
+        self._use(
+            Taken(provider, at, class_id, amount)
+            for (provider, class_id), amount in amounts.items()
+            if (at := self.snapshot.locate(provider)) is not None
+            and class_id in self._classes
+            and class_id in self.snapshot.block(at.block_id).columns
+        )
+
+    def _use(self, taken: Iterable[Taken]) -> None:
+        assert not self.plan.splits, "candidates could appear"
+        left: dict[tuple[ProviderId, ClassId], int] = {}
+        trees: dict[int, Location] = {}
+        for provider, at, class_id, amount in taken:
             self._taken[provider, class_id] += amount
             self._scorer.take(at, class_id, amount)
-            keys.append((provider, class_id))
-            trees.add(_tree_key(at))
-        left = {key: self.free(*key) for key in keys}
-        for touched in range(len(self._parts)):
-            self._remove_unfit(touched, left)
-            self._score_again(touched, trees)
+            left[provider, class_id] = self._free_at(provider, at, class_id)
+            trees[_tree_key(at)] = at
+        for number, part in enumerate(self._parts):
+            self._remove_unfit(number, part, left)
+            self._score_again(number, part, trees)
 
-    def _remove_unfit(self, number: int, left: dict[tuple[ProviderId, ClassId], int]) -> None:
+    def _remove_unfit(
+        self, number: int, part: Part, left: Mapping[tuple[ProviderId, ClassId], int]
+    ) -> None:
         """Remove candidates of a part that take more than is left of some providers."""
-        part = self._parts[number]
         for (choice, class_id), amount in part.given.items():
             for (provider, of_class), free in left.items():
                 if of_class == class_id and amount > free:
                     unfit = self._providers_of(number, choice) == provider
                     self.fits[self._span(number)][unfit] = False
 
-    def _score_again(self, number: int, trees: set[int]) -> None:
+    def _score_again(self, number: int, part: Part, trees: Mapping[int, Location]) -> None:
         """Score the candidates of a part again that use some trees."""
         touched: Mask | None = None
         for keys in self._trees_of(number):
             for tree in trees:
                 uses = keys == tree
                 touched = uses if touched is None else touched | uses
-        if touched is None or not touched.any():
-            return
-        part, places = self._parts[number], np.flatnonzero(touched)
-        scores = self._scorer.scores(part.batch.at(places))
-        part.scores.total[places] = scores.total
-        if part.scores.strategy is not None and scores.strategy is not None:
-            part.scores.strategy[places] = scores.strategy
-        self._totals[self._span(number)][places] = scores.total
+        if touched is not None and len(places := touched.nonzero()[0]):
+            self._scorer.score_again(part.batch, places, part.scores, part.given)
+            self._totals[self._span(number)][places] = part.scores.total[places]
 
     def _providers_of(self, number: int, choice: int) -> Rows:
         key = number, choice
@@ -203,7 +264,7 @@ class Pool:
 
     @cached_property
     def _hashes(self) -> Hashes:
-        seed = self._order.seed
+        seed = self.order.seed
         return self._of_hosts(lambda hosts: scattered(hosts, seed), np.uint64)
 
     def _of_hosts(self, value: Callable[[Hosts], NDArray[T]], kind: type[T]) -> NDArray[T]:
@@ -214,26 +275,64 @@ class Pool:
             values.append(in_places([value(hosts) for hosts in several], several))
         return _joined(values, kind)
 
-    def _located(self, number: int) -> tuple[int, int]:
+    def _located(self, number: int) -> tuple[Part, int]:
         """The part of a candidate, and its place there."""
-        part = int(np.searchsorted(self._starts, number, side="right")) - 1
-        return part, number - int(self._starts[part])
+        part = bisect_right(self._starts, number) - 1
+        return self._parts[part], number - self._starts[part]
 
     def _span(self, number: int) -> slice:
-        return slice(int(self._starts[number]), int(self._starts[number + 1]))
+        return slice(self._starts[number], self._starts[number + 1])
 
 
-def taken_by(
-    snapshot: Snapshot, plan: Plan, batch: Batch, place: int
-) -> Iterator[tuple[ProviderId, Location, ClassId, int]]:
-    """What one candidate of a batch takes: provider, its location, class and amount."""
-    position = int(batch.positions[place])
+def taken_by(snapshot: Snapshot, plan: Plan, batch: Batch, place: int) -> Iterator[Taken]:
+    """What one candidate of a batch takes."""
+    trees, position = batch.trees, int(batch.positions[place])
+    row, size = int(trees.rows[position]), trees.block.shape.size
     for (choice, class_id), amounts in batch.given(plan).items():
-        provider = batch.trees.provider_id(choice, position)
-        at = snapshot.locate(provider)
+        provider = trees.provider_id(choice, position)
+        at = Location(trees.block_id, row, choice) if choice < size else snapshot.locate(provider)
         assert at is not None, "it is part of a candidate"
         amount = amounts if isinstance(amounts, int) else int(amounts[place])
-        yield provider, at, class_id, amount
+        yield Taken(provider, at, class_id, amount)
+
+
+def sums_of(taken: Iterable[Taken]) -> Amounts:
+    """How much is taken of each provider and class."""
+    sums: Counter[tuple[ProviderId, ClassId]] = Counter()
+    for provider, _, class_id, amount in taken:
+        sums[provider, class_id] += amount
+    return sums
+
+
+def ranked(choices: Sequence[Choice], *, has_scores: bool) -> Ranked:
+    """Some choices in their order, those of one part in one batch."""
+    of_parts: dict[Part, list[Choice]] = {}
+    order: list[tuple[int, int]] = []
+    numbers: dict[Part, int] = {}
+    for choice in choices:
+        of_part = of_parts.setdefault(choice.part, [])
+        order.append((numbers.setdefault(choice.part, len(numbers)), len(of_part)))
+        of_part.append(choice)
+    batches = [
+        (part.batch.at(np.array([each.place for each in several])), _scores_of(part, several))
+        for part, several in of_parts.items()
+    ]
+    return Ranked(
+        [(batch, scores if has_scores else None) for batch, scores in batches], order, more=False
+    )
+
+
+def _scores_of(part: Part, choices: Sequence[Choice]) -> Scores:
+    """The scores of some choices of a part, as they were then."""
+    places = np.array([each.place for each in choices])
+    strategy = None
+    if part.scores.strategy is not None:
+        strategy = np.array([each.strategy for each in choices], dtype=np.float64)
+    return Scores(
+        np.array([each.total for each in choices]),
+        strategy,
+        tuple(added[places] for added in part.scores.prefer),
+    )
 
 
 def _own(scores: Scores) -> Scores:

@@ -33,7 +33,7 @@ class UnknownReference(NamedTuple):
     """A reference that stands for nothing; `at` is its JSON pointer in the request."""
 
     at: str
-    kind: Literal["provider", "aggregate"]
+    kind: Literal["provider", "aggregate", "drain"]
     reference: str
 
 
@@ -73,6 +73,10 @@ class References:
         if uuids is None:
             uuids = self._aggregates[reference] = self._aggregates_of(reference)
         return uuids
+
+    def is_drain(self, name: str) -> bool:
+        """Whether there is a drain with a name."""
+        return name in self._snapshot.names.drains
 
     def _provider(self, reference: str) -> str | None:
         uuid = parse_uuid_lax(reference)
@@ -132,6 +136,10 @@ def unknown_references(question: Question, references: References) -> Iterator[U
         for item_at, reference in _names_in(at, items):
             if not references.aggregates(reference):
                 yield UnknownReference(item_at, "aggregate", reference)
+    if question.tolerate != "*":
+        for place, name in enumerate(question.tolerate):
+            if not references.is_drain(name):
+                yield UnknownReference(f"/tolerate/{place}", "drain", name)
 
 
 def pointers_of_within(host: QuestionHost) -> Sequence[str]:

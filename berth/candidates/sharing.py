@@ -188,6 +188,8 @@ def _serving(plan: Plan, block_id: int, block: Block, node: int) -> Iterator[tup
             mask &= wanted.membership.member[block.aggregate_sets[node]]
         if wanted.membership.forbidden is not None:
             mask &= ~wanted.membership.forbidden[block.aggregate_sets[node]]
+        if block.drained is not None:
+            mask &= ~block.drained[node]
         if places.has_conditions:
             inside = places.mask(block_id, block.shape.lineage[node], slice(0, block.rows))
             if inside is not None:

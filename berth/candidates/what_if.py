@@ -6,7 +6,7 @@ Source: spec/beyond.md 4.4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from berth.candidates.references import (
 )
 from berth.candidates.resolve import membership_test
 from berth.index.aggregate_sets import Mask
+from berth.index.draining import drains_named
 from berth.index.scenario import AddedHosts, AssumedRatio, Scenario
 from berth.index.snapshot import Location, Snapshot
 from berth.model.ids import ClassId, ProviderId
@@ -47,12 +48,16 @@ class WhatIf:
 
     Attributes:
         without_consumers: uuids of consumers whose allocations do not count.
+        undrain: names of drains that are not in effect.
+        drain: provider references, which are drained with all below them.
         without_hosts: provider references, whose trees are gone.
     """
 
     nothing_used: bool = False
     without_consumers: tuple[str, ...] = ()
     allocation_ratio: tuple[RatioAssumed, ...] = ()
+    undrain: tuple[str, ...] = ()
+    drain: tuple[str, ...] = ()
     without_hosts: tuple[str, ...] = ()
     add_hosts: tuple[HostsAssumed, ...] = field(default=())
 
@@ -81,11 +86,9 @@ def scenario_of(
             for assumed in what_if.allocation_ratio
             if assumed.resource_class in snapshot.names.class_ids
         ],
-        without=[
-            at
-            for reference in what_if.without_hosts
-            if (at := _located(snapshot, references, reference)) is not None
-        ],
+        undrained=drains_named(snapshot, what_if.undrain),
+        drained=_all_located(snapshot, references, what_if.drain),
+        without=_all_located(snapshot, references, what_if.without_hosts),
         added=[
             AddedHosts(at, added.copies)
             for added in what_if.add_hosts
@@ -108,7 +111,11 @@ def unknown_in(
                 if not references.aggregates(reference):
                     at = f"/allocation_ratio/{place}/member_of/{number}"
                     yield UnknownReference(at, "aggregate", reference)
+    for place, drain in enumerate(what_if.undrain):
+        if not references.is_drain(drain):
+            yield UnknownReference(f"/undrain/{place}", "drain", drain)
     named = [
+        *((f"/drain/{place}", reference) for place, reference in enumerate(what_if.drain)),
         *((f"/without_hosts/{place}", ref) for place, ref in enumerate(what_if.without_hosts)),
         *((f"/add_hosts/{place}/like", like) for place, (like, _) in enumerate(what_if.add_hosts)),
     ]
@@ -129,6 +136,13 @@ def _members(snapshot: Snapshot, assumed: RatioAssumed, references: References) 
     if inside is None:
         return None if outside is None else ~outside
     return inside if outside is None else inside & ~outside[: len(inside)]
+
+
+def _all_located(
+    snapshot: Snapshot, references: References, several: Iterable[str]
+) -> list[Location]:
+    located = (_located(snapshot, references, each) for each in several)
+    return [at for at in located if at is not None]
 
 
 def _located(snapshot: Snapshot, references: References, reference: str) -> Location | None:

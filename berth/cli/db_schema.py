@@ -3,16 +3,21 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC
 
 import click
 
 from berth import deploy
+from berth.cli.columns import counted
 from berth.cli.db_opened import current, opened
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
+from berth.cli.fleet.durations import utc_time
 from berth.cli.options import ConfigurationSource
 from berth.cli.progress import reporting
 from berth.config import read_settings
+from berth.store.engine.database import Database
+from berth.store.leases import ListedLease
 from berth.upkeep import schema
 
 
@@ -26,8 +31,11 @@ def upgrade_schema(source: ConfigurationSource, *, force: bool) -> None:
     with _resumable(), opened(settings) as database, reporting() as report:
         if not force:
             schema.refuse_while_others_write(database)
-        done = schema.upgrade(database, owner=deploy.owner_of(settings), report=report)
+        done = schema.upgrade(
+            database, owner=deploy.owner_of(settings), report=report, is_cautious=True
+        )
         schema.sync_standard_names(database)
+        schema.leave(database)
     for sentence in done:
         click.echo(sentence)
     with opened(settings) as database:
@@ -53,16 +61,20 @@ def release_database(source: ConfigurationSource, *, yes: bool, force: bool) -> 
         force: release even if a berth service wrote to the database within the last minute.
 
     Raises:
-        CommandFailed: there is no database, or the user did not confirm.
+        CommandFailed: there is no database, or the user did not confirm, or must use --yes.
         StillWritten: a berth service uses it.
     """
     settings = read_settings(source.load())
     name = settings.database.masked_url
     if deploy.is_absent(settings):
         raise CommandFailed(f"there is no database {name}", ExitCode.DATABASE)
-    if not yes:
-        _confirm(f"Remove berth's own tables from {name}?")
+    with opened(settings, read_only=True) as database:
+        for sentence in schema.not_honoured(database):
+            click.echo(f"berth: {sentence}", err=True)
     with opened(settings) as database:
+        _name_lost_leases(database, yes=yes)
+        if not yes:
+            _confirm(f"Remove berth's own tables from {name}?")
         removed = schema.release(database, force=force)
         version = schema.current_version(database)
     done = f"removed {', '.join(removed)} from" if removed else "no tables of berth's own in"
@@ -80,6 +92,37 @@ def renew_identity(source: ConfigurationSource) -> None:
         schema.renew_identity(database)
     name = settings.database.masked_url
     click.echo(f"{name} has a new identity; all earlier revisions are foreign")
+
+
+def _name_lost_leases(database: Database, *, yes: bool) -> None:
+    """Say which leases OpenStack Placement will not honour, the first to expire by name.
+
+    Raises:
+        CommandFailed: there are some, and the user did not agree beforehand.
+    """
+    count, first = schema.leases_to_end(database)
+    if not count:
+        return
+    more = f", and {count - len(first)} more (`berth lease list`)" if count > len(first) else ""
+    lost = (
+        f"{counted(count, 'lease')} will not be honoured, because OpenStack Placement never takes "
+        f"back what consumers hold: {', '.join(map(_in_words, first))}{more}"
+    )
+    if not yes:
+        raise CommandFailed(
+            f"{lost}. End them (`berth lease end`); or, once they have expired, run `berth lease "
+            f"sweep`, with --config-file while no service runs; or use --yes to hand the database "
+            f"back nevertheless",
+            ExitCode.USAGE,
+        )
+    click.echo(f"berth: {lost}", err=True)
+
+
+def _in_words(lease: ListedLease) -> str:
+    """A lease with its consumer and its project."""
+    project = lease.project_id
+    named = f"{project}/{lease.name}" if lease.name else f"{lease.consumer} of project {project}"
+    return f"{named} until {utc_time(lease.expires_at.replace(tzinfo=UTC))}"
 
 
 @contextmanager

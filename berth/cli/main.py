@@ -43,6 +43,7 @@ cli.defer(
         "audit",
         "Find orphaned allocations and providers.",
     ),
+    ("audit-log", "audit_log", "Read the audit log: who changed what, and when."),
     ("candidates", "fleet.candidates", "Find where a request fits."),
     ("capacity", "fleet.capacity", "Count how many more fit."),
     ("claim", "fleet.claim", "Allocate resources to a consumer, all or nothing."),
@@ -50,7 +51,13 @@ cli.defer(
     ("config", "config_show", "Show the configuration."),
     ("consumer", "fleet.consumer", "Show consumers and their allocations."),
     ("db", "db", "Create, upgrade, check and copy the database."),
-    ("demo", "fleet.demo", "Make a fleet to try things on, and take it away."),
+    ("demo", "fleet.demo", "Load or remove a demo fleet, or serve one."),
+    (
+        "drain",
+        "fleet.drain",
+        "List, create, show, change and delete drains, which exclude providers from searches.",
+    ),
+    ("dump", "fleet.dump", "Print the whole fleet as JSON lines, in one consistent state."),
     ("files", "files", "Print the directory of the files that come with berth."),
     ("flavor", "fleet.flavor", "List, set, import and delete flavors: requests with a name."),
     (
@@ -58,6 +65,7 @@ cli.defer(
         "fleet.inventory",
         "List, show, set and delete the inventory of a provider.",
     ),
+    ("lease", "fleet.lease", "List, set, end and sweep leases of consumers."),
     (
         "migrate-inventory",
         "migrate_inventory",
@@ -87,6 +95,7 @@ cli.defer(
     ),
     ("usage", "fleet.usage", "Show what is used: of a provider, or by a project."),
     ("user", "user", "Manage users (auth_strategy = http_basic)."),
+    ("watch", "fleet.watch", "Print what changes in the fleet, until you stop it."),
     ("who", "fleet.who", "List who holds something of a host, or what a project holds."),
     ("why", "fleet.why", "Explain why a request does not fit, and what would help."),
 )
@@ -112,6 +121,9 @@ def main(args: Sequence[str] | None = None) -> None:
         error.show()
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
+        # Python ends by the signal, whatever the exit code, if the interrupt came through code that
+        # was compiled from a string, as libraries make at import; running some more undoes that.
+        exec("")
         sys.exit(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         # Python would write the rest of its buffer at exit and fail again.

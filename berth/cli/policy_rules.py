@@ -33,6 +33,8 @@ _OF_OWN_PROJECT: Final = (
     own.CONSUMERS_LIST,
     own.CONSUMERS_SHOW,
     own.CONSUMERS_DELETE,
+    own.LEASES_LIST,
+    own.LEASES_UPDATE,
 )
 #: What they may ask, about the whole fleet.
 _QUESTIONS: Final = (own.CANDIDATES, own.EXPLAIN, own.CAPACITY)
@@ -76,11 +78,11 @@ def auditor_file() -> str:
 
 
 def members_file() -> str:
-    """A policy file with which members of a project place for it, and see and release what it
-    holds. Source: spec/beyond.md 6.4."""
+    """A policy file with which members of a project place for it, and see, lease and release what
+    it holds. Source: spec/beyond.md 6.4."""
     lines = [
-        f"# The role {MEMBER} may ask every question of berth's own API, and may place, list, show",
-        "# and release consumers of its own project; nothing else.",
+        f"# The role {MEMBER} may send every question of berth's own API, and place, list, show,",
+        "# lease and release consumers of its own project; nothing else.",
         "# Save this file in policy.d, next to placement.conf. Under Keystone every project has",
         f"# members: the file is for a berth that stands alone, and `berth token create --role "
         f"{MEMBER}`.",

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 from wsgiref.types import WSGIApplication
 
@@ -94,6 +95,7 @@ def serve(
     deploy.check_supported(settings)
     deploy.check_policy(conf)
     deploy.check_health(settings)
+    deploy.check_audit_log(settings)
     # Keystone may start later than berth; clients get 503 until then.
     with suppress(KeystoneUnavailable):
         deploy.check_keystone(settings)
@@ -118,7 +120,11 @@ def serve(
                     host=listening.host,
                     port=listening.port,
                     workers=workers,
-                    threads=threads_for(settings.admission, settings.receiving),
+                    threads=threads_for(
+                        settings.admission,
+                        settings.receiving,
+                        watchers_max=settings.watchers_max,
+                    ),
                     client_seconds_max=settings.receiving.client_seconds_max,
                     pinned=settings.pin_workers,
                     tls=(tls.cert, tls.key) if tls else None,
@@ -130,10 +136,10 @@ def serve(
                 "no worker can start; the log above says why", ExitCode.WORKERS
             ) from error
         finally:
-            deploy.checkpoint_sqlite(settings)
+            deploy.leave_database(settings)
 
 
-def load_application(source: ConfigurationSource) -> tuple[WSGIApplication, float]:
+def load_application(source: ConfigurationSource, stopping: Event) -> tuple[WSGIApplication, float]:
     """In a worker: read the configuration again and build the application.
 
     Returns:
@@ -148,7 +154,7 @@ def load_application(source: ConfigurationSource) -> tuple[WSGIApplication, floa
     conf = source.load()
     deploy.set_up_logging(conf)
     # The parent has compared the sums of usage, for all workers and those that replace them.
-    application = deploy.load_application(conf, recount=False)
+    application = deploy.load_application(conf, recount=False, stopping=stopping)
     return application, read_settings(conf).receiving.client_seconds_max
 
 
@@ -180,7 +186,11 @@ def warn_of_clear_text(address: Address, settings: Settings) -> None:
 
 
 def describe(address: Address, settings: Settings, *, workers: int) -> str:
-    """The banner at startup: address, database, authentication, and a first request to try."""
+    """The banner at startup: address, database, authentication, page, and a request to try."""
+    # Deferred: `--help` does not need it.
+    with importing():
+        from berth.edge.page import PAGE
+
     read = [*(settings.conf.config_file or ()), *(settings.conf.config_dir or ())]
     who = {
         "noauth2": "noauth2: off, clients may claim to be anyone"
@@ -202,6 +212,7 @@ def describe(address: Address, settings: Settings, *, workers: int) -> str:
             f"  database        {settings.database.masked_url}",
             f"  authentication  {who[settings.auth_strategy]}",
             f"  configuration   {', '.join(read) or 'no placement.conf; environment and defaults'}",
+            *([f"  page            {address.url}{PAGE}"] if settings.page else []),
             f"  try             curl {header[settings.auth_strategy]} "
             f"{address.url}/resource_providers",
         ]

@@ -113,6 +113,6 @@ def _credentials_checks(settings: Settings) -> Iterator[Check]:
             f"every user of this machine can read {path}: run `chmod o= {path}`.",
         )
     elif count == 0:
-        yield Check(title, Code.WARNING, f"{path} admits nobody yet: run `{command}`.")
+        yield Check(title, Code.WARNING, f"{path} has no users yet: run `{command}`.")
     else:
         yield Check(title, Code.SUCCESS, None)

@@ -13,11 +13,16 @@ It needs only `pip install berthd`. The command line uses it too.
 from berth.client.answers import (
     Candidate,
     Candidates,
+    Capacities,
     Capacity,
+    Changes,
     Consumer,
     Explanation,
+    Fleet,
+    Lease,
     NewConsumer,
     Placement,
+    Placements,
 )
 from berth.client.client import Client, Request
 from berth.client.errors import (
@@ -28,21 +33,29 @@ from berth.client.errors import (
     Refused,
     Unreachable,
 )
+from berth.client.replica import Change, Replica
 
 __all__ = [
     "Candidate",
     "Candidates",
+    "Capacities",
     "Capacity",
+    "Change",
+    "Changes",
     "Client",
     "Conflict",
     "Consumer",
     "Explanation",
+    "Fleet",
     "Incomplete",
+    "Lease",
     "NewConsumer",
     "NoOwnApi",
     "NotThere",
     "Placement",
+    "Placements",
     "Refused",
+    "Replica",
     "Request",
     "Unreachable",
 ]

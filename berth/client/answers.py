@@ -40,6 +40,32 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Fleet:
+    """Every provider, as of one state.
+
+    Attributes:
+        revision: the state.
+        providers: as `GET /berth/v1/fleet` shows them; parents before children.
+    """
+
+    revision: str
+    providers: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What has changed since a revision.
+
+    Attributes:
+        revision: to continue from.
+        events: as `GET /berth/v1/changes` tells them.
+    """
+
+    revision: str
+    events: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Why a request fits, or does not.
 
@@ -116,13 +142,28 @@ class Capacity:
     answer: Mapping[str, Any]
 
 
-def capacities_of(sent: Mapping[str, Any]) -> dict[str, Capacity]:
-    """The capacity of each request and flavor that the fleet knows all names of."""
-    return {
-        name: Capacity(each["count"], each["at_most"], each["hosts"], each)
-        for name, each in sent["flavors"].items()
-        if "unknown" not in each
-    }
+class Capacities(dict[str, Capacity]):
+    """The capacity of each request and flavor that can be counted.
+
+    Attributes:
+        revision: the state of the database that was counted.
+        complete: whether counting came to its end; if not, some counts are lower bounds.
+        uncounted: what the service said of stored flavors that it cannot count.
+        warnings: parts of the question without effect.
+    """
+
+    def __init__(self, sent: Mapping[str, Any]) -> None:
+        """The value of an answer."""
+        flavors: Mapping[str, Mapping[str, Any]] = sent["flavors"]
+        super().__init__(
+            (name, Capacity(each["count"], each["at_most"], each["hosts"], each))
+            for name, each in flavors.items()
+            if "count" in each
+        )
+        self.revision: str = sent["revision"]
+        self.complete: bool = sent["complete"]
+        self.uncounted = {name: each for name, each in flavors.items() if "count" not in each}
+        self.warnings: tuple[Mapping[str, str], ...] = tuple(sent["warnings"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +173,8 @@ class NewConsumer:
     Attributes:
         uuid: the caller's choice; None if there is a name, and the service makes one.
         name: unique within the project.
+        generation: of a consumer that gives back what it holds (`Consumer.generation`); None for a
+            new one.
     """
 
     project_id: str
@@ -139,8 +182,9 @@ class NewConsumer:
     name: str | None = None
     uuid: str | None = None
     consumer_type: str = "INSTANCE"
+    generation: int | None = None
 
-    def to_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, str | int]:
         """The consumer of a request."""
         members = {
             "uuid": self.uuid,
@@ -148,6 +192,7 @@ class NewConsumer:
             "project_id": self.project_id,
             "user_id": self.user_id,
             "consumer_type": self.consumer_type,
+            "consumer_generation": self.generation,
         }
         return {name: value for name, value in members.items() if value is not None}
 
@@ -160,17 +205,76 @@ class Placement:
         uuid: of the consumer.
         host: the UUID of the host.
         mappings: by group of the request, the UUIDs of the providers that serve it.
+        lease_until: when the service takes it back, with its time zone, UTC; None if never.
     """
 
     uuid: str
     host: str
     allocations: Allocations
     mappings: Mapping[str, Sequence[str]]
+    lease_until: datetime | None = None
 
     @classmethod
     def of(cls, uuid: str, sent: Mapping[str, Any]) -> Self:
         """The value of an answer."""
-        return cls(uuid, sent["host"], _allocations(sent["allocations"]), sent["mappings"])
+        return cls(
+            uuid,
+            sent["host"],
+            _allocations(sent["allocations"]),
+            sent["mappings"],
+            _expiry(sent.get("lease")),
+        )
+
+
+class Placements(tuple[Placement, ...]):
+    """The placements of one call, in the order of its consumers.
+
+    Attributes:
+        repeated: whether an earlier call with the same body has done it.
+        warnings: parts of the call without effect, such as a label that no aggregate has.
+    """
+
+    repeated: bool
+    warnings: tuple[Mapping[str, str], ...]
+
+    @classmethod
+    def of(cls, sent: Mapping[str, Any]) -> Self:
+        """The value of an answer."""
+        placements = cls(Placement.of(uuid, each) for uuid, each in sent["placements"].items())
+        placements.repeated = sent["repeated"]
+        placements.warnings = tuple(sent["warnings"])
+        return placements
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A lease of a consumer.
+
+    Attributes:
+        consumer: its UUID.
+        name: its name within its project, if it has one.
+        expires_at: when the service takes back what it holds, with its time zone, UTC.
+        seconds_left: the same by the clock of the service.
+    """
+
+    consumer: str
+    name: str | None
+    project_id: str
+    user_id: str
+    expires_at: datetime
+    seconds_left: int
+
+    @classmethod
+    def of(cls, sent: Mapping[str, Any]) -> Self:
+        """The value of an answer."""
+        return cls(
+            consumer=sent["consumer"],
+            name=sent["name"],
+            project_id=sent["project_id"],
+            user_id=sent["user_id"],
+            expires_at=datetime.fromisoformat(sent["expires_at"]),
+            seconds_left=sent["seconds_left"],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +285,8 @@ class Consumer:
         name: its name within its project, if it has one.
         providers: the name of each provider in `allocations`.
         created_at: with its time zone, UTC; None if unknown.
-        lease: when berth takes back what it holds, as the service shows it; None if never.
+        lease_until: when the service takes back what it holds, with its time zone, UTC; None if
+            never.
     """
 
     uuid: str
@@ -193,7 +298,7 @@ class Consumer:
     created_at: datetime | None
     allocations: Allocations
     providers: Mapping[str, str]
-    lease: Mapping[str, Any] | None
+    lease_until: datetime | None
 
     @classmethod
     def of(cls, sent: Mapping[str, Any]) -> Self:
@@ -209,9 +314,13 @@ class Consumer:
             created_at=None if created_at is None else datetime.fromisoformat(created_at),
             allocations=_allocations(sent["allocations"]),
             providers={uuid: each["name"] for uuid, each in sent["allocations"].items()},
-            lease=sent["lease"],
+            lease_until=_expiry(sent["lease"]),
         )
 
 
 def _allocations(sent: Mapping[str, Any]) -> Allocations:
     return {uuid: each["resources"] for uuid, each in sent.items()}
+
+
+def _expiry(lease: Mapping[str, str] | None) -> datetime | None:
+    return None if lease is None else datetime.fromisoformat(lease["expires_at"])

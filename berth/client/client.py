@@ -12,12 +12,14 @@ from urllib.parse import quote, urlencode
 from berth.client.answers import (
     Candidate,
     Candidates,
-    Capacity,
+    Capacities,
+    Changes,
     Consumer,
     Explanation,
+    Fleet,
+    Lease,
     NewConsumer,
-    Placement,
-    capacities_of,
+    Placements,
     explanations_of,
 )
 from berth.client.errors import Incomplete, refusal_of
@@ -35,15 +37,30 @@ _OWN: Final = "/berth/v1"
 AGGREGATES: Final = f"{_OWN}/aggregates"
 CANDIDATES: Final = f"{_OWN}/candidates"
 CONSUMERS: Final = f"{_OWN}/consumers"
+CHANGES: Final = f"{_OWN}/changes"
 EXPLAIN: Final = f"{_OWN}/explain"
+FLEET: Final = f"{_OWN}/fleet"
 CAPACITY: Final = f"{_OWN}/capacity"
 FLAVORS: Final = f"{_OWN}/flavors"
+DRAINS: Final = f"{_OWN}/drains"
+LEASES: Final = f"{_OWN}/leases"
+PERMISSIONS: Final = f"{_OWN}/permissions"
 PLACE: Final = f"{_OWN}/place"
+TREES: Final = f"{_OWN}/trees"
+
+#: The code of a 404 for what a path names, on a route that is there.
+_NOT_FOUND: Final = "berth.not_found"
 
 #: Routes without anything in them that may not be there.
 _OWN_ROUTES: Final = frozenset(
-    {AGGREGATES, CANDIDATES, CAPACITY, CONSUMERS, EXPLAIN, FLAVORS, PLACE}
+    {
+        *(AGGREGATES, CANDIDATES, CAPACITY, CHANGES, CONSUMERS, DRAINS, EXPLAIN, FLAVORS, FLEET),
+        *(LEASES, PLACE),
+    }
 )
+
+#: What is put need not be there before.
+_PUT_BY_NAME: Final = (FLAVORS, DRAINS)
 
 _NEXT_STEPS: Final[Mapping[int, str]] = {
     HTTPStatus.UNAUTHORIZED: "authentication failed: check the token or the password",
@@ -138,15 +155,23 @@ class Client:
         requests: Mapping[str, Request] | None = None,
         *,
         flavors: Sequence[str] | None = None,
+        by: Sequence[str] | None = None,
+        hosts_max: int | None = None,
         what_if: Mapping[str, Any] | None = None,
-    ) -> dict[str, Capacity]:
+    ) -> Capacities:
         """Ask how many more fit, of requests by names of the caller's choice, and of flavors.
 
         Without both, of all flavors.
+
+        Args:
+            by: keys of labels, `aggregate` or `host`: count also the hosts of each value; see
+                `Capacity.answer`.
+            hosts_max: name so many of the hosts that most fit on.
+            what_if: changes of the fleet to assume.
         """
         named = None if requests is None else {name: _request(r) for name, r in requests.items()}
-        asked = _given(requests=named, flavors=flavors, what_if=what_if)
-        return capacities_of(self.send("POST", CAPACITY, asked).json())
+        asked = _given(requests=named, flavors=flavors, by=by, hosts_max=hosts_max, what_if=what_if)
+        return Capacities(self.send("POST", CAPACITY, asked).json())
 
     # --- Consumers --------------------------------------------------------------------------------
 
@@ -158,7 +183,13 @@ class Client:
         order: str | Mapping[str, Any] | None = None,
         max_per: Mapping[str, int] | None = None,
         within: str | None = None,
-    ) -> tuple[Placement, ...]:
+        lease_seconds: int | None = None,
+        replace: bool = False,
+        tries: int | None = None,
+        explain: bool = True,
+        dry_run: bool = False,
+        what_if: Mapping[str, Any] | None = None,
+    ) -> Placements:
         """Choose the best hosts for some consumers and claim there, for all of them or none.
 
         A call that is repeated after `Unreachable` gets the answer of the first, and places nothing
@@ -169,9 +200,14 @@ class Client:
             max_per: `host`, or keys of labels: at most so many on one host, or on the hosts of one
                 value.
             within: `host`, or the key of a label: all on hosts of one value.
-
-        Returns:
-            The placements in the order of the consumers.
+            lease_seconds: the service takes back what they get after so many seconds, unless
+                `lease` renews it; None: never.
+            replace: the consumers hold something, which counts as free and which they give back in
+                the same transaction; each has its `generation`.
+            tries: how often the service chooses again if other clients are faster.
+            explain: whether a refusal says why there is no place, which takes time.
+            dry_run: only choose, and write nothing.
+            what_if: for a dry run: changes of the fleet to assume.
 
         Raises:
             Conflict: its `code` says why; `explanation` is that of `explain`, where nothing fits.
@@ -182,9 +218,14 @@ class Client:
             order={"by": order} if isinstance(order, str) else order,
             max_per=max_per,
             within=within,
+            lease_seconds=lease_seconds,
+            replace=replace or None,
+            tries=tries,
+            explain=None if explain else False,
+            what_if=what_if,
         )
-        placements = self.send("POST", PLACE, asked).json()["placements"]
-        return tuple(Placement.of(uuid, sent) for uuid, sent in placements.items())
+        path = f"{PLACE}?dry_run=true" if dry_run else PLACE
+        return Placements.of(self.send("POST", path, asked).json())
 
     def claim(
         self,
@@ -194,11 +235,14 @@ class Client:
         project_id: str,
         user_id: str,
         consumer_type: str = "INSTANCE",
+        lease_seconds: int | None = None,
     ) -> None:
         """Allocate a candidate to a new consumer.
 
         Args:
             consumer: a UUID that the caller chooses.
+            lease_seconds: as `lease`, in a second request: a program that is killed between the two
+                leaves the consumer without a lease. `place` and `claim_for` need one request.
 
         Raises:
             Conflict: another client was faster, or the consumer holds something; ask for candidates
@@ -212,20 +256,32 @@ class Client:
             "consumer_generation": None,
         }
         self.send("PUT", path_of("allocations", consumer), body)
+        if lease_seconds is not None:
+            self.lease(consumer, lease_seconds)
 
     def claim_for(
-        self, name: str, candidate: Candidate, *, user_id: str, consumer_type: str = "INSTANCE"
+        self,
+        name: str,
+        candidate: Candidate,
+        *,
+        user_id: str,
+        consumer_type: str = "INSTANCE",
+        lease_seconds: int | None = None,
     ) -> str:
         """Allocate a candidate to a new consumer with a name; return its UUID.
 
         Args:
             name: `project/name`, which is free again when the consumer releases everything.
+            lease_seconds: as in `place`.
 
         Raises:
             Conflict: as `claim`; its `code` is `berth.consumer.name_taken` if another consumer has
                 the name.
         """
-        body = {**_claimed(candidate), "user_id": user_id, "consumer_type": consumer_type}
+        body = {
+            **_claimed(candidate),
+            **_given(user_id=user_id, consumer_type=consumer_type, lease_seconds=lease_seconds),
+        }
         return str(self.send("PUT", consumer_path(name), body).json()["uuid"])
 
     def consumers(
@@ -284,6 +340,84 @@ class Client:
         query = "" if generation is None else f"?generation={generation}"
         self.send("DELETE", f"{consumer_path(reference)}{query}")
 
+    # --- Leases -----------------------------------------------------------------------------------
+
+    def lease(self, reference: str, seconds: int) -> Lease:
+        """Give a consumer a lease, or renew the one that it has: the service takes back what it
+        holds after so many seconds from now, at most a day.
+
+        Args:
+            reference: its UUID, or `project/name`.
+
+        Raises:
+            NotThere: it holds nothing; the lease may have expired.
+        """
+        path = self.lease_path(reference)
+        return Lease.of(self.send("PUT", path, {"seconds": seconds}).json())
+
+    def leases(self) -> Iterator[Lease]:
+        """List the leases of all consumers.
+
+        Raises:
+            Incomplete: the list broke off.
+        """
+        values, _ = lines_of(self.get(LEASES))
+        return map(Lease.of, values)
+
+    def end_lease(self, reference: str) -> None:
+        """Let a consumer keep what it holds.
+
+        Args:
+            reference: its UUID, or `project/name`.
+
+        Raises:
+            NotThere: it has no lease.
+        """
+        self.send("DELETE", self.lease_path(reference))
+
+    def lease_path(self, reference: str) -> str:
+        """The path of a consumer's lease, by its UUID or `project/name`.
+
+        Raises:
+            NotThere: nobody has the name.
+        """
+        is_name = "/" in reference
+        uuid = self.read(consumer_path(reference))["uuid"] if is_name else reference
+        return f"{LEASES}{path_of(uuid)}"
+
+    # --- The whole fleet --------------------------------------------------------------------------
+
+    def fleet(self, include: Sequence[str] | None = None) -> Fleet:
+        """Every provider, as of one state; `berth.client.Replica` keeps such a copy up to date.
+
+        Args:
+            include: which parts of each provider: `inventories`, `usages`, `traits`, `aggregates`,
+                `drains`, `allocations`; None: all but the last.
+
+        Raises:
+            Incomplete: the answer broke off.
+        """
+        query = [] if include is None else [("include", ",".join(include))]
+        (header, *providers), _ = lines_of(self.get(FLEET, query))
+        return Fleet(header["revision"], providers)
+
+    def changes(self, after: str, *, wait: int = 0) -> Changes:
+        """What has changed since a revision.
+
+        Args:
+            after: the revision of a fleet, or of earlier changes.
+            wait: seconds to wait for a change, 0 to 60.
+
+        Raises:
+            Refused: 410, if the service has forgotten what changed since.
+            Incomplete: the answer broke off.
+        """
+        answer = self.get(CHANGES, [("after", after), ("wait", str(wait))])
+        *events, closing = map(json.loads, answer.text.splitlines())
+        if "revision" not in closing:
+            raise Incomplete("the changes broke off before their last line")
+        return Changes(closing["revision"], events)
+
     # --- Any other request ------------------------------------------------------------------------
 
     def get(self, path: str, query: Iterable[tuple[str, str]] = ()) -> Answer:
@@ -301,8 +435,14 @@ class Client:
             return self._service.send(method, path, body, version=VERSION)
         except Refused as refusal:
             route = path.partition("?")[0]
-            # A flavor need not be there to be put.
-            is_own = route in _OWN_ROUTES or (method == "PUT" and route.startswith(FLAVORS))
+            # Most servers decode a slash in a name, so that the path has a segment too many.
+            is_own = "%2F" not in route and (
+                route in _OWN_ROUTES
+                # A flavor or a drain need not be there to be put.
+                or (method == "PUT" and route.startswith(_PUT_BY_NAME))
+                # Without this code, it is the route that is not there.
+                or (route.startswith(TREES) and refusal.code != _NOT_FOUND)
+            )
             raise refusal_of(refusal, route, is_own_route=is_own) from refusal
 
 
@@ -321,6 +461,11 @@ def lines_of(answer: Answer) -> tuple[list[Mapping[str, Any]], Mapping[str, Any]
     if not values or not values[-1].get("end"):
         raise Incomplete("the list broke off before its last line")
     return values[:-1], values[-1]
+
+
+def tree_path(reference: str) -> str:
+    """The path of the tree that contains a provider, by its UUID or its name."""
+    return f"{TREES}{path_of(reference)}"
 
 
 def consumer_path(reference: str) -> str:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ class Refused(Exception):
         code: str = "",
         error: Mapping[str, Any] = _NOTHING,
         explanation: Mapping[str, Any] | None = None,
+        warnings: Iterable[Mapping[str, str]] = (),
     ) -> None:
         super().__init__(message)
         #: The HTTP status.
@@ -41,6 +42,8 @@ class Refused(Exception):
         self.did_you_mean: tuple[str, ...] = tuple(error.get("did_you_mean", ()))
         #: Why a request does not fit, as `explain` answers it; None if that is not the reason.
         self.explanation = explanation
+        #: Parts of a request that does not fit that have no effect, such as unknown hosts.
+        self.warnings = tuple(warnings)
 
 
 class NotThere(Refused):
@@ -79,6 +82,7 @@ def refusal_of(refusal: hosts.Refused, path: str, *, is_own_route: bool) -> Refu
         code=refusal.code,
         error=next(iter(refusal.body.get("errors", ())), _NOTHING),
         explanation=refusal.body.get("explanation"),
+        warnings=refusal.body.get("warnings", ()),
     )
 
 

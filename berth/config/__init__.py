@@ -30,6 +30,7 @@ from berth.config.options import (
     register_opts,
     service_opts,
 )
+from berth.model.names import is_label_key
 
 T = TypeVar("T")
 
@@ -41,6 +42,9 @@ PROGRAM = "berth"
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+#: The label of every metric of a capacity, beside which that of `metrics_capacity_by` stands.
+CAPACITY_LABEL = "flavor"
 
 #: Networks that may read the metrics when there is no configuration.
 _LOOPBACK = ("127.0.0.1/32", "::1/128")
@@ -128,10 +132,18 @@ class ReceivingSettings:
 
 @dataclass(frozen=True, slots=True)
 class MetricsSettings:
-    """Who may read the metrics without a token, and the maximum number of resource classes."""
+    """Who may read the metrics without a token, and what they contain.
+
+    Attributes:
+        classes_max: the number of resource classes with series of their own.
+        flavors_max: the number of flavors whose capacity is shown.
+        capacity_by: the key of the label by which it is divided; empty for none.
+    """
 
     networks: tuple[IPNetwork, ...]
     classes_max: int
+    flavors_max: int
+    capacity_by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +168,23 @@ class Settings:
     candidates_time_budget: float
     candidates_answer_mib_max: int
     explain_empty_answers: bool
+    #: Whether the operator's page is served.
+    page: bool
+    #: Seconds in which an answer with the whole fleet is read.
+    fleet_seconds_max: int
+    #: Requests of one worker that wait for changes.
+    watchers_max: int
+    #: Seconds for which the journal is kept.
+    journal_seconds: int
+    #: The file of the audit log; None for no audit log.
+    audit_log: Path | None
     pin_workers: bool
     #: Paths of the certificate of `berth serve` and of its key.
     tls_cert: Path | None
     tls_key: Path | None
     metrics: MetricsSettings
+    #: 0: never.
+    lease_sweep_seconds: float
     #: For the libraries that read options themselves; berth's own code does not use it.
     conf: cfg.ConfigOpts
 
@@ -251,11 +275,14 @@ def read_settings(conf: cfg.ConfigOpts) -> Settings:
         log_options=conf.log_options,
         tls_cert=_beside_or_none(conf, conf.berth.tls_cert),
         tls_key=_beside_or_none(conf, conf.berth.tls_key),
+        audit_log=_beside_or_none(conf, conf.berth.audit_log),
         admission=_from_options(AdmissionSettings, conf.berth),
         receiving=_from_options(ReceivingSettings, conf.berth),
         metrics=MetricsSettings(
             networks=tuple(map(_read_network, conf.berth.metrics_networks)),
             classes_max=conf.berth.metrics_classes_max,
+            flavors_max=conf.berth.metrics_flavors_max,
+            capacity_by=_read_capacity_by(conf.berth.metrics_capacity_by),
         ),
         conf=conf,
     )
@@ -404,6 +431,20 @@ def _read_network(text: str) -> IPNetwork:
         raise ConfigurationError(
             f"[berth]metrics_networks: {error}; write a network as 192.0.2.0/24"
         ) from error
+
+
+def _read_capacity_by(text: str) -> str:
+    if text and not is_label_key(text):
+        raise ConfigurationError(
+            f"[berth]metrics_capacity_by: {text} cannot be the key of a label; write one such as "
+            "zone or rack"
+        )
+    if text == CAPACITY_LABEL:
+        raise ConfigurationError(
+            f"[berth]metrics_capacity_by: {text} is a label of these metrics already; give the "
+            "aggregates a label with another key"
+        )
+    return text
 
 
 def _with_parameters(url: str, parameters: str) -> str:

@@ -315,6 +315,44 @@ BERTH_OPTS: tuple[cfg.Opt, ...] = (
         "berth.explain, with the request IDs, the reason and the query. At most 10 lines a second "
         "and worker, and 20 ms for each, after the answer.",
     ),
+    cfg.BoolOpt(
+        "page",
+        default=True,
+        help="Serve the operator's page at /berth/ui/. Its static files need no credentials and "
+        "contain nothing about the fleet; the page uses the API with the permissions of its user.",
+    ),
+    cfg.IntOpt(
+        "fleet_seconds_max",
+        default=60,
+        min=1,
+        max=3600,
+        help="Seconds in which GET /berth/v1/fleet must read the whole fleet; berth answers 503 "
+        "if it takes longer.",
+    ),
+    cfg.IntOpt(
+        "watchers_max",
+        default=32,
+        min=1,
+        max=1024,
+        help="Maximum number of requests that wait for changes (GET /berth/v1/changes) in a "
+        "worker. Each takes a thread. berth answers further ones with 503.",
+    ),
+    cfg.IntOpt(
+        "journal_seconds",
+        default=3600,
+        min=60,
+        max=604800,
+        help="Seconds for which berth keeps the journal of changes. A client of "
+        "GET /berth/v1/changes that was away for longer, or a worker that was idle for longer, "
+        "reads the whole fleet again.",
+    ),
+    cfg.StrOpt(
+        "audit_log",
+        help="File to which berth appends a JSON line for every write: the caller, the request, "
+        "the amounts before and after, and the outcome. If not set, berth writes no audit log. A "
+        "relative path starts from the directory of the first configuration file. You may rotate "
+        "the file at any time.",
+    ),
     cfg.ListOpt(
         "metrics_networks",
         default=[],
@@ -330,7 +368,27 @@ BERTH_OPTS: tuple[cfg.Opt, ...] = (
         default=200,
         min=0,
         help="Maximum number of resource classes, oldest first, for which /metrics reports "
-        "capacity and usage. It reports only how many others there are.",
+        "capacity and usage. For the others, it reports only their number.",
+    ),
+    cfg.IntOpt(
+        "metrics_flavors_max",
+        default=50,
+        min=0,
+        help="Maximum number of flavors, in the order of their names, for which /metrics reports "
+        "how many more fit. For the others, it reports only their number.",
+    ),
+    cfg.StrOpt(
+        "metrics_capacity_by",
+        default="",
+        help="Label key of aggregates, such as zone, by which /metrics divides the capacity of "
+        "flavors. Empty: only for the whole fleet.",
+    ),
+    cfg.FloatOpt(
+        "lease_sweep_seconds",
+        default=5.0,
+        min=0.0,
+        help="Seconds between two sweeps of a worker, which release consumers with expired leases. "
+        "0: this service never sweeps.",
     ),
 )
 

@@ -24,8 +24,9 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+from berth.api.environ import PLACE
 from berth.api.errors import overloaded
-from berth.api.paths import is_public, is_read, is_search
+from berth.api.paths import is_public, is_read, is_search, is_watch
 from berth.config import AdmissionSettings
 from berth.edge.in_front import refuse
 from berth.edge.probes import METRICS
@@ -144,6 +145,29 @@ class Line:
             self._observer.changed(self._running, len(self._turns))
 
 
+class Place:
+    """The place of a request that gives it up while it waits for changes.
+
+    Args:
+        line: the queue that the request has passed.
+    """
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._is_held = True
+
+    def leave(self) -> None:
+        """Give up the place, if it is held."""
+        if self._is_held:
+            self._is_held = False
+            self._line.leave()
+
+    def enter(self) -> bool:
+        """Queue for a place again; False if there is none."""
+        self._is_held = self._is_held or self._line.enter()
+        return self._is_held
+
+
 def searching(settings: AdmissionSettings) -> Line:
     """The queue of searches that are ready and need only the CPU."""
     return Line(
@@ -197,10 +221,15 @@ def admit(
             if not line.enter():
                 observer.refused()
                 return refuse(overloaded(), environ, start_response)
+            if is_watch(environ):
+                place = environ[PLACE] = Place(line)
+                leave = place.leave
+            else:
+                leave = line.leave
             try:
                 return application(environ, start_response)
             finally:
-                line.leave()
+                leave()
 
         return layer
 

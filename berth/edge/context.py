@@ -47,6 +47,9 @@ class Context(RequestContext):
     constructor sets 33 of them, and `from_environ` passes them by name.
     """
 
+    #: The id of the trace that the request belongs to, in 32 hexadecimal digits.
+    trace_id: str | None = None
+
     @classmethod
     def begin(cls, request_id: str, global_request_id: str | None) -> Context:
         """The context of a request whose caller is unknown; lines of this thread show it."""

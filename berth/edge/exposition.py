@@ -3,7 +3,8 @@
 
 Any worker can report for all of them. The counters are in files that the workers share, and the
 kernel reports the state of each process. Every worker has an index of the whole fleet, so the
-worker that is scraped computes the sums from its own, refreshed as for any other read.
+worker that is scraped computes the gauges of the fleet (`berth.edge.fleet_gauges`) from its own,
+refreshed as for any other read.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 import berth
+from berth.config import MetricsSettings
+from berth.edge.fleet_gauges import FleetGauges
 from berth.edge.instruments import Instruments, shared_folder
 from berth.edge.readiness import NotReady, Readiness
 from berth.edge.shared_counts import SharedCounts
-from berth.index.snapshot import Snapshot
-from berth.index.totals import totals_of
+from berth.model.errors import Unavailable
 
 #: Seconds for which a response is reused: on the same host a scrape needs no token, and it bypasses
 #: admission control.
@@ -43,7 +45,8 @@ class Exposition(Collector):
     """Reports the metrics of all workers.
 
     Args:
-        classes_max: the number of resource classes with series of their own.
+        engine: the name of the database's engine.
+        leases: counts the leases; it may raise `Unavailable`.
         clock: monotonic seconds.
     """
 
@@ -51,13 +54,17 @@ class Exposition(Collector):
         self,
         instruments: Instruments,
         readiness: Readiness,
+        settings: MetricsSettings,
         *,
-        classes_max: int,
+        engine: str,
+        leases: Callable[[], int],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._instruments = instruments
         self._readiness = readiness
-        self._classes_max = classes_max
+        self._fleet_gauges = FleetGauges(settings)
+        self._engine = engine
+        self._leases = leases
         self._folder = shared_folder()
         self._shared = None if self._folder is None else SharedCounts(self._folder)
         self._clock = clock
@@ -97,6 +104,11 @@ class Exposition(Collector):
         )
         build.add_metric((berth.__version__, platform.python_version()), 1)
         yield build
+        database = GaugeMetricFamily(
+            "berth_database_info", "The engine of the database.", labels=("engine",)
+        )
+        database.add_metric((self._engine,), 1)
+        yield database
 
     def _fleet(self) -> Iterator[Metric]:
         try:
@@ -109,7 +121,12 @@ class Exposition(Collector):
             value=snapshot is not None,
         )
         if snapshot is not None:
-            yield from _sums(snapshot, self._classes_max)
+            yield from self._fleet_gauges.collect(snapshot)
+            # The database may have failed since.
+            with suppress(Unavailable):
+                yield GaugeMetricFamily(
+                    "berth_leases", "Consumers with a lease.", value=self._leases()
+                )
 
 
 def _without_births(metrics: Iterable[Metric]) -> Iterator[Metric]:
@@ -119,34 +136,6 @@ def _without_births(metrics: Iterable[Metric]) -> Iterator[Metric]:
             sample for sample in metric.samples if not sample.name.endswith("_created")
         ]
         yield metric
-
-
-def _sums(snapshot: Snapshot, classes_max: int) -> Iterator[Metric]:
-    totals = totals_of(snapshot)
-    for name, text, number in (
-        ("providers", "Resource providers.", totals.providers),
-        ("trees", "Provider trees.", totals.trees),
-        ("shapes", "Shapes of trees: those of one shape are searched together.", totals.shapes),
-    ):
-        yield GaugeMetricFamily(f"berth_index_{name}", text, value=number)
-    names = snapshot.names.class_names
-    # The oldest classes, which are always the same: series must not come and go.
-    shown = list(totals.classes.items())[:classes_max]
-    for field, text in (
-        ("capacity", "(total - reserved) x allocation_ratio, of all providers."),
-        ("used", "What is allocated."),
-        ("providers", "Providers with inventory of the class."),
-    ):
-        family = GaugeMetricFamily(f"berth_fleet_{field}", text, labels=("resource_class",))
-        for class_id, of_class in shown:
-            family.add_metric((names[class_id],), getattr(of_class, field))
-        yield family
-    yield GaugeMetricFamily(
-        "berth_fleet_classes_left_out",
-        "Resource classes with inventory without series of their own: see "
-        "[berth]metrics_classes_max.",
-        value=len(totals.classes) - len(shown),
-    )
 
 
 def _processes(folder: str | None) -> Iterator[Metric]:

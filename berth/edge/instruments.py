@@ -26,6 +26,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, valu
 from prometheus_client.metrics import MetricWrapperBase
 
 from berth.config import METRICS_FOLDER, ConfigurationError
+from berth.edge import audit_log
 from berth.edge.outage_log import OutageLog
 from berth.index import index
 from berth.model.errors import Unavailable
@@ -227,6 +228,9 @@ class DatabaseInstruments(database.Observer):
             "foreign_writes",
             "Times that a provider was found to have been written by another program.",
         )
+        self._leases_expired = make.counter(
+            "leases_expired", "Consumers that were released because their leases had expired."
+        )
 
     def committed(self, writes: int) -> None:
         """See `Observer`."""
@@ -239,6 +243,10 @@ class DatabaseInstruments(database.Observer):
     def found_foreign_write(self) -> None:
         """See `Observer`."""
         self._foreign_writes.inc()
+
+    def expired(self, consumers: int) -> None:
+        """See `Observer`."""
+        self._leases_expired.inc(consumers)
 
     def pool_changed(self, connections: int, in_use: int) -> None:
         """See `Observer`."""
@@ -316,6 +324,24 @@ class ApiInstruments:
         """See `Observer`."""
         self._database_failures.inc()
         self._outages.note(error, request_id)
+
+
+class AuditLogInstruments(audit_log.Observer):
+    """Observes an audit log."""
+
+    def __init__(self, make: Maker) -> None:
+        self._written = make.counter("audit_log_lines", "Lines written to the audit log.")
+        self._lost = make.counter(
+            "audit_log_lost", "Lines of the audit log that could not be written."
+        )
+
+    def line_written(self) -> None:
+        """See `Observer`."""
+        self._written.inc()
+
+    def line_lost(self) -> None:
+        """See `Observer`."""
+        self._lost.inc()
 
 
 class RequestInstruments:
@@ -473,6 +499,21 @@ class Instruments:
             for line in ("reads", "writes", "searches")
         )
         self.api = ApiInstruments(make, searches=self.searches_line)
+        self.watchers = WatchersInstruments(make)
+        self.audit_log = AuditLogInstruments(make)
+
+
+class WatchersInstruments:
+    """Observes who waits for changes (`berth.api.watchers.WatchersObserver`)."""
+
+    def __init__(self, make: Maker) -> None:
+        self._gauge = make.gauge(
+            "watchers", "Requests that wait for changes.", multiprocess_mode="livesum"
+        )
+
+    def watching(self, count: int) -> None:
+        """See `WatchersObserver`."""
+        self._gauge.set(count)
 
 
 class Maker:

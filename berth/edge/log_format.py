@@ -8,6 +8,7 @@ import logging
 from collections.abc import Mapping
 from typing import TextIO
 
+from oslo_context.context import get_current
 from oslo_log.formatters import ContextFormatter, JSONFormatter
 
 from berth.edge.log_lines import LineFormatter, LineHandler
@@ -30,7 +31,10 @@ class ObjectFormatter(JSONFormatter):
             shown.args = {name: _plain(value) for name, value in record.args.items()}
         else:
             shown.args = tuple(map(_plain, record.args or ()))
-        if fields := fields_of(record):
+        fields = fields_of(record)
+        if (trace_id := getattr(get_current(), "trace_id", None)) is not None:
+            fields["trace_id"] = trace_id
+        if fields:
             shown.__dict__["extra"] = fields
         return super().format(shown)
 

@@ -26,11 +26,13 @@ from berth.api.environ import CONTEXT
 from berth.api.errors import MICROVERSION, REQUEST_ID
 from berth.edge.context import Context
 from berth.edge.log_lines import sole_handler
+from berth.edge.traceparent import trace_id_of
 
 LOG = logging.getLogger("placement.requestlog")
 
 REQUEST_ID_HEADER = "x-openstack-request-id"
 _INBOUND_HEADER = "HTTP_X_OPENSTACK_REQUEST_ID"
+_TRACEPARENT = "HTTP_TRACEPARENT"
 #: The environ key from which oslo.context takes the caller's id of a chain of requests.
 _GLOBAL_REQUEST_ID = "openstack.global_request_id"
 _GLOBAL_ID_FORM = re.compile(r"req-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
@@ -53,7 +55,9 @@ PROBE = "berth.probe"
 STARTED = "berth.started"
 STATUS = "berth.status"
 
-_END = "%s %s status: %s len: %s microversion: %s"
+_END = "%s %s status: %s len: %s microversion: %s%s"
+#: What the last argument of `_END` begins with, if the request belongs to a trace.
+_TRACE = " trace: "
 
 #: The attribute of a record of `_END` with the duration of the request.
 _SECONDS = "request_seconds"
@@ -78,7 +82,10 @@ def log_requests(application: WSGIApplication) -> WSGIApplication:
             environ[_GLOBAL_REQUEST_ID] = inbound
         # Lines logged before or without `identify` must not show the caller of this thread's
         # previous request.
-        environ[CONTEXT] = Context.begin(request_id, environ.get(_GLOBAL_REQUEST_ID))
+        context = Context.begin(request_id, environ.get(_GLOBAL_REQUEST_ID))
+        environ[CONTEXT] = context
+        if _TRACEPARENT in environ:
+            context.trace_id = trace_id_of(environ[_TRACEPARENT])
         if LOG.isEnabledFor(logging.DEBUG):
             LOG.debug("Starting request: %s %s", environ.get("REMOTE_ADDR"), _request_line(environ))
 
@@ -116,7 +123,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
     """
     if record.msg is not _END or not isinstance(record.args, tuple):
         return {}
-    client, line, status, length, version = map(str, record.args)
+    client, line, status, length, version, trace = map(str, record.args)
     method, _, path = line.strip('"').partition(" ")
     return {
         "remote_addr": _unless_dash(client),
@@ -126,7 +133,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
         "length": None if length == "-" else int(length),
         "microversion": _unless_dash(version),
         "seconds": round(record.__dict__[_SECONDS], 6),
-    }
+    } | ({"trace_id": trace.removeprefix(_TRACE)} if trace else {})
 
 
 def _unless_dash(shown: str) -> str | None:
@@ -180,7 +187,9 @@ def _outcome(environ: WSGIEnvironment, headers: list[tuple[str, str]]) -> tuple[
     minor = environ.get(MICROVERSION)
     version = "-" if minor is None else f"1.{minor}"
     client = environ.get("REMOTE_ADDR", "-")
-    return client, _request_line(environ), environ[STATUS], length, version
+    trace_id = environ[CONTEXT].trace_id
+    trace = "" if trace_id is None else f"{_TRACE}{trace_id}"
+    return client, _request_line(environ), environ[STATUS], length, version, trace
 
 
 def printable_query(query: str) -> str:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the service's trees with few requests, and caches them.
 
-Checking a tree costs one request, which lists the generation of every provider; only providers
+berth shows a whole tree in one request, which says 304 if nothing has changed. Elsewhere,
+checking a tree costs one request, which lists the generation of every provider; only providers
 whose generation changed are read again. The providers that share with a tree's aggregates cost
 another request, and are roots of their own in the cache. Clients of microversions before 1.19
 change aggregates without increasing a generation, so everything is read again periodically.
@@ -23,6 +24,7 @@ from berth.hosts.provider_tree import (
     ProviderTree,
 )
 from berth.hosts.service import Listed, Service, named_path, provider_path
+from berth.hosts.whole_trees import Absent, WholeTree, WholeTrees, data_of, listed_of
 
 #: Aggregates per request.
 _AGGREGATES_MAX: Final = 200
@@ -38,8 +40,16 @@ _SHARED_S: Final = 300.0
 class TreeReader:
     """Reads and caches the trees of one or several hosts."""
 
-    def __init__(self, service: Service, *, refresh_s: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        service: Service,
+        whole_trees: WholeTrees,
+        *,
+        refresh_s: float,
+        clock: Callable[[], float],
+    ) -> None:
         self._service = service
+        self._whole_trees = whole_trees
         self._refresh_s = refresh_s
         self._clock = clock
         #: By root.
@@ -50,6 +60,8 @@ class TreeReader:
         self._allocations: dict[str, Allocations] = {}
         #: When each sharing provider was last read for a tree, by root and provider.
         self._shared_at: dict[tuple[str, str], float] = {}
+        #: When the sharing providers were last listed for a tree, by root.
+        self._shared_listed_at: dict[str, float] = {}
         #: Providers to read again, whatever their generation.
         self._unsure: set[str] = set()
         #: Roots of trees that may have changed since they were read.
@@ -112,6 +124,8 @@ class TreeReader:
         self._read_at.clear()
         self._allocations.clear()
         self._shared_at.clear()
+        self._shared_listed_at.clear()
+        self._whole_trees.forget()
         self._unsure.clear()
         self._outdated.clear()
 
@@ -163,11 +177,19 @@ class TreeReader:
         return None
 
     def _look_at_once(self, uuid: str, make: Callable[[], tuple[Listed, bool]]) -> ProviderSubTree:
-        listed = self._service.list_providers(in_tree=uuid)
+        whole: WholeTree | Absent = Absent.ROUTES
+        if self._whole_trees.are_offered:
+            before = self._reliable_tree_with(uuid)
+            whole = self._whole_trees.read(uuid, before)
+            if isinstance(whole, WholeTree):
+                return self._from_whole(whole)
+        listed = [] if whole is Absent.PROVIDER else self._service.list_providers(in_tree=uuid)
         if not listed:
             made, is_new = make()
             if is_new and made["parent_provider_uuid"] is None:
                 return self._keep_new(made)
+            if whole is Absent.PROVIDER and is_new:
+                return self._look_at_once(uuid, make)
             listed = self._service.list_providers(in_tree=uuid)
             if not listed:
                 raise NotThere(
@@ -179,22 +201,70 @@ class TreeReader:
         root = next(
             provider["uuid"] for provider in listed if provider.get("parent_provider_uuid") is None
         )
-        now = self._clock()
         is_old = self._is_old(root)
         last_read = None if is_old else self._trees.get(root)
         tree = ProviderSubTree(root)
         tree.populate_from_iterable(listed)
         for provider in listed:
             self._fill(tree, provider, last_read)
+        self._add_sharing(tree, last_read)
+        self._keep(tree, listed, is_complete=is_old)
+        return tree
+
+    def _reliable_tree_with(self, uuid: str) -> str | None:
+        """The root of the tree with a provider, if what is known of it can be relied on."""
+        tree = self._find_tree_with(uuid)
+        return None if tree is None or self._is_old(tree.scope_rp_uuid) else tree.scope_rp_uuid
+
+    def _from_whole(self, whole: WholeTree) -> ProviderSubTree:
+        """The tree of one that was read as a whole, with the providers that share with it."""
+        root = whole.root
+        last_read = None if self._is_old(root) else self._trees.get(root)
+        tree = ProviderSubTree(root)
+        every = [data_of(line) for line in whole.lines]
+        listed = [listed_of(line) for line in whole.lines]
+        tree.populate_from_iterable(listed)
+        for data in every:
+            _put(tree, data)
+        self._unsure.difference_update(tree.get_provider_uuids())
+        if last_read is not None and self._is_as_before(tree, last_read):
+            for data in last_read.roots:
+                if data.uuid != root:
+                    tree.new_root(data.name, data.uuid, data.generation)
+                    _put(tree, data)
+        else:
+            self._add_sharing(tree, last_read)
+            self._shared_listed_at[root] = self._clock()
+        self._keep(tree, listed, is_complete=last_read is None)
+        return tree
+
+    def _is_as_before(self, tree: ProviderSubTree, last_read: ProviderSubTree) -> bool:
+        """Whether what was read a little earlier of those that share with a tree still holds."""
+        root = tree.scope_rp_uuid
+        since = self._clock() - self._shared_listed_at.get(root, -inf)
+        sharing = {data.uuid for data in last_read.roots} - {root}
+        return (
+            since < _SHARED_S
+            and _aggregates_of(tree, root) == _aggregates_of(last_read, root)
+            and self._unsure.isdisjoint(sharing)
+        )
+
+    def _add_sharing(self, tree: ProviderSubTree, last_read: ProviderTree | None) -> None:
         for provider in self._sharing_with(tree):
             tree.new_root(provider["name"], provider["uuid"], provider["generation"])
             self._fill_shared(tree, provider, last_read)
+
+    def _keep(self, tree: ProviderSubTree, listed: Iterable[Listed], *, is_complete: bool) -> None:
+        root = tree.scope_rp_uuid
         self._forget_others_with(listed, root)
         self._trees[root] = tree
         self._outdated.discard(root)
-        if is_old:
-            self._read_at[root] = now
-        return tree
+        if is_complete:
+            self._read_at[root] = self._clock()
+
+    def keep_written(self, whole: WholeTree) -> None:
+        """Keep a tree as it was written as a whole."""
+        self._from_whole(whole)
 
     def _is_old(self, root: str) -> bool:
         """Whether a tree has to be read completely."""
@@ -207,6 +277,7 @@ class TreeReader:
             if other != root and not own.isdisjoint(tree.get_provider_uuids(other)):
                 for kept in self._trees, self._read_at, self._allocations:
                     kept.pop(other, None)
+                self._whole_trees.forget(other)
 
     def _keep_new(self, root: Listed) -> ProviderSubTree:
         """The tree of a root that was just created: it is empty."""
@@ -262,9 +333,8 @@ class TreeReader:
 
     def _sharing_with(self, tree: ProviderSubTree) -> Iterator[Listed]:
         """The providers outside of a tree that share with its aggregates."""
-        own = tree.get_provider_uuids()
-        aggregates = sorted({aggregate for uuid in own for aggregate in tree.data(uuid).aggregates})
-        seen = set(own)
+        aggregates = sorted(_aggregates_of(tree, tree.scope_rp_uuid))
+        seen = set(tree.get_provider_uuids())
         for start in range(0, len(aggregates), _AGGREGATES_MAX):
             batch = ",".join(aggregates[start : start + _AGGREGATES_MAX])
             for provider in self._service.list_providers(
@@ -273,6 +343,11 @@ class TreeReader:
                 if provider["uuid"] not in seen:
                     seen.add(provider["uuid"])
                     yield provider
+
+
+def _aggregates_of(tree: ProviderTree, root: str) -> set[str]:
+    uuids = tree.get_provider_uuids(root)
+    return {aggregate for uuid in uuids for aggregate in tree.data(uuid).aggregates}
 
 
 def _put(tree: ProviderTree, data: ProviderData) -> None:

@@ -11,11 +11,17 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Final, NamedTuple
 
 from berth.hosts.consumers import ConsumerClient
-from berth.hosts.errors import ActualUsage, ComputeError, Conflict, resolve_actual_usage
+from berth.hosts.errors import (
+    ActualUsage,
+    ComputeError,
+    Conflict,
+    Unreachable,
+    resolve_actual_usage,
+)
 from berth.hosts.names import Names
 from berth.hosts.plan import Allocations, Plan, make_plan
 from berth.hosts.preconditions import ask_whether_it_can_be, refuse_taken_name
@@ -23,6 +29,7 @@ from berth.hosts.provider_tree import Inventory, ProviderSubTree, ProviderTree
 from berth.hosts.reading import TreeReader
 from berth.hosts.service import Listed, Service, Transport, provider_path
 from berth.hosts.undo import Change, change_of
+from berth.hosts.whole_trees import WholeTrees, listed_of
 from berth.hosts.writing import TreeWriter, create_provider
 from berth.model.ids import parse_uuid_lax
 
@@ -61,7 +68,8 @@ class ReportClient(ConsumerClient):
         super().__init__(Service(transport, pause=pause), pause=pause)
         self._note = note
         self._names = Names(self.service, clock)
-        self._reader = TreeReader(self.service, refresh_s=refresh_s, clock=clock)
+        self._whole_trees = WholeTrees(self.service, clock)
+        self._reader = TreeReader(self.service, self._whole_trees, refresh_s=refresh_s, clock=clock)
 
     # --- Trees ------------------------------------------------------------------------------------
 
@@ -86,6 +94,10 @@ class ReportClient(ConsumerClient):
         """
 
         def make() -> tuple[Listed, bool]:
+            if parent_provider_uuid is None and self._whole_trees.are_offered:
+                whole = self._whole_trees.create_root(rp_uuid, name or rp_uuid)
+                if whole is not None:
+                    return listed_of(whole.lines[0]), True
             return create_provider(self.service, rp_uuid, name or rp_uuid, parent_provider_uuid)
 
         return copy.deepcopy(self._reader.look_at(rp_uuid, make))
@@ -157,17 +169,23 @@ class ReportClient(ConsumerClient):
         actual_usage = resolve_actual_usage(actual_usage, truth)
         root = _scope_of(new_tree)
         last_read = self._reader.tree_of(root)
-        plan = self.plan_update(
+        plan = self._planned(
             new_tree,
             allocations,
             actual_usage=actual_usage,
             may_move=may_move,
             may_shrink=may_shrink,
         )
-        generations = {
-            uuid: _generation_in(new_tree, uuid, last_read)
-            for uuid in last_read.get_provider_uuids(root)
-        }
+        uuids = last_read.get_provider_uuids(root)
+        generations = {uuid: _generation_in(new_tree, uuid, last_read) for uuid in uuids}
+        # A tree that was read before others wrote is sent with the generations that it had then.
+        is_newest = all(generations[uuid] == last_read.data(uuid).generation for uuid in uuids)
+        if not plan or (
+            allocations is None and is_newest and self._is_written_whole(plan, last_read)
+        ):
+            return plan
+        ask_whether_it_can_be(self.service, self._names, last_read, plan)
+        self._whole_trees.forget(root)
         if allocations is not None and plan and self._note is not None:
             self._note(change_of(plan, last_read, new_tree, root, self.allocations_in(new_tree)))
         writer = TreeWriter(self.service, self._names, last_read, generations)
@@ -195,12 +213,42 @@ class ReportClient(ConsumerClient):
         Raises:
             BadProviderTree, ValueError: the update would be refused.
         """
+        plan = self._planned(
+            new_tree,
+            allocations,
+            actual_usage=actual_usage,
+            may_move=may_move,
+            may_shrink=may_shrink,
+        )
+        last_read = self._reader.tree_of(_scope_of(new_tree))
+        ask_whether_it_can_be(self.service, self._names, last_read, plan)
+        return plan
+
+    def drains_of(self, uuid: str) -> Mapping[str, Sequence[str]]:
+        """The drains in effect in a provider's tree, as it was last read: for each the names of the
+        providers that it drains. Empty where the service is not berth; sends no request."""
+        return self._whole_trees.drains_of(self._reader.tree_with(uuid).scope_rp_uuid)
+
+    def reason_of_drain(self, drain: str) -> str:
+        """Why a drain was created, and by whom; empty if the service does not say."""
+        return self._whole_trees.reason_of(drain)
+
+    def _planned(
+        self,
+        new_tree: ProviderTree,
+        allocations: Allocations | None,
+        *,
+        actual_usage: ActualUsage | None,
+        may_move: bool,
+        may_shrink: bool,
+    ) -> Plan:
+        """What differs, before the service was asked whether it can be."""
         root = _scope_of(new_tree)
         last_read = self._reader.tree_of(root)
         current = self._reader.allocations_in(root)
         if allocations is not None and current is None:
             raise ValueError(f"The allocations of {root} were not read yet")
-        plan = make_plan(
+        return make_plan(
             last_read,
             new_tree,
             root,
@@ -211,8 +259,25 @@ class ReportClient(ConsumerClient):
             may_shrink=may_shrink,
             unknown_traits=self._names.unknown_traits(),
         )
-        ask_whether_it_can_be(self.service, self._names, last_read, plan)
-        return plan
+
+    def _is_written_whole(self, plan: Plan, last_read: ProviderSubTree) -> bool:
+        """Carry out a plan in one request, if the service has one for it and does not refuse.
+
+        Raises:
+            Unreachable: it may have been carried out.
+        """
+        if not self._whole_trees.are_offered:
+            return False
+        root = last_read.scope_rp_uuid
+        try:
+            whole = self._whole_trees.write(plan, last_read, root)
+        except Unreachable:
+            self._reader.outdate(root)
+            raise
+        if whole is None:
+            return False
+        self._reader.keep_written(whole)
+        return True
 
     def allocations_in(self, tree: ProviderTree) -> Allocations:
         """The allocations of a tree's consumers when they were last read; empty if never."""

@@ -9,10 +9,12 @@ keystoneauth Adapter: for a Keystone session, for a fixed endpoint and token, or
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from random import Random
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -43,6 +45,7 @@ _BY_CODE: Final[Mapping[str, type[Refused]]] = {
 
 _NOT_FOUND: Final = 404
 _NOT_ACCEPTABLE: Final = 406
+_PRECONDITION_FAILED: Final = 412
 
 #: What to check, by status.
 _NEXT_STEPS: Final[Mapping[int, str]] = {
@@ -55,7 +58,11 @@ _WRONG_PLACE: Final = "there is no placement service here: check the URL of the 
 _FOREIGN_TEXT_MAX: Final = 200
 
 #: The errors for other statuses.
-_BY_STATUS: Final[Mapping[int, type[Refused]]] = {_NOT_FOUND: NotThere, _NOT_ACCEPTABLE: TooOld}
+_BY_STATUS: Final[Mapping[int, type[Refused]]] = {
+    _NOT_FOUND: NotThere,
+    _NOT_ACCEPTABLE: TooOld,
+    _PRECONDITION_FAILED: Conflict,
+}
 
 #: Statuses that say nothing about the request: the service cannot answer at the moment. A service
 #: answers 500 after a deadlock in its database; every request of this package can be repeated.
@@ -165,7 +172,13 @@ class Service:
         self.send("DELETE", path)
 
     def send(
-        self, method: str, path: str, body: object = None, *, version: str = VERSION
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        version: str = VERSION,
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> Answer:
         """Send a request with any method; return its response.
 
@@ -174,7 +187,9 @@ class Service:
             Unreachable: the request may or may not have been carried out.
         """
         request = f"{method} {path}"
-        options = {} if body is None else {"json": body}
+        options: dict[str, object] = {} if body is None else {"json": body}
+        if sent := {**headers, **_trace_headers()}:
+            options["headers"] = sent
         answer = self._send_once(method, path, version, options)
         for longest in _PAUSES_S:
             if (retry_after_s := _retry_after_s(answer)) is None:
@@ -190,6 +205,14 @@ class Service:
         if answer.status_code >= 400:
             raise _refusal(request, answer, version, self._next_steps)
         return answer
+
+    def decoded(self, request: str, answer: Answer) -> Any:
+        """The decoded body of a response.
+
+        Raises:
+            Unreachable: it is not JSON.
+        """
+        return _decoded(request, answer)
 
     def _send_once(
         self, method: str, path: str, version: str, options: Mapping[str, object]
@@ -210,6 +233,17 @@ class Service:
             ) from error
         except exceptions.ClientException as error:
             raise Unreachable(f"{method} {path} got no answer{_cause_of(error)}") from error
+
+
+def _trace_headers() -> dict[str, str]:
+    """The headers that pass on the trace of the calling program; empty if it has none."""
+    headers: dict[str, str] = {}
+    if "opentelemetry.trace" in sys.modules:
+        # Deferred: only where the program itself uses OpenTelemetry.
+        from opentelemetry import propagate
+
+        propagate.inject(headers)
+    return headers
 
 
 def provider_path(uuid: str, *rest: str) -> str:

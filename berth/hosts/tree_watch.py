@@ -10,7 +10,7 @@ sent more requests anyway. So an idle pass needs at most two requests, and a sta
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Final
@@ -22,6 +22,7 @@ from berth.hosts.provider_tree import Inventory as Records
 from berth.hosts.provider_tree import ProviderData
 from berth.hosts.report_client import ReportClient
 from berth.hosts.tracker import Node
+from berth.hosts.wording import some_of
 from berth.model.inventory import Inventory
 
 LOG = logging.getLogger(__name__)
@@ -31,6 +32,9 @@ _LOOK_S: Final = 3600.0
 
 #: The number of requests that an idle pass may need.
 _IDLE_MAX: Final = 2
+
+#: Providers that a message names.
+_NAMED_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class TreeView:
     #: Children that no driver of berth has created.
     others: int = 0
     over_full: tuple[OverFull, ...] = ()
+    #: The drains in effect in it.
+    drains: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -74,6 +80,8 @@ class TreeWatch:
         self._clock = clock
         #: By node and provider.
         self._seen: dict[Node, dict[str, _Seen]] = {}
+        #: By node: the drains in effect, and what each drains.
+        self._drained: dict[Node, Mapping[str, Sequence[str]]] = {}
         self._requests_before = 0
 
     def look(self, node: Node, plan: Plan) -> TreeView:
@@ -101,11 +109,27 @@ class TreeWatch:
         is_idle = is_first or sent + len(urgent) <= _IDLE_MAX
         spare = 0 if is_first else max(_IDLE_MAX - sent - len(urgent), 0)
         self._look_at(due[:spare] if is_idle else due, seen)
+        self._look_for_drains(node)
         self._requests_before = self._client.service.requests.total()
         over_full = tuple(excess for provider in seen.values() for excess in provider.over_full)
         _tell(over_full, [excess for provider in before.values() for excess in provider.over_full])
         others = sum(1 for data in providers[1:] if not _is_own(data))
-        return TreeView(len(providers), others, over_full)
+        return TreeView(len(providers), others, over_full, tuple(sorted(self._drained[node])))
+
+    def _look_for_drains(self, node: Node) -> None:
+        """Log once that a drain takes effect in the tree, and once that it no longer has any."""
+        before, now = self._drained.get(node, {}), self._client.drains_of(node.uuid)
+        self._drained[node] = now
+        for drain in before.keys() - now.keys():
+            LOG.info("%s is no longer drained by %s", node.name, drain)
+        for drain in now.keys() - before.keys():
+            why = self._client.reason_of_drain(drain)
+            LOG.warning(
+                "%s %s drained by %s%s: nothing new is placed there",
+                *_subject(node, now[drain]),
+                drain,
+                f" ({why})" if why else "",
+            )
 
     def _see(self, data: ProviderData, before: _Seen | None) -> _Seen:
         seen = _Seen(data.generation, _capacities(data.inventory))
@@ -141,6 +165,14 @@ def _is_urgent(seen: _Seen, before: _Seen | None) -> bool:
 
 def _capacities(records: Records) -> dict[str, int]:
     return {name: Inventory(**record).capacity for name, record in records.items()}
+
+
+def _subject(node: Node, drained: Sequence[str]) -> tuple[str, str]:
+    """What is drained of a node, and the verb that goes with it."""
+    if node.name in drained:
+        return node.name, "is"
+    verb = "is" if len(drained) == 1 else "are"
+    return f"{some_of(drained, _NAMED_MAX)} of {node.name}", verb
 
 
 def _is_own(data: ProviderData) -> bool:

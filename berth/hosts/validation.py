@@ -70,9 +70,20 @@ def load_yaml(path: Path) -> Any:
         BadConfiguration: the file cannot be read, is not YAML, or has a key twice.
     """
     try:
-        return yaml.load(path.read_bytes(), _Loader)
+        text = path.read_bytes()
     except OSError as error:
         raise BadConfiguration([f"cannot read {path}: {error.strerror}"]) from error
+    return parse_yaml(text, str(path))
+
+
+def parse_yaml(text: str | bytes, path: str) -> Any:
+    """Decode the text of a YAML file.
+
+    Raises:
+        BadConfiguration: it is not YAML, or has a key twice.
+    """
+    try:
+        return yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = f", line {mark.line + 1}" if mark else ""

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from berth.index.drain_sets import NO_DRAINS, Mask, drained_of
 from berth.index.records import InventoryRecord, NodeRecord
 from berth.index.shape import Shape
 from berth.index.text_column import TextColumn
@@ -119,17 +120,11 @@ class Columns:
 
     def with_used(self, changes: Iterable[tuple[int, int, int]]) -> Columns:
         """The same inventories with other amounts used: (place along M, row, amount)."""
-        used, room = self.used.copy(), self.room.copy()
-        for line, row, amount in changes:
-            used[line, row] = amount
-            # `room_of` for one element: arrays would take ten times as long.
-            free = self.capacity.item(line, row) - amount
-            room[line, row] = min(max(free, 0), self.max_unit.item(line, row))
         # PERF bench, claims: not `replace`, which takes several times as long, here and in
         # `Block.with_states`.
-        return Columns(
+        columns = Columns(
             self.capacity,
-            used,
+            self.used.copy(),
             self.min_unit,
             self.max_unit,
             self.step_size,
@@ -137,10 +132,20 @@ class Columns:
             self.reserved,
             self.allocation_ratio,
             self.modified,
-            room,
+            self.room.copy(),
             self.min_unit_max,
             self.stepped,
         )
+        for line, row, amount in changes:
+            columns.set_used(line, row, amount)
+        return columns
+
+    def set_used(self, line: int, row: int, amount: int) -> None:
+        """Set an amount used in arrays that no snapshot has yet."""
+        self.used[line, row] = amount
+        # `room_of` for one element: arrays would take ten times as long.
+        free = self.capacity.item(line, row) - amount
+        self.room[line, row] = min(max(free, 0), self.max_unit.item(line, row))
 
     def with_values(self, **arrays: Floats) -> Columns:
         """The columns with other capacities, amounts used or allocation ratios."""
@@ -196,6 +201,11 @@ class Block:
         summaries: (R,) the rendered provider summaries of whole trees, None if not needed yet.
             A part of the index's `Memory`, which fills and empties it; whatever changes a row drops
             the row's text, and `Fleet.set_names` drops those in which a name changed.
+        drain_sets: (K, R), ids of `DrainSets`: the drains that name each provider; None if there
+            are none.
+        drained: (K, R), the providers that get nothing new, which follow from `drain_sets` and the
+            drains in effect (`with_drained`); None if there are none, so that a search of an
+            undrained fleet pays nothing.
     """
 
     shape: Shape
@@ -208,6 +218,8 @@ class Block:
     modified: Ints
     columns: Mapping[ClassId, Columns]
     summaries: Texts
+    drain_sets: SmallInts | None = None
+    drained: Mask | None = None
 
     @property
     def rows(self) -> int:
@@ -251,7 +263,26 @@ class Block:
             modified=np.array([[n.modified for n in row] for row in nodes], dtype=np.int64),
             columns=_columns_of(shape, nodes),
             summaries=no_texts(len(trees)),
+            drain_sets=_drain_sets_of(nodes),
         )
+
+    def with_drained(self, excluding: Mask) -> Block:
+        """The block with the providers that are drained now.
+
+        Args:
+            excluding: the sets of drains that exclude, as `drained_of` takes them.
+        """
+        if self.drain_sets is None and self.drained is None:
+            return self
+        return replace(self, drained=drained_of(self.shape.parents, self.drain_sets, excluding))
+
+    def drained_of_class(self, class_id: ClassId) -> Mask | None:
+        """Which providers with a class are drained, of the shape of its columns; None if no
+        provider of the block is."""
+        if self.drained is None:
+            return None
+        drained: Mask = self.drained[[*self.shape.nodes_of_class[class_id]]]
+        return drained
 
     def holds(self, row: int, tree: Tree) -> bool:
         """Whether a row has the providers of a tree, whatever their amounts, units and aggregates.
@@ -269,8 +300,9 @@ class Block:
         return replace(self, summaries=no_texts(self.rows))
 
     def with_row_values(self, changed: Mapping[int, Tree]) -> Block:
-        """The block with other amounts, units, aggregates, names or generations in some rows;
-        providers and shape are as they were."""
+        """The block with other amounts, units, aggregates, names, generations or drains in some
+        rows; providers and shape are as they were. Which providers are drained must be derived
+        again."""
         summaries = self.summaries.copy()
         aggregate_sets, tree_aggregate_sets = self.aggregate_sets, self.tree_aggregate_sets
         for row, tree in changed.items():
@@ -301,7 +333,21 @@ class Block:
                 for class_id, columns in self.columns.items()
             },
             summaries=summaries,
+            drain_sets=self._with_drain_sets(rows, nodes),
         )
+
+    def _with_drain_sets(
+        self, rows: Sequence[int], nodes: Sequence[Sequence[NodeRecord]]
+    ) -> SmallInts | None:
+        """The sets of drains with others in some rows."""
+        new = _drain_sets_of(nodes)
+        if new is None and self.drain_sets is None:
+            return None
+        sets = np.zeros(self.provider_ids.shape, dtype=np.int32)
+        if self.drain_sets is not None:
+            sets[:] = self.drain_sets
+        sets[:, rows] = NO_DRAINS if new is None else new
+        return sets if sets.any() else None
 
     def with_states(self, changes: Sequence[tuple[int, int, ProviderState]]) -> Block:
         """The block with other amounts used, and other generations and times.
@@ -342,6 +388,8 @@ class Block:
             modified,
             columns,
             summaries,
+            self.drain_sets,
+            self.drained,
         )
 
     def _with_generations(
@@ -378,6 +426,8 @@ class Block:
                 for class_id in first.columns
             },
             summaries=np.concatenate([block.summaries for block in blocks]),
+            drain_sets=_joined_if_any([(block.drain_sets, block.rows) for block in blocks], first),
+            drained=_joined_if_any([(block.drained, block.rows) for block in blocks], first),
         )
 
     def part(self, begin: int, end: int) -> Block:
@@ -426,6 +476,8 @@ class Block:
             modified=self.modified.take(index, axis=1),
             columns={class_id: columns.only(index) for class_id, columns in self.columns.items()},
             summaries=self.summaries.take(index),
+            drain_sets=_taken_if_any(self.drain_sets, index),
+            drained=_taken_if_any(self.drained, index),
         )
 
     def _node(self, node: int, row: int, ids: Sequence[ProviderId]) -> NodeRecord:
@@ -443,6 +495,7 @@ class Block:
             name=self.names.item(node, row),
             generation=int(self.generations[node, row]),
             modified=int(self.modified[node, row]),
+            drain_set=NO_DRAINS if self.drain_sets is None else int(self.drain_sets[node, row]),
         )
 
     def _inventory(self, class_id: ClassId, node: int, row: int) -> InventoryRecord:
@@ -477,6 +530,37 @@ def bytes_of(uuids: Sequence[str]) -> Bytes:
 def _nodes_of(shape: Shape, trees: Sequence[Tree]) -> list[list[NodeRecord]]:
     """For each node of a shape the providers of some trees."""
     return [[tree.nodes[node] for tree in trees] for node in range(shape.size)]
+
+
+def _drain_sets_of(nodes: Sequence[Sequence[NodeRecord]]) -> SmallInts | None:
+    """The sets of drains of some providers; None if they are in none."""
+    if not any(record.drain_set for row in nodes for record in row):
+        return None
+    return np.array([[record.drain_set for record in row] for row in nodes], dtype=np.int32)
+
+
+def _taken_if_any(array: NDArray[S] | None, index: Ints) -> NDArray[S] | None:
+    """Some columns of an array; None if nothing is set in them."""
+    if array is None:
+        return None
+    taken = array.take(index, axis=1)
+    return taken if taken.any() else None
+
+
+def _joined_if_any(
+    parts: Sequence[tuple[NDArray[S] | None, int]], first: Block
+) -> NDArray[S] | None:
+    """Some arrays side by side, each given with its number of columns; one that is None has nothing
+    set."""
+    some = next((array for array, _ in parts if array is not None), None)
+    if some is None:
+        return None
+    return _side_by_side(
+        [
+            np.zeros((first.shape.size, columns), dtype=some.dtype) if array is None else array
+            for array, columns in parts
+        ]
+    )
 
 
 def _columns_of(shape: Shape, nodes: Sequence[Sequence[NodeRecord]]) -> dict[ClassId, Columns]:

@@ -20,10 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.index.aggregate_sets import NO_AGGREGATES, AggregateSets
-from berth.index.block import ROWS_MAX, UUID_LENGTH, Block, Columns, no_texts
+from berth.index.block import ROWS_MAX, UUID_LENGTH, Block, Columns, SmallInts, no_texts
+from berth.index.drain_sets import NO_DRAINS, DrainSets
 from berth.index.records import InventoryRecord, NodeRecord, json_of
 from berth.index.shape import NO_PARENT, Shape, ShapeRegistry
 from berth.index.text_column import TextColumn
+from berth.model.drain import DrainId
 from berth.model.ids import AggregateId, TraitId
 from berth.store.index_feed import FleetRows
 
@@ -70,11 +72,16 @@ class BlockBuilder:
     """Makes blocks of a fleet that comes part by part."""
 
     def __init__(
-        self, shapes: ShapeRegistry, sets: AggregateSets, rows_max: int = ROWS_MAX
+        self,
+        shapes: ShapeRegistry,
+        sets: AggregateSets,
+        drain_sets: DrainSets,
+        rows_max: int = ROWS_MAX,
     ) -> None:
         self._rows_max = rows_max
         self._shapes = shapes
         self._sets = sets
+        self._drain_sets = drain_sets
         self._class_lists = _Lists()
         self._trait_sets = _Lists()
         self._aggregates = _Lists()
@@ -95,9 +102,10 @@ class BlockBuilder:
             return
         part = _Part(rows)
         sets = self._sets_of(part)
+        drains = part.drain_sets(self._drain_sets)
         for layout, trees in self._by_layout(part):
             starts = part.tree_bounds[trees]
-            block = self._block(part, layout, starts + layout.places[:, None], sets)
+            block = self._block(part, layout, starts + layout.places[:, None], sets, drains)
             pending = self._pending.setdefault(layout.shape, [])
             pending.append(block)
             most = self._rows_max
@@ -154,12 +162,21 @@ class BlockBuilder:
         places = {record.provider_id: place for place, record in enumerate(records)}
         return Layout(shape, np.array([places[each.provider_id] for each in ordered]))
 
-    def _block(self, part: _Part, layout: Layout, positions: Ints, sets: Ints) -> Block:
+    def _block(
+        self,
+        part: _Part,
+        layout: Layout,
+        positions: Ints,
+        sets: Ints,
+        drains: SmallInts | None,
+    ) -> Block:
         """A block of trees of one layout, of any number of rows.
 
         Args:
             positions: (K, R).
+            sets, drains: of each position its aggregates, and its drains.
         """
+        drain_sets = None if drains is None else drains[positions]
         aggregate_sets = sets[positions]
         names = list(map(json_of, part.providers["name"][positions].ravel()))
         return Block(
@@ -185,6 +202,7 @@ class BlockBuilder:
                 for class_id, nodes in layout.shape.nodes_of_class.items()
             },
             summaries=no_texts(positions.shape[1]),
+            drain_sets=drain_sets if drain_sets is not None and drain_sets.any() else None,
         )
 
 
@@ -222,6 +240,19 @@ class _Part:
             np.array(rows.aggregates, dtype=_PAIRS), "value"
         )
         self.aggregates: Ints = aggregates["value"]
+        self._drained = rows.drained
+
+    def drain_sets(self, registry: DrainSets) -> SmallInts | None:
+        """The set of drains of each position; None if no drain names any."""
+        if not self._drained:
+            return None
+        drains: dict[int, set[DrainId]] = {}
+        for provider, drain in self._drained:
+            drains.setdefault(provider, set()).add(drain)
+        sets = np.full(self.size, NO_DRAINS, dtype=np.int32)
+        positions = self._positions(np.array(list(drains), dtype=np.int64))
+        sets[positions] = [registry.id_of(frozenset(each)) for each in drains.values()]
+        return sets
 
     def columns(self, at: Ints) -> Columns:
         """One class's columns; `at` says which inventories, of shape (M, R)."""

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from berth.index.drain_sets import Mask, drained_of
 from berth.index.shape import NO_PARENT
 from berth.index.snapshot import Snapshot
 from berth.index.summary_text import filled, tree_template_of
@@ -40,6 +41,7 @@ def check_snapshot(
             _differences("trait", live.names.trait_ids, fresh.names.trait_ids),
             _differences("aggregate", live.names.labels_of, fresh.names.labels_of),
             _differences("flavor", live.names.flavors, fresh.names.flavors),
+            _differences("drain", live.names.drains, fresh.names.drains),
             _differences("label", live.names.labels, fresh.names.labels),
             _check_texts(live, fresh),
             _check_usages(live, used),
@@ -48,8 +50,12 @@ def check_snapshot(
 
 
 def check_derived(snapshot: Snapshot) -> Iterator[str]:
-    """Check the columns that follow from others: rooms and bounds."""
+    """Check what follows from something else: rooms, bounds, and the drained providers."""
+    excluding = snapshot.drain_sets.having_any(snapshot.excluding)
     for block_id, block in snapshot.occupied():
+        drained = drained_of(block.shape.parents, block.drain_sets, excluding)
+        if not _are_equal(block.drained, drained):
+            yield f"block {block_id}: its drained providers are not {drained}"
         for class_id, columns in block.columns.items():
             where = f"block {block_id}, class {class_id}"
             due = np.maximum(0, np.minimum(columns.capacity - columns.used, columns.max_unit))
@@ -59,6 +65,12 @@ def check_derived(snapshot: Snapshot) -> Iterator[str]:
                 yield f"{where}: min_unit_max is too small"
             if not columns.stepped and columns.step_size.max() > 1:
                 yield f"{where}: stepped is false"
+
+
+def _are_equal(mask: Mask | None, other: Mask | None) -> bool:
+    if mask is None or other is None:
+        return mask is other
+    return np.array_equal(mask, other)
 
 
 def _check_cross_references(live: Snapshot) -> Iterator[str]:
@@ -106,7 +118,11 @@ def _providers(snapshot: Snapshot) -> dict[ProviderId, object]:
                 aggregates: frozenset[AggregateId] = snapshot.aggregate_sets.members(
                     record.aggregate_set
                 )
-                providers[record.provider_id] = record._replace(aggregate_set=0), aggregates
+                providers[record.provider_id] = (
+                    record._replace(aggregate_set=0, drain_set=0),
+                    aggregates,
+                    snapshot.drain_sets.members(record.drain_set),
+                )
     return providers
 
 

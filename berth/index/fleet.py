@@ -20,6 +20,7 @@ import os_traits
 from berth.index.aggregate_sets import AggregateSets
 from berth.index.block import ROWS_MAX, UUID_LENGTH, Block, Tree
 from berth.index.bulk import BlockBuilder
+from berth.index.drain_sets import DrainSets
 from berth.index.memory import Memory
 from berth.index.paged_map import PagedMap
 from berth.index.records import InventoryRecord, NodeRecord, json_of
@@ -27,8 +28,16 @@ from berth.index.revision import NO_CLOCK, Clock
 from berth.index.shape import Shape, ShapeRegistry
 from berth.index.snapshot import Location, Names, Sharing, Snapshot, location_of, packed
 from berth.index.text_map import TextMap
+from berth.model.drain import Drain, DrainId, DrainName
 from berth.model.flavor import Flavor, FlavorName
-from berth.model.ids import AggregateId, AggregateUUID, ClassId, ProviderId, TraitId
+from berth.model.ids import (
+    AggregateId,
+    AggregateUUID,
+    ClassId,
+    ProviderId,
+    ProviderUUID,
+    TraitId,
+)
 from berth.store.index_feed import FleetRows, ProviderState
 
 N = TypeVar("N")
@@ -65,6 +74,9 @@ class Fleet:
         self._has_short_uuids = False
         self._shapes = ShapeRegistry()
         self._sets = AggregateSets()
+        self._drain_sets = DrainSets()
+        #: The drains in effect.
+        self._excluding: frozenset[DrainId] = frozenset()
         self._locations = PagedMap()
         self._blocks: list[Block | None] = []
         self._free_block_ids: list[int] = []
@@ -99,7 +111,14 @@ class Fleet:
             sharing=self._sharing,
             memory=self._memory,
             clock=clock,
+            drain_sets=self._drain_sets,
+            excluding=self._excluding,
         )
+
+    @property
+    def has_drains(self) -> bool:
+        """Whether there is any drain, in effect or not."""
+        return bool(self.names.drains)
 
     def set_labels(self, labels_of: Mapping[AggregateUUID, Mapping[str, str]]) -> None:
         """Take over the present labels of aggregates."""
@@ -116,6 +135,24 @@ class Fleet:
         """Take over the present flavors."""
         if flavors != self.names.flavors:
             self.names = replace(self.names, flavors=flavors)
+
+    def set_drains(self, drains: Mapping[DrainName, Drain]) -> None:
+        """Take over the present drains; their providers come with their trees."""
+        if drains == self.names.drains:
+            return
+        self.names = replace(self.names, drains=drains)
+        excluding = frozenset(drain.id for drain in drains.values() if drain.excludes)
+        if excluding != self._excluding:
+            self._excluding = excluding
+            self._derive_drained(
+                number for number, block in enumerate(self._blocks) if block is not None
+            )
+
+    def _derive_drained(self, numbers: Iterable[int]) -> None:
+        """Derive again which providers of some blocks are drained."""
+        excluding = self._drain_sets.having_any(self._excluding)
+        for number in numbers:
+            self._blocks[number] = self._block(number).with_drained(excluding)
 
     def set_names(
         self,
@@ -139,6 +176,7 @@ class Fleet:
             labels=before.labels,
             labels_of=before.labels_of,
             flavors=before.flavors,
+            drains=before.drains,
         )
         classes = _renamed(before.class_names, self.names.class_names)
         traits = _renamed(before.trait_names, self.names.trait_names)
@@ -178,21 +216,33 @@ class Fleet:
                 roots.add(ProviderId(int(self._block(at.block_id).provider_ids[0, at.row])))
         return roots
 
+    def uuids_of(self, roots: Iterable[ProviderId]) -> dict[ProviderId, ProviderUUID]:
+        """The providers of the trees of some roots, as the index has them; nothing for a root that
+        it does not have."""
+        uuids: dict[ProviderId, ProviderUUID] = {}
+        for root in roots:
+            if (at := self._row_of_root(root)) is not None:
+                block = self._block(at.block_id)
+                for node, provider in enumerate(block.provider_ids[:, at.row].tolist()):
+                    uuids[provider] = ProviderUUID(block.uuid(node, at.row))
+        return uuids
+
     def load(self, parts: Iterable[FleetRows]) -> None:
         """Fill the fleet, which must be empty: each tree in one of some parts, whole."""
         assert not self._blocks
-        builder = BlockBuilder(self._shapes, self._sets, self._rows_max)
+        builder = BlockBuilder(self._shapes, self._sets, self._drain_sets, self._rows_max)
         for part in parts:
             for block in builder.add(part):
                 self._settle(block)
         for block in builder.rest():
             self._settle(block)
+        self._derive_drained(range(len(self._blocks)))
         self._renew_maps()
         self._renew_sharing()
 
     def trees_from(self, rows: FleetRows) -> list[Tree]:
         """Assemble whole trees from their rows."""
-        return list(_trees(rows, self._shapes, self._sets))
+        return list(_trees(rows, self._shapes, self._sets, self._drain_sets))
 
     def replace(self, roots: Collection[ProviderId], trees: Iterable[Tree]) -> None:
         """Replace the trees of some roots with their present ones.
@@ -216,6 +266,7 @@ class Fleet:
         for block_id, changed in values.items():
             block = self._blocks[block_id] = self._block(block_id).with_row_values(changed)
             self._note_sharing(block, changed)
+        self._derive_drained(values)
         removed = self._remove(gone.values())
         for shape, news in added.items():
             self._add(shape, news)
@@ -305,16 +356,17 @@ class Fleet:
             if part:
                 larger = self._blocks[block_id] = block.with_rows(part)
                 rows = range(block.rows, larger.rows)
+                self._derive_drained((block_id,))
                 self._place(block_id, larger, rows)
                 self._note_sharing(larger, rows)
                 done += len(part)
         while done < len(trees):
             part = trees[done : done + self._rows_max]
-            self._settle(Block.of(shape, part))
+            self._derive_drained((self._settle(Block.of(shape, part)),))
             done += len(part)
 
-    def _settle(self, block: Block) -> None:
-        """Give a new block a number, and note its providers."""
+    def _settle(self, block: Block) -> int:
+        """Give a new block a number, and note its providers; return the number."""
         block_id = self._free_block_ids.pop() if self._free_block_ids else len(self._blocks)
         if block_id == len(self._blocks):
             self._blocks.append(None)
@@ -323,6 +375,7 @@ class Fleet:
         rows = range(block.rows)
         self._place(block_id, block, rows)
         self._note_sharing(block, rows)
+        return block_id
 
     def _place(self, block_id: int, block: Block, rows: Sequence[int]) -> None:
         """Note the locations of the providers in some rows of a block."""
@@ -373,7 +426,9 @@ def _renamed(before: Mapping[N, str], now: Mapping[N, str]) -> set[N]:
     return {number for number, name in before.items() if now.get(number) != name}
 
 
-def _trees(rows: FleetRows, shapes: ShapeRegistry, sets: AggregateSets) -> Iterator[Tree]:
+def _trees(
+    rows: FleetRows, shapes: ShapeRegistry, sets: AggregateSets, drain_sets: DrainSets
+) -> Iterator[Tree]:
     inventories: defaultdict[int, list[InventoryRecord]] = defaultdict(list)
     for row in rows.inventories:
         provider, class_id, total, reserved, ratio, used, least, most, step, modified = row
@@ -385,6 +440,7 @@ def _trees(rows: FleetRows, shapes: ShapeRegistry, sets: AggregateSets) -> Itera
         )
     traits = _gathered(rows.traits)
     aggregates = _gathered(rows.aggregates)
+    drains = _gathered(rows.drained)
     same: dict[frozenset[TraitId], frozenset[TraitId]] = {}
     nothing: frozenset[TraitId] = frozenset()
     trees: defaultdict[int, list[NodeRecord]] = defaultdict(list)
@@ -402,6 +458,7 @@ def _trees(rows: FleetRows, shapes: ShapeRegistry, sets: AggregateSets) -> Itera
                 name=json_of(name),
                 generation=generation,
                 modified=modified,
+                drain_set=drain_sets.id_of(frozenset(drains.get(provider, ()))),
             )
         )
     for nodes in trees.values():

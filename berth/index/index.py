@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from berth.index.block import ROWS_MAX
@@ -26,6 +26,7 @@ from berth.model.errors import DatabaseUnavailable, IndexUnavailable, LostRace
 from berth.model.ids import ProviderId, ProviderUUID
 from berth.store import index_feed
 from berth.store.aggregate_spellings import iter_aggregates
+from berth.store.changes import deletions_since
 from berth.store.engine.database import Database
 from berth.store.engine.transaction import Tx
 from berth.store.foreign_writes import note_foreign, take_over, written_elsewhere
@@ -93,6 +94,9 @@ class Index:
         self._applied: dict[int, int] = {}
         #: Providers that another program has written, as refreshes have seen.
         self._foreign: set[ProviderId] = set()
+        #: Providers that have come or gone, as refreshes have seen, but not in the journal: another
+        #: program has created, moved or deleted them.
+        self._strangers: set[tuple[ProviderId, ProviderUUID]] = set()
         #: The database's commit stamp before the last refresh.
         self._stamp: tuple[int, int] | None = None
         #: The number of the last refresh that was started, that succeeded and that failed. Threads
@@ -100,6 +104,14 @@ class Index:
         #: would keep each of them waiting in turn.
         self._started = self._succeeded = self._failed = 0
         _reset_after_fork(self)
+
+    @property
+    def latest(self) -> Snapshot | None:
+        """The snapshot of the last read, which may be out of date; None before the first one.
+
+        Costs no query: for names in records, never for an answer.
+        """
+        return self._snapshot
 
     def snapshot(self) -> Snapshot:
         """The fleet with every write that was acknowledged before this call.
@@ -121,7 +133,7 @@ class Index:
                 stamp = self._db.commit_stamp()
                 if self._snapshot is None or stamp is None or stamp != self._stamp:
                     self._snapshot = self._observed()
-                    if self._foreign:
+                    if self._foreign or self._strangers:
                         self._take_over_foreign()
                     self._stamp = stamp
             except DatabaseUnavailable as error:
@@ -130,6 +142,19 @@ class Index:
                 raise IndexUnavailable from error
             self._succeeded = self._started
             return self._snapshot
+
+    @contextmanager
+    def reading(self) -> Iterator[tuple[Snapshot, Tx]]:
+        """A read transaction, and the fleet in the state that it sees.
+
+        Raises:
+            DatabaseUnavailable: the database cannot be read.
+        """
+        with self._db.read() as tx:
+            # Nobody else brings the index to a later state before the transaction has seen one.
+            with self._lock:
+                self._snapshot = snapshot = self._refreshed_in(tx)
+            yield snapshot, tx
 
     def reload_foreign(self, uuid: ProviderUUID) -> bool:
         """Load a provider again if another program has created, changed or deleted it.
@@ -150,10 +175,11 @@ class Index:
                 block = snapshot.block(at.block_id)
                 if stored and block.generations.item(at.node, at.row) >= (stored.generation or 0):
                     return False
-                note_foreign(self._db, ProviderId(block.provider_ids.item(at.node, at.row)), uuid)
+                provider = ProviderId(block.provider_ids.item(at.node, at.row))
+                note_foreign(self._db, [(provider, uuid)])
                 return True
             if stored is not None:
-                note_foreign(self._db, stored.id, uuid)
+                note_foreign(self._db, [(stored.id, uuid)])
                 return True
         return False
 
@@ -180,42 +206,58 @@ class Index:
         return snapshot
 
     def _take_over_foreign(self) -> None:
-        """Recount the usage of providers that another program has written, and read it again.
+        """Recount the usage of providers that another program has written, note those that it has
+        created or deleted, and read all of them again.
 
-        If nothing can be written now, a later claim on one of them does it.
+        If nothing can be written now, a later claim on one of the former does it; the latter are
+        noted after a later refresh.
         """
         providers, self._foreign = self._foreign, set()
         with suppress(DatabaseUnavailable, LostRace):
-            take_over(self._db, providers)
+            if providers:
+                take_over(self._db, providers)
+            if self._strangers:
+                note_foreign(self._db, self._strangers)
+                self._strangers = set()
             self._snapshot = self._observed()
 
     def _refreshed(self) -> Snapshot:
         with self._db.watch() as tx:
-            heads = index_feed.writer_heads(tx)
-            if self._fleet is None or _beyond_horizon(self._applied, heads):
-                return self._reloaded(tx, heads)
-            moved = {
-                writer: self._applied.get(writer, 0)
-                for writer, head in heads.items()
-                if head.seq != self._applied.get(writer, 0)
-            }
-            if not moved and self._snapshot is not None:
-                return self._snapshot
-            changes = index_feed.journal_since(tx, moved)
-            self._apply(self._fleet, tx, changes)
+            return self._refreshed_in(tx)
+
+    def _refreshed_in(self, tx: Tx) -> Snapshot:
+        """The state that a transaction sees, which is not older than the index."""
+        heads = index_feed.writer_heads(tx)
+        if self._fleet is None or _beyond_horizon(self._applied, heads):
+            return self._reloaded(tx, heads)
+        moved = {
+            writer: self._applied.get(writer, 0)
+            for writer, head in heads.items()
+            if head.seq != self._applied.get(writer, 0)
+        }
+        if not moved and self._snapshot is not None:
+            return self._snapshot
+        self._apply(self._fleet, tx, moved)
         return self._taken(self._fleet, heads)
 
-    def _apply(self, fleet: Fleet, tx: Tx, changes: index_feed.Changes) -> None:
+    def _apply(self, fleet: Fleet, tx: Tx, moved: Mapping[int, int]) -> None:
+        """Take over what the journal says since.
+
+        Args:
+            moved: how far the index had come, of the writers that have gone on.
+        """
+        changes = index_feed.journal_since(tx, moved)
         try:
             if changes.names:
                 names = index_feed.names(tx)
                 fleet.set_names(names.classes, names.traits, names.trait_times)
                 fleet.set_labels(names.labels)
                 fleet.set_flavors(names.flavors)
+                fleet.set_drains(names.drains)
                 fleet.add_aggregates(iter_aggregates(tx, None))
                 self._identity = names.identity
             if changes.wholly:
-                self._replace_trees(fleet, tx, changes.wholly)
+                self._replace_trees(fleet, tx, changes.wholly, moved)
             if changes.usage_only:
                 self.counts.usages += len(changes.usage_only)
                 fleet.set_states(index_feed.states_of(tx, changes.usage_only, self._portions))
@@ -224,10 +266,19 @@ class Index:
             self._fleet = None
             raise
 
-    def _replace_trees(self, fleet: Fleet, tx: Tx, changed: set[ProviderId]) -> None:
+    def _replace_trees(
+        self, fleet: Fleet, tx: Tx, changed: set[ProviderId], moved: Mapping[int, int]
+    ) -> None:
         roots = index_feed.roots_of(tx, changed, self._portions) | fleet.roots_of(changed)
-        rows = index_feed.fleet_rows(tx, roots, self._portions)
-        self._foreign |= written_elsewhere(tx, [number for number, *_ in rows.providers])
+        rows = index_feed.fleet_rows(tx, roots, self._portions, with_drains=fleet.has_drains)
+        now = {number: ProviderUUID(uuid) for number, uuid, *_ in rows.providers}
+        strangers = _strangers(tx, moved, changed, before=fleet.uuids_of(roots), now=now)
+        if not strangers <= self._strangers:
+            self._strangers |= strangers
+            # Where they have come from, or gone to, may be another tree.
+            self._replace_trees(fleet, tx, changed | {number for number, _ in strangers}, moved)
+            return
+        self._foreign |= written_elsewhere(tx, now)
         unknown = fleet.unknown_aggregates(aggregate for _, aggregate in rows.aggregates)
         fleet.add_aggregates(iter_aggregates(tx, unknown))
         self.counts.trees += len(roots)
@@ -259,6 +310,29 @@ def _reset_after_fork(index: Index) -> None:
     os.register_at_fork(after_in_child=reset)
 
 
+def _strangers(
+    tx: Tx,
+    moved: Mapping[int, int],
+    changed: Collection[ProviderId],
+    *,
+    before: Mapping[ProviderId, ProviderUUID],
+    now: Mapping[ProviderId, ProviderUUID],
+) -> set[tuple[ProviderId, ProviderUUID]]:
+    """The providers of some trees that have come or gone although the journal does not say so.
+
+    Args:
+        moved, changed: what the journal has been read after, and the providers that it names.
+        before, now: the providers of these trees.
+    """
+    gone, come = before.items() - now.items(), now.items() - before.items()
+    strangers = {each for each in gone | come if each[0] not in changed}
+    # On SQLite a commit of berth may have given the id of one that another program has deleted.
+    replaced = {each for each in gone if each[0] in changed and each[0] in now}
+    if replaced:
+        strangers |= replaced - deletions_since(tx, moved, {number for number, _ in replaced})
+    return strangers
+
+
 def _beyond_horizon(applied: Mapping[int, int], heads: Mapping[int, WriterHead]) -> bool:
     """Whether the journal lacks changes since: a part was trimmed, a writer's row is gone, or the
     clock went back, as after a cluster lost acknowledged commits."""
@@ -283,6 +357,7 @@ def _loaded(
     )
     fleet.set_labels(names.labels)
     fleet.set_flavors(names.flavors)
+    fleet.set_drains(names.drains)
     fleet.add_aggregates(iter_aggregates(tx, None))
-    fleet.load(index_feed.fleet_parts(tx, portions))
+    fleet.load(index_feed.fleet_parts(tx, portions, with_drains=fleet.has_drains))
     return fleet

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from berth.index.drain_sets import NO_DRAINS
 from berth.model.ids import ClassId, ProviderId, TraitId
 
 #: The JSON of a provider's name.
@@ -32,7 +33,8 @@ class InventoryRecord(NamedTuple):
 
 class NodeRecord(NamedTuple):
     """One provider: `inventories` by ascending class id, `aggregate_set` an id of `AggregateSets`,
-    `name` as JSON, `modified` in seconds since 1970 or `index_feed.NO_TIME`."""
+    `name` as JSON, `modified` in seconds since 1970 or `index_feed.NO_TIME`, `drain_set` an id of
+    `DrainSets`."""
 
     provider_id: ProviderId
     uuid: str
@@ -43,3 +45,4 @@ class NodeRecord(NamedTuple):
     name: bytes
     generation: int
     modified: int
+    drain_set: int = NO_DRAINS

@@ -19,10 +19,13 @@ import numpy as np
 
 from berth.index.aggregate_sets import Mask
 from berth.index.block import ROWS_MAX, Block, Ints, bytes_of, no_texts
+from berth.index.draining import assuming
+from berth.index.overlay import Overlay
 from berth.index.paged_map import PagedMap
 from berth.index.records import json_of
 from berth.index.snapshot import Location, Sharing, Snapshot, packed
 from berth.index.text_column import TextColumn
+from berth.model.drain import DrainId
 from berth.model.ids import AggregateId, ClassId, ProviderId
 
 #: Above all ids that a database gives out.
@@ -58,6 +61,8 @@ class Scenario:
         nothing_used: nobody uses anything.
         freed: (provider, class) -> an amount that is no longer used.
         ratios: other allocation ratios.
+        undrained: drains that are not in effect.
+        drained: providers that are drained, with all below them, whatever else is assumed.
         without: trees that are gone, by the location of any of their providers.
         added: trees that come in addition.
     """
@@ -65,6 +70,8 @@ class Scenario:
     nothing_used: bool = False
     freed: Mapping[tuple[ProviderId, ClassId], int] = field(default_factory=dict)
     ratios: Sequence[AssumedRatio] = ()
+    undrained: frozenset[DrainId] = frozenset()
+    drained: Sequence[Location] = ()
     without: Sequence[Location] = ()
     added: Sequence[AddedHosts] = ()
 
@@ -78,19 +85,19 @@ def with_usage(snapshot: Snapshot, change: Mapping[tuple[ProviderId, ClassId], i
     """The fleet as if so much more were used of some providers' classes; less if negative."""
     if not any(change.values()):
         return snapshot
-    blocks = list(snapshot.blocks)
-    _use(snapshot, blocks, change)
-    return replace(snapshot, blocks=blocks)
+    overlay = Overlay(snapshot)
+    overlay.use(change)
+    return overlay.snapshot
 
 
 def imagine(snapshot: Snapshot, scenario: Scenario) -> Snapshot:
     """The fleet as a scenario assumes it. Cost: in proportion to what it changes."""
-    blocks = list(snapshot.blocks)
+    snapshot = assuming(snapshot, drained=scenario.drained, without=scenario.undrained)
     if scenario.nothing_used:
-        for block_id, block in snapshot.occupied():
-            blocks[block_id] = _unused(block)
+        blocks = [None if block is None else _unused(block) for block in snapshot.blocks]
     else:
-        _use(snapshot, blocks, {key: -amount for key, amount in scenario.freed.items()})
+        freed = {key: -amount for key, amount in scenario.freed.items()}
+        blocks = list(with_usage(snapshot, freed).blocks)
     for ratio in scenario.ratios:
         for block_id, each in enumerate(blocks):
             if each is not None and ratio.class_id in each.columns:
@@ -144,28 +151,6 @@ def _unused(block: Block) -> Block:
         for class_id, each in block.columns.items()
     }
     return replace(block, columns=columns, summaries=no_texts(block.rows))
-
-
-def _use(
-    snapshot: Snapshot,
-    blocks: list[Block | None],
-    change: Mapping[tuple[ProviderId, ClassId], int],
-) -> None:
-    """Change what is used; never to less than nothing."""
-    changes: dict[tuple[int, ClassId], list[tuple[int, int, int]]] = {}
-    for (provider, class_id), amount in change.items():
-        at = snapshot.locate(provider)
-        if at is None:
-            continue
-        block = snapshot.block(at.block_id)
-        line = block.shape.row_of_node.get(class_id, {}).get(at.node)
-        if line is not None:
-            used = max(int(block.columns[class_id].used.item(line, at.row)) + amount, 0)
-            changes.setdefault((at.block_id, class_id), []).append((line, at.row, used))
-    for (block_id, class_id), each in changes.items():
-        block = _block(blocks, block_id)
-        columns = {**block.columns, class_id: block.columns[class_id].with_used(each)}
-        blocks[block_id] = replace(block, columns=columns, summaries=no_texts(block.rows))
 
 
 def _with_ratio(block: Block, ratio: AssumedRatio) -> Block:
@@ -232,7 +217,7 @@ def _one_tree(blocks: Sequence[Block | None], at: Location) -> Block:
 
 
 def _copies(like: Block, count: int, begin: int, first_id: int) -> Block:
-    """Copies of the only tree of a block; `begin` copies are elsewhere."""
+    """Copies of the only tree of a block, which no drain names; `begin` copies are elsewhere."""
     size = like.shape.size
     block = _unused(Block.joined([like] * count))
     numbers = range(begin + 1, begin + count + 1)
@@ -247,6 +232,8 @@ def _copies(like: Block, count: int, begin: int, first_id: int) -> Block:
         provider_ids=np.arange(first_id, first_id + size * count).reshape(size, count),
         uuid_bytes=bytes_of(uuids).reshape(size, count, -1),
         names=TextColumn.of(names, count),
+        drain_sets=None,
+        drained=None,
     )
 
 

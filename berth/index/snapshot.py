@@ -9,10 +9,12 @@ from typing import Final, NamedTuple
 
 from berth.index.aggregate_sets import AggregateSets
 from berth.index.block import Block
+from berth.index.drain_sets import DrainSets
 from berth.index.memory import Memory
 from berth.index.paged_map import ABSENT, Ints, PagedMap
 from berth.index.revision import Clock
 from berth.index.text_map import TextMap
+from berth.model.drain import Drain, DrainId, DrainName
 from berth.model.flavor import Flavor, FlavorName
 from berth.model.ids import AggregateId, AggregateUUID, ClassId, ProviderId, TraitId
 
@@ -50,7 +52,7 @@ def location_of(value: int) -> Location | None:
 @dataclass(frozen=True, slots=True, eq=False)
 class Names:
     """What names and ids stand for at present: resource classes and traits, both ways, aggregates,
-    and flavors.
+    flavors and drains.
 
     There is a new object after every change, so that the object itself is the version of the names
     in the keys of `berth.index.memory.Memory`.
@@ -60,7 +62,7 @@ class Names:
         aggregate_ids: uuid -> id of every aggregate that some provider was ever in.
         labels: (key, value) -> the uuids of the aggregates with that label.
         labels_of: aggregate -> its labels; only those that have some.
-        flavors: all of them.
+        flavors, drains: all of them.
         aggregate_sets_count: how many sets of aggregates were registered; no provider of a snapshot
             with these names is in a later one.
     """
@@ -75,6 +77,7 @@ class Names:
     labels: Mapping[tuple[str, str], frozenset[AggregateUUID]] = field(default_factory=dict)
     labels_of: Mapping[AggregateUUID, Mapping[str, str]] = field(default_factory=dict)
     flavors: Mapping[FlavorName, Flavor] = field(default_factory=dict)
+    drains: Mapping[DrainName, Drain] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -139,6 +142,8 @@ class Snapshot:
             never changes its meaning.
         memory: what readers keep between requests; one object for each index.
         clock: the writers' clock at this moment; that of a scenario is its fleet's.
+        drain_sets: shared with later snapshots, as `aggregate_sets`.
+        excluding: the drains in effect, from which `Block.drained` follows.
     """
 
     blocks: Sequence[Block | None]
@@ -151,6 +156,13 @@ class Snapshot:
     sharing: Sharing
     memory: Memory
     clock: Clock
+    drain_sets: DrainSets
+    excluding: frozenset[DrainId]
+
+    @property
+    def has_drained(self) -> bool:
+        """Whether any provider is drained."""
+        return any(block is not None and block.drained is not None for block in self.blocks)
 
     @property
     def revision(self) -> str:

@@ -56,6 +56,13 @@ class TextColumn:
         text: bytes = self._part(node, row, row + 1).tobytes()
         return text
 
+    def texts(self, node: int, rows: range) -> list[bytes]:
+        """The texts of one node in consecutive rows."""
+        first = node * self.rows
+        bounds = self.bounds[first + rows.start : first + rows.stop + 1].tolist()
+        pool = self.pool[bounds[0] : bounds[-1]].tobytes()
+        return [pool[begin - bounds[0] : end - bounds[0]] for begin, end in pairwise(bounds)]
+
     def lengths(self, nodes: Ints, rows: Ints) -> NDArray[np.int32]:
         """How long some texts are."""
         places = nodes * self.rows + rows

@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from berth.model.ids import ConsumerUUID, Generation, ProviderUUID
@@ -20,7 +21,8 @@ class ConsumerWrite:
     `generation`: the one that the client read; None if the client expects a new consumer; UNSET
     (below 1.28) if the client did not send one. `consumer_type`: None for no type; UNSET (below
     1.38) keeps the type of an existing consumer. `name`: unique within the project; None keeps the
-    name that the consumer has.
+    name that the consumer has. `lease_until`: when berth takes back what the consumer gets, naive
+    UTC and a whole second; None if never.
     """
 
     uuid: ConsumerUUID
@@ -30,3 +32,4 @@ class ConsumerWrite:
     generation: Generation | Literal[Sentinel.UNSET] | None = Sentinel.UNSET
     consumer_type: str | Literal[Sentinel.UNSET] | None = Sentinel.UNSET
     name: str | None = None
+    lease_until: datetime | None = None

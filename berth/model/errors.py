@@ -527,6 +527,17 @@ class DatabaseUnavailable(Unavailable):
         self.public = public
 
 
+class OutcomeUnknown(DatabaseUnavailable):
+    """It is not known whether a commit took place."""
+
+    def __init__(self) -> None:
+        message = (
+            "The database failed while it committed, and cannot be asked whether it did: look "
+            "before you try again"
+        )
+        super().__init__(message, public=message)
+
+
 class DatabaseMoved(DatabaseUnavailable):
     """The database file was removed or replaced while it was open."""
 

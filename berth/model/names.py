@@ -19,12 +19,15 @@ CUSTOM_CLASS_NAME_PATTERN: Final = r"^CUSTOM_[A-Z0-9_]+$"
 #: A trait that users may create.
 CUSTOM_TRAIT_NAME_PATTERN: Final = r"^CUSTOM_[A-Z0-9_]+$"
 CONSUMER_TYPE_PATTERN: Final = r"^[A-Z0-9_]+$"
+#: The key of a label; not anchored. Source: spec/beyond.md 7.2.
+LABEL_KEY: Final = "[a-z][a-z0-9_.-]{0,62}"
 
 CUSTOM_PREFIX: Final = "CUSTOM_"
 
 _class_name = re.compile(CLASS_NAME_PATTERN)
 _custom_class_name = re.compile(CUSTOM_CLASS_NAME_PATTERN)
 _custom_trait_name = re.compile(CUSTOM_TRAIT_NAME_PATTERN)
+_label_key = re.compile(LABEL_KEY)
 
 
 def is_class_name(text: str) -> bool:
@@ -40,3 +43,8 @@ def is_custom_class_name(text: str) -> bool:
 def is_custom_trait_name(text: str) -> bool:
     """Whether a user may create a trait of this name."""
     return len(text) <= NAME_LENGTH_MAX and _custom_trait_name.fullmatch(text) is not None
+
+
+def is_label_key(text: str) -> bool:
+    """Whether a label may have this key."""
+    return _label_key.fullmatch(text) is not None

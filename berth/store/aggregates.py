@@ -82,7 +82,7 @@ def replace_aggregates(
         ids = sorted(set(ensure_aggregates(tx, wanted, stored).values()))
         bump = Bump(provider.id, provider.generation)
         lock = [pinning(tx, provider)] if seen is UNSET else moving(tx, [bump])
-        tx.change_all([*lock, *_membership_changes(tx, provider.id, ids)])
+        tx.change_all([*lock, *membership_changes(tx, provider.id, ids)])
         return Generation(provider.generation + (seen is not UNSET))
 
     return db.write(unit)
@@ -119,9 +119,7 @@ def _read(
     raise ProviderNotFound(uuid)
 
 
-def _membership_changes(
-    tx: Tx, provider: ProviderId, wanted: Sequence[AggregateId]
-) -> list[Change]:
+def membership_changes(tx: Tx, provider: ProviderId, wanted: Sequence[AggregateId]) -> list[Change]:
     """The writes that make a provider a member of exactly these aggregates."""
     leaving: dict[str, Any] = {"provider": provider}
     statement = _LEAVE

@@ -44,6 +44,7 @@ from berth.store.engine.tables import (
 )
 from berth.store.engine.transaction import Tx
 from berth.store.placements import NOT_PLACED, Placement, recorded
+from berth.store.replaced import ReplacedAllocations
 
 _allocation = allocations.c
 _consumer = consumers.c
@@ -176,10 +177,19 @@ class ClaimRequest(NamedTuple):
 
     Attributes:
         placed: of those consumers that berth has placed, what to keep.
+        replaced: gets what the consumers had; None if nobody asks.
     """
 
     writes: Sequence[ConsumerWrite]
     placed: Mapping[ConsumerUUID, Placement]
+    replaced: ReplacedAllocations | None
+
+
+class ReleaseRequest(NamedTuple):
+    """The release of one request; `replaced` as in `ClaimRequest`."""
+
+    consumer: ConsumerUUID
+    replaced: ReplacedAllocations | None
 
 
 def replace_allocations(
@@ -188,6 +198,7 @@ def replace_allocations(
     *,
     attempts: int,
     placed: Mapping[ConsumerUUID, Placement] = NOT_PLACED,
+    replaced: ReplacedAllocations | None = None,
 ) -> None:
     """Replace the allocations of each of some consumers; all of them or none.
 
@@ -198,6 +209,7 @@ def replace_allocations(
         writes: each consumer at most once.
         attempts: the most runs if other writers change the same providers; 0 counts as 1.
         placed: what to keep of those consumers that berth has placed, written in the same commit.
+        replaced: gets what the consumers had before.
 
     Raises:
         ConsumerGenerationConflict, UnknownProviderInAllocation, UnknownClassInAllocation,
@@ -208,39 +220,61 @@ def replace_allocations(
     """
 
     def unit(tx: Tx) -> None:
-        facts = read_claim_facts(tx, writes)
+        # A consumer that must be new has had no owner.
+        with_holders = replaced is not None and any(
+            write.generation is not None for write in writes
+        )
+        facts = read_claim_facts(tx, writes, with_holders=with_holders)
+        if replaced is not None:
+            replaced.note(facts, {write.uuid for write in writes})
         check_generations(writes, facts.consumers)
         check_provider_names(facts, writes)
         check_class_names(facts, writes)
         claim = Claim(writes, facts, recorded(tx, writes, placed))
         write_claim(tx, claim, dict.fromkeys(claim.bumped(), 1))
 
-    request = ClaimRequest(writes, placed)
+    request = ClaimRequest(writes, placed, replaced)
     db.write(unit, attempts=attempts, batch=Batchable(_claim_at_once, request))
 
 
-def delete_allocations(db: Database, consumer_uuid: ConsumerUUID) -> None:
+def delete_allocations(
+    db: Database, consumer_uuid: ConsumerUUID, *, replaced: ReplacedAllocations | None = None
+) -> None:
     """Delete all allocations of a consumer, at any generation; providers keep their generations.
+
+    Args:
+        replaced: gets what the consumer had.
 
     Raises:
         AllocationsNotFound: it has none.
         LostRace: other requests wrote the consumer each time.
     """
 
+    request = ReleaseRequest(consumer_uuid, replaced)
+
     def unit(tx: Tx) -> None:
         try:
-            released = _release(tx, [consumer_uuid])
+            released = _release(tx, [request])
         except ConsumerRace as error:
             # A DELETE has no generation: it also deletes allocations written in the meantime.
             raise LostRace(f"the set of allocations of consumer {consumer_uuid}") from error
         if not released:
             raise AllocationsNotFound(consumer_uuid)
 
-    db.write(unit, batch=Batchable(_release_at_once, consumer_uuid))
+    db.write(unit, batch=Batchable(_release_at_once, request))
 
 
-def release_consumer(db: Database, uuid: ConsumerUUID, seen: Generation) -> None:
+def release_consumer(
+    db: Database,
+    uuid: ConsumerUUID,
+    seen: Generation,
+    *,
+    replaced: ReplacedAllocations | None = None,
+) -> None:
     """Delete all allocations of a consumer, if it is at the generation that the caller has seen.
+
+    Args:
+        replaced: gets what the consumer had.
 
     Raises:
         AllocationsNotFound: it has none.
@@ -249,7 +283,9 @@ def release_consumer(db: Database, uuid: ConsumerUUID, seen: Generation) -> None
     """
 
     def unit(tx: Tx) -> None:
-        facts = read_release_facts(tx, [uuid])
+        facts = read_release_facts(tx, [uuid], with_holders=replaced is not None)
+        if replaced is not None:
+            replaced.note(facts, {uuid})
         consumer = facts.consumers.get(uuid)
         if consumer is None:
             raise AllocationsNotFound(uuid)
@@ -284,6 +320,9 @@ def _claim_at_once(tx: Tx, items: Sequence[ClaimRequest]) -> list[bool]:
     ]
     requests = list(compress(items, is_new))
     writes = list(chain.from_iterable(request.writes for request in requests))
+    for request in requests:
+        if request.replaced is not None:
+            request.replaced.clear()
     if not writes:
         return is_new
     check_provider_names(facts, writes)
@@ -300,23 +339,30 @@ def _claim_at_once(tx: Tx, items: Sequence[ClaimRequest]) -> list[bool]:
     return is_new
 
 
-def _release_at_once(tx: Tx, items: Sequence[ConsumerUUID]) -> list[bool]:
+def _release_at_once(tx: Tx, items: Sequence[ReleaseRequest]) -> list[bool]:
     """Delete the allocations of several consumers in as few statements as of one; return which.
 
     A consumer that is named twice is left out: the second request must find nothing.
     """
-    times = Counter(items)
-    released = _release(tx, [uuid for uuid, count in times.items() if count == 1])
-    return [uuid in released for uuid in items]
+    times = Counter(item.consumer for item in items)
+    released = _release(tx, [item for item in items if times[item.consumer] == 1])
+    return [item.consumer in released for item in items]
 
 
-def _release(tx: Tx, uuids: Sequence[ConsumerUUID]) -> set[ConsumerUUID]:
+def _release(tx: Tx, requests: Sequence[ReleaseRequest]) -> set[ConsumerUUID]:
     """Delete all allocations of some consumers; return those that had any.
 
     Raises:
         ConsumerRace: another request wrote one of them at the same time.
     """
-    return release(tx, read_release_facts(tx, uuids))
+    is_asked = any(request.replaced is not None for request in requests)
+    facts = read_release_facts(
+        tx, [request.consumer for request in requests], with_holders=is_asked
+    )
+    for request in requests:
+        if request.replaced is not None:
+            request.replaced.note(facts, {request.consumer})
+    return release(tx, facts)
 
 
 def _newest(rows: Sequence[Any]) -> datetime | None:

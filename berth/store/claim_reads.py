@@ -32,10 +32,11 @@ from berth.model.errors import UnknownClassInAllocation, UnknownProviderInAlloca
 from berth.model.ids import ClassId, ConsumerUUID, Generation, ProviderId, ProviderUUID
 from berth.model.inventory import Inventory
 from berth.model.standard import STANDARD_CLASS_IDS
-from berth.store.consumers import NAME_ID, Owners, StoredConsumer, owner_names
+from berth.store.consumers import LEASE_STATE, NAME_ID, Owners, StoredConsumer, owner_names
 from berth.store.engine.expressions import common_text
 from berth.store.engine.tables import (
     allocations,
+    berth_consumer_names,
     berth_usages,
     consumer_types,
     consumers,
@@ -103,6 +104,8 @@ class ClaimFacts:
     classes: dict[str, ClassId] = field(default_factory=dict)
     #: The projects, users and consumer types that it names.
     owners: Owners = field(default_factory=Owners)
+    #: The names of the claim's consumers, by the ids of their rows; only if asked for.
+    consumer_names: dict[int | None, str] = field(default_factory=dict)
 
     def of_new_consumers(self, providers: Collection[ProviderId]) -> ClaimFacts:
         """The facts for new consumers that claim from some providers."""
@@ -110,8 +113,13 @@ class ClaimFacts:
         return replace(self, consumers={}, allocations=[], generations=generations)
 
 
-def read_claim_facts(tx: Tx, writes: Sequence[ConsumerWrite]) -> ClaimFacts:
+def read_claim_facts(
+    tx: Tx, writes: Sequence[ConsumerWrite], *, with_holders: bool = False
+) -> ClaimFacts:
     """The facts that decide a claim; names that do not exist are absent.
+
+    Args:
+        with_holders: also read the names, projects and users that the consumers have so far.
 
     Cost: one statement, unless a list of names is too long for one.
     """
@@ -120,7 +128,7 @@ def read_claim_facts(tx: Tx, writes: Sequence[ConsumerWrite]) -> ClaimFacts:
     custom = [name for name in named_classes if name not in STANDARD_CLASS_IDS]
     facts = _read(
         tx,
-        _FACTS_WITH_CLASSES if custom else _FACTS,
+        _FACTS_WITH_HOLDERS if with_holders else _FACTS_WITH_CLASSES if custom else _FACTS,
         consumers=[write.uuid for write in writes],
         providers=_named_providers(writes),
         classes=custom,
@@ -135,9 +143,16 @@ def read_claim_facts(tx: Tx, writes: Sequence[ConsumerWrite]) -> ClaimFacts:
     return facts
 
 
-def read_release_facts(tx: Tx, uuids: Collection[ConsumerUUID]) -> ClaimFacts:
-    """The facts for deleting all allocations of some consumers."""
-    return _read(tx, _RELEASE_FACTS, consumers=list(uuids))
+def read_release_facts(
+    tx: Tx, uuids: Collection[ConsumerUUID], *, with_holders: bool = False
+) -> ClaimFacts:
+    """The facts for deleting all allocations of some consumers.
+
+    Args:
+        with_holders: as in `read_claim_facts`.
+    """
+    statement = _RELEASE_FACTS_WITH_HOLDERS if with_holders else _RELEASE_FACTS
+    return _read(tx, statement, consumers=list(uuids))
 
 
 def read_rooms(tx: Tx, providers: Collection[ProviderId]) -> dict[Key, Room]:
@@ -206,11 +221,11 @@ _ROOMS: Final = (
 )
 
 #: The first column of each row: its kind.
-_PROVIDER, _CONSUMER, _ALLOCATION, _PROJECT, _USER, _TYPE, _CLASS = range(7)
+_PROVIDER, _CONSUMER, _ALLOCATION, _PROJECT, _USER, _TYPE, _CLASS, _CONSUMER_NAME = range(8)
 
 #: Columns of the widest kind of row, after the first. The first part of a UNION determines the
 #: types of the columns, so it must be of that kind.
-_WIDTH: Final = 7
+_WIDTH: Final = 8
 
 
 def _part(kind: int, text: ColumnElement[str], *numbers: ColumnElement[Any]) -> Select[Any]:
@@ -240,6 +255,7 @@ _of_consumers: Final = (
         _consumer.project_id,
         _consumer.user_id,
         NAME_ID,
+        LEASE_STATE,
     ).where(_consumer.uuid.in_(bindparam("consumers", expanding=True))),
     _part(
         _ALLOCATION,
@@ -254,6 +270,23 @@ _of_consumers: Final = (
         _allocation.used,
     ).where(_allocation.consumer_id.in_(bindparam("consumers", expanding=True))),
 )
+#: The projects, users and names of the consumers themselves.
+_of_holders: Final = (
+    *(
+        _part(kind, table.c.external_id, table.c.id).where(
+            table.c.id.in_(
+                select(owned_by).where(_consumer.uuid.in_(bindparam("consumers", expanding=True)))
+            )
+        )
+        for kind, table, owned_by in (
+            (_PROJECT, projects, _consumer.project_id),
+            (_USER, users, _consumer.user_id),
+        )
+    ),
+    _part(_CONSUMER_NAME, berth_consumer_names.c.name, berth_consumer_names.c.id).where(
+        berth_consumer_names.c.consumer_uuid.in_(bindparam("consumers", expanding=True))
+    ),
+)
 _named_by_claim: Final = (
     _part(
         _PROVIDER,
@@ -267,11 +300,14 @@ _named_by_claim: Final = (
     _named(_TYPE, consumer_types, consumer_types.c.name, "types"),
 )
 _RELEASE_FACTS: Final = union_all(*_of_consumers)
+_RELEASE_FACTS_WITH_HOLDERS: Final = union_all(*_of_consumers, *_of_holders)
 _FACTS: Final = union_all(*_of_consumers, *_named_by_claim)
-_FACTS_WITH_CLASSES: Final = union_all(
-    *_of_consumers,
-    *_named_by_claim,
-    _named(_CLASS, resource_classes, resource_classes.c.name, "classes"),
+_named_classes_of_claim: Final = _named(
+    _CLASS, resource_classes, resource_classes.c.name, "classes"
+)
+_FACTS_WITH_CLASSES: Final = union_all(*_of_consumers, *_named_by_claim, _named_classes_of_claim)
+_FACTS_WITH_HOLDERS: Final = union_all(
+    *_of_consumers, *_named_by_claim, _named_classes_of_claim, *_of_holders
 )
 
 
@@ -292,8 +328,10 @@ def _read(tx: Tx, statement: Executable, **lists: Sequence[str]) -> ClaimFacts:
             elif kind == _PROVIDER:
                 facts.providers[text] = ProviderRow(number, text, values[0])
                 facts.generations[number] = Generations(values[0], values[1])
+            elif kind == _CONSUMER_NAME:
+                facts.consumer_names[number] = text
             else:
-                generation, usage_generation, class_id, used, _ = values
+                generation, usage_generation, class_id, used, *_ = values
                 facts.generations[number] = Generations(generation, usage_generation)
                 facts.allocations.append(StoredAllocation(text, Key(number, class_id), used))
     return facts

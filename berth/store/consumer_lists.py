@@ -19,8 +19,10 @@ from berth.model.ids import ConsumerUUID, Generation, ProviderId, ProviderUUID
 from berth.store.consumer_names import consumer_named
 from berth.store.engine.database import Database
 from berth.store.engine.tables import (
+    LEASE_COUNTS,
     allocations,
     berth_consumer_names,
+    berth_leases,
     consumer_types,
     consumers,
     projects,
@@ -51,6 +53,7 @@ class ListedConsumer:
     """A consumer that holds something.
 
     `consumer_type`: `UNKNOWN_TYPE` if it has none. `created_at`: naive UTC; None in old data.
+    `lease_until`: when berth takes it back, naive UTC; None if never.
     """
 
     uuid: ConsumerUUID
@@ -61,6 +64,7 @@ class ListedConsumer:
     generation: Generation
     created_at: datetime | None
     allocations: dict[ProviderUUID, AllocatedProvider]
+    lease_until: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,12 +100,14 @@ _RECORDS: Final = (
         consumer_types.c.name,
         _consumer.generation,
         _consumer.created_at,
+        berth_leases.c.expires_at,
     )
     .select_from(consumers)
     .join(projects, projects.c.id == _consumer.project_id)
     .join(users, users.c.id == _consumer.user_id)
     .outerjoin(consumer_types, consumer_types.c.id == _consumer.consumer_type_id)
     .outerjoin(berth_consumer_names, berth_consumer_names.c.consumer_uuid == _consumer.uuid)
+    .outerjoin(berth_leases, LEASE_COUNTS)
 )
 _NEXT: Final = (
     _RECORDS.where(_consumer.uuid > bindparam("after"))
@@ -199,7 +205,7 @@ def _with_allocations(tx: Tx, rows: Sequence[Any]) -> Iterator[ListedConsumer]:
             of_consumer.setdefault(provider, AllocatedProvider(name, {})).resources[
                 resource_class
             ] = used
-    for uuid, name, project_id, user_id, consumer_type, generation, created_at in rows:
+    for uuid, name, project_id, user_id, consumer_type, generation, created_at, lease_until in rows:
         if uuid in holdings:
             yield ListedConsumer(
                 uuid,
@@ -210,4 +216,5 @@ def _with_allocations(tx: Tx, rows: Sequence[Any]) -> Iterator[ListedConsumer]:
                 generation,
                 created_at,
                 holdings[uuid],
+                lease_until,
             )

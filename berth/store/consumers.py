@@ -7,7 +7,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Column, Table, bindparam, delete, literal_column, select, union_all, update
+from sqlalchemy import (
+    Column,
+    Table,
+    bindparam,
+    case,
+    delete,
+    literal_column,
+    select,
+    union_all,
+    update,
+)
 
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import ConsumerGenerationConflict, ConsumerRace, LostRace
@@ -16,7 +26,9 @@ from berth.model.sentinels import UNSET
 from berth.store.engine.prepared import insert_of
 from berth.store.engine.project_deltas import NO_TYPE, Owner
 from berth.store.engine.tables import (
+    LEASE_COUNTS,
     berth_consumer_names,
+    berth_leases,
     consumer_types,
     consumers,
     projects,
@@ -40,6 +52,13 @@ class StoredConsumer:
     user_id: int
     #: The row of its name; None if it has none.
     name_id: int | None
+    #: Whether its lease counts; None if it has none. A renewal is no change of it.
+    lease_counts: bool | None = field(default=None, compare=False)
+
+    @property
+    def is_leased(self) -> bool:
+        """Whether there is a lease of it, even one that does not count any more."""
+        return self.lease_counts is not None
 
     @property
     def is_named(self) -> bool:
@@ -58,6 +77,12 @@ NAME_ID: Final = (
     .where(berth_consumer_names.c.consumer_uuid == _consumer.uuid)
     .scalar_subquery()
 )
+#: Whether the lease beside a consumer counts: 1 or 0.
+COUNTS: Final = case((LEASE_COUNTS, literal_column("1")), else_=literal_column("0"))
+#: The same of the lease that a consumer has; NULL if it has none.
+LEASE_STATE: Final = (
+    select(COUNTS).where(berth_leases.c.consumer_uuid == _consumer.uuid).scalar_subquery()
+)
 
 _BY_UUID: Final = select(
     _consumer.id,
@@ -67,6 +92,7 @@ _BY_UUID: Final = select(
     _consumer.project_id,
     _consumer.user_id,
     NAME_ID,
+    LEASE_STATE,
 ).where(_consumer.uuid.in_(bindparam("uuids", expanding=True)))
 
 _AS_SEEN: Final = (_consumer.id == bindparam("consumer"), _consumer.generation == bindparam("seen"))

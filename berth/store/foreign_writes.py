@@ -31,6 +31,7 @@ from berth.store.engine.tables import (
     resource_providers,
 )
 from berth.store.engine.transaction import Tx
+from berth.store.lookups import providers_by_uuid
 from berth.store.usage_counts import Stale, lock_providers, recount_providers
 
 LOG = logging.getLogger(__name__)
@@ -100,12 +101,12 @@ class TakenOver(NamedTuple):
         )
 
 
-def take_over(db: Database, providers: Collection[int]) -> bool:
+def take_over(db: Database, providers: Collection[int]) -> set[str]:
     """Recount and log providers that another program has written; skip those that only berth has
     changed.
 
     Returns:
-        whether there were any.
+        the UUIDs of the former.
 
     Raises:
         DatabaseUnavailable: the database cannot be written.
@@ -121,27 +122,42 @@ def take_over(db: Database, providers: Collection[int]) -> bool:
         else:
             LOG.error("%s", provider.sentence())
             db.observer.found_foreign_write()
-    return bool(taken)
+    return {provider.uuid for provider in taken}
 
 
-def note_foreign(db: Database, provider: ProviderId, uuid: ProviderUUID) -> None:
-    """Note in the journal that another program has created, changed or deleted a provider, so that
-    every index loads it again; recount its usage, and log an error.
+def note_foreign(db: Database, providers: Collection[tuple[ProviderId, ProviderUUID]]) -> None:
+    """Note in the journal that another program has created, changed or deleted some providers, so
+    that every index loads them again, and every follower of the fleet hears of it; recount their
+    usage, and log an error for each.
 
     Raises:
         DatabaseUnavailable: the database cannot be written.
     """
-    if take_over(db, [provider]):
+    recounted = take_over(db, {number for number, _ in providers})
+    # These have no usage to recount, or are gone; their id may have been given to another one.
+    others = sorted((number, uuid) for number, uuid in providers if uuid not in recounted)
+    if not others:
         return
-    # There is no usage to recount, or no provider.
-    db.write(lambda tx: tx.touched.add(provider))
-    LOG.error(
-        "another program writes to this database: it has created, changed or deleted resource "
-        "provider %s, which is now loaded again. Stop every instance of OpenStack Placement that "
-        "still uses this database",
-        uuid,
-    )
-    db.observer.found_foreign_write()
+
+    def unit(tx: Tx) -> None:
+        stored = providers_by_uuid(tx, {uuid for _, uuid in others})
+        for number, uuid in others:
+            tx.touched.add(number)
+            row = stored.get(uuid)
+            if row is None or row.id != number:
+                tx.gone[number] = uuid
+            if row is not None:
+                tx.touched.add(row.id)
+
+    db.write(unit)
+    for _, uuid in others:
+        LOG.error(
+            "another program writes to this database: it has created, changed or deleted resource "
+            "provider %s, which is now loaded again. Stop every instance of OpenStack Placement "
+            "that still uses this database",
+            uuid,
+        )
+        db.observer.found_foreign_write()
 
 
 def written_elsewhere(tx: Tx, providers: Collection[ProviderId]) -> set[ProviderId]:

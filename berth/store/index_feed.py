@@ -27,13 +27,17 @@ from sqlalchemy import (
     select,
 )
 
+from berth.model.drain import Drain, DrainId, DrainName
 from berth.model.flavor import Flavor, FlavorName
 from berth.model.ids import AggregateId, AggregateUUID, ClassId, ProviderId, TraitId
+from berth.store.drains import all_drains
 from berth.store.engine import journal
 from berth.store.engine.expressions import epoch_seconds
 from berth.store.engine.prepared import Parameters
 from berth.store.engine.tables import (
+    NAMED_BY_DRAIN,
     allocations,
+    berth_drained,
     berth_journal,
     berth_usages,
     berth_writer,
@@ -54,7 +58,7 @@ from berth.store.labels import all_labels
 NO_TIME: Final = -1
 
 #: In the journal, instead of a provider: trait or resource class definitions, spellings or labels
-#: of aggregates, flavors, or the database's identity, changed.
+#: of aggregates, flavors, drains, or the database's identity, changed.
 NAMES_CHANGED: Final = ProviderId(journal.NAMES)
 
 #: No root has a larger id.
@@ -89,7 +93,7 @@ class Changes(NamedTuple):
         wholly: providers of which anything may have changed.
         usage_only: providers of which only usages and generations changed.
         names: whether definitions of traits or resource classes, spellings or labels of
-            aggregates, flavors, or the database's identity, changed.
+            aggregates, flavors, drains, or the database's identity, changed.
     """
 
     wholly: set[ProviderId]
@@ -98,14 +102,14 @@ class Changes(NamedTuple):
 
 
 class Names(NamedTuple):
-    """The deployment's resource classes, traits, labels and flavors, and what names the database
-    itself.
+    """The deployment's resource classes, traits, labels, flavors and drains, and what names the
+    database itself.
 
     Attributes:
         classes, traits: name -> id.
         trait_times: when each trait was created, or changed since.
         labels: of every aggregate that has some.
-        flavors: all of them, by name.
+        flavors, drains: all of them, by name.
         identity: of the database.
     """
 
@@ -114,6 +118,7 @@ class Names(NamedTuple):
     trait_times: dict[TraitId, int]
     labels: dict[AggregateUUID, dict[str, str]]
     flavors: dict[FlavorName, Flavor]
+    drains: dict[DrainName, Drain]
     identity: bytes
 
 
@@ -139,12 +144,14 @@ class FleetRows(NamedTuple):
             max_unit, step_size, time of the last change).
         traits: (provider id, trait id).
         aggregates: (provider id, aggregate id).
+        drained: (provider id, drain id).
     """
 
     providers: list[tuple[ProviderId, str, ProviderId | None, ProviderId, str | None, int, int]]
     inventories: list[tuple[ProviderId, ClassId, int, int, float, int, int, int, int, int]]
     traits: list[tuple[ProviderId, TraitId]]
     aggregates: list[tuple[ProviderId, AggregateId]]
+    drained: list[tuple[ProviderId, DrainId]]
 
 
 _HEADS: Final = select(berth_writer.c.id, berth_writer.c.seq, berth_writer.c.trimmed_seq)
@@ -193,6 +200,7 @@ class _TreeQueries(NamedTuple):
     inventories: Select[Any]
     traits: Select[Any]
     aggregates: Select[Any]
+    drained: Select[Any]
 
 
 def _tree_queries(trees: ColumnElement[bool]) -> _TreeQueries:
@@ -239,6 +247,9 @@ def _tree_queries(trees: ColumnElement[bool]) -> _TreeQueries:
                 resource_provider_aggregates, member.resource_provider_id == rp.id
             )
         )
+        .where(trees),
+        select(berth_drained.c.provider_id, berth_drained.c.drain_id)
+        .select_from(resource_providers.join(berth_drained, NAMED_BY_DRAIN))
         .where(trees),
     )
 
@@ -290,7 +301,7 @@ def states_of(
 
 
 def names(tx: Tx) -> Names:
-    """All resource classes, traits, labels and flavors, and the database's identity."""
+    """All resource classes, traits, labels, flavors and drains, and the database's identity."""
     rows = tx.rows(_TRAITS, {})
     return Names(
         dict(tx.rows(_CLASSES, {})),
@@ -298,6 +309,7 @@ def names(tx: Tx) -> Names:
         {number: modified for _, number, modified in rows},
         all_labels(tx),
         all_flavors(tx),
+        all_drains(tx),
         read_identity(tx),
     )
 
@@ -314,32 +326,56 @@ def roots_of(
     }
 
 
-def fleet_rows(tx: Tx, roots: Collection[ProviderId], portions: Portions = USUAL) -> FleetRows:
-    """The trees of some roots; four queries for each chunk of roots."""
-    rows = FleetRows([], [], [], [])
+def fleet_rows(
+    tx: Tx,
+    roots: Collection[ProviderId],
+    portions: Portions = USUAL,
+    *,
+    with_drains: bool = True,
+) -> FleetRows:
+    """The trees of some roots; four queries for each chunk of roots, and one for drains.
+
+    Args:
+        with_drains: False if there are no drains.
+    """
+    rows = FleetRows([], [], [], [], [])
     for chunk in _chunks(sorted(roots), portions):
-        part = _tree_rows(tx, _OF_ROOTS, {"roots": chunk})
+        part = _tree_rows(tx, _OF_ROOTS, {"roots": chunk}, with_drains=with_drains)
         rows.providers.extend(part.providers)
         rows.inventories.extend(part.inventories)
         rows.traits.extend(part.traits)
         rows.aggregates.extend(part.aggregates)
+        rows.drained.extend(part.drained)
     return rows
 
 
-def fleet_parts(tx: Tx, portions: Portions = USUAL) -> Iterator[FleetRows]:
-    """All trees, in parts of some thousand providers; five queries for each part."""
+def fleet_parts(
+    tx: Tx, portions: Portions = USUAL, *, with_drains: bool = True
+) -> Iterator[FleetRows]:
+    """All trees, in parts of some thousand providers; five queries for each part, and one for
+    drains.
+
+    Args:
+        with_drains: False if there are no drains.
+    """
     after, more = -1, True
     while more:
         last_roots = tx.rows(
             _LAST_ROOT_OF_PART, {"after": after, "skipped": portions.part_providers - 1}
         )
         upto = last_roots[0][0] if last_roots else _NO_ROOT_BEYOND
-        yield _tree_rows(tx, _OF_ROOT_RANGE, {"after": after, "upto": upto})
+        yield _tree_rows(
+            tx, _OF_ROOT_RANGE, {"after": after, "upto": upto}, with_drains=with_drains
+        )
         after, more = upto, bool(last_roots)
 
 
-def _tree_rows(tx: Tx, queries: _TreeQueries, parameters: Parameters) -> FleetRows:
-    return FleetRows._make(tx.rows(query, parameters) for query in queries)
+def _tree_rows(
+    tx: Tx, queries: _TreeQueries, parameters: Parameters, *, with_drains: bool
+) -> FleetRows:
+    *always, drained = queries
+    rows = [tx.rows(query, parameters) for query in always]
+    return FleetRows._make([*rows, tx.rows(drained, parameters) if with_drains else []])
 
 
 def used_amounts(tx: Tx) -> dict[tuple[ProviderId, ClassId], int]:

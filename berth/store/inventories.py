@@ -8,7 +8,7 @@ is the guard against deleting an inventory that has allocations.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import bindparam, delete, func, insert, select, update
@@ -49,10 +49,20 @@ class Key(NamedTuple):
     resource_class: ClassId
 
 
+@dataclass(slots=True)
+class ReplacedInventories:
+    """What a write of inventories replaced, for the audit log: see `replaced`.
+
+    It is read by the query that a write needs anyway for the keys.
+    """
+
+    inventories: dict[Key, Inventory] = field(default_factory=dict)
+
+
 _inv = inventories.c
 _usage = berth_usages.c
 
-_FIELDS: Final = tuple(field.name for field in fields(Inventory))
+_FIELDS: Final = tuple(each.name for each in fields(Inventory))
 #: The columns of an `Inventory`, in its order.
 INVENTORY_COLUMNS: Final = tuple(_inv[name] for name in _FIELDS)
 
@@ -60,6 +70,9 @@ INVENTORY_COLUMNS: Final = tuple(_inv[name] for name in _FIELDS)
 _KEYS: Final = select(_inv.resource_provider_id, _inv.resource_class_id).where(
     _inv.resource_provider_id.in_(bindparam("providers", expanding=True))
 )
+_STORED: Final = select(
+    _inv.resource_provider_id, _inv.resource_class_id, *INVENTORY_COLUMNS
+).where(_inv.resource_provider_id.in_(bindparam("providers", expanding=True)))
 _KEYS_IN_USE: Final = select(_usage.resource_provider_id, _usage.resource_class_id).where(
     _usage.resource_provider_id.in_(bindparam("providers", expanding=True)), _usage.used > 0
 )
@@ -100,9 +113,17 @@ _INSERT_USAGE: Final = insert(berth_usages).from_select(
 
 
 def create_inventory(
-    db: Database, uuid: ProviderUUID, class_name: str, inventory: Inventory
+    db: Database,
+    uuid: ProviderUUID,
+    class_name: str,
+    inventory: Inventory,
+    *,
+    replaced: ReplacedInventories | None = None,
 ) -> Generation:
     """Add an inventory; return the provider's new generation.
+
+    Args:
+        replaced: gets the provider's inventories as they were.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
@@ -117,7 +138,7 @@ def create_inventory(
             raise UnknownClassInInventory(uuid, class_name, creating=True)
         generation = bump_generation(tx, provider)
         key = Key(provider.id, class_id)
-        if key in stored_keys(tx, [provider.id]):
+        if key in stored_keys(tx, [provider.id], replaced):
             raise InventoryExists(uuid, class_name)
         put_inventories(tx, {key: inventory}, stored=set(), generations={provider.id: generation})
         return generation
@@ -126,11 +147,19 @@ def create_inventory(
 
 
 def replace_inventories(
-    db: Database, uuid: ProviderUUID, seen: Generation, inventories: Mapping[str, Inventory]
+    db: Database,
+    uuid: ProviderUUID,
+    seen: Generation,
+    inventories: Mapping[str, Inventory],
+    *,
+    replaced: ReplacedInventories | None = None,
 ) -> Generation:
     """Replace a provider's inventories, given by resource class name.
 
     An inventory may shrink below its usage. The generation increments even if nothing changes.
+
+    Args:
+        replaced: gets the provider's inventories as they were.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
@@ -144,9 +173,9 @@ def replace_inventories(
         check_seen(provider, seen)
         ids = known_classes(tx, dict.fromkeys(inventories, uuid))
         generation = bump_generation(tx, provider)
-        stored = stored_keys(tx, [provider.id])
+        stored = stored_keys(tx, [provider.id], replaced)
         wanted = {Key(provider.id, ids[name]): value for name, value in inventories.items()}
-        _remove_or_refuse(tx, uuid, stored - set(wanted))
+        remove_or_refuse(tx, uuid, stored - set(wanted))
         put_inventories(tx, wanted, stored=stored, generations={provider.id: generation})
         return generation
 
@@ -154,9 +183,18 @@ def replace_inventories(
 
 
 def update_inventory(
-    db: Database, uuid: ProviderUUID, class_name: str, seen: Generation, inventory: Inventory
+    db: Database,
+    uuid: ProviderUUID,
+    class_name: str,
+    seen: Generation,
+    inventory: Inventory,
+    *,
+    replaced: ReplacedInventories | None = None,
 ) -> Generation:
     """Change an existing inventory; return the provider's new generation.
+
+    Args:
+        replaced: gets the provider's inventories as they were.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
@@ -173,7 +211,7 @@ def update_inventory(
             raise ResourceClassNotFound(class_name)
         generation = bump_generation(tx, provider)
         key = Key(provider.id, ids[class_name])
-        stored = stored_keys(tx, [provider.id])
+        stored = stored_keys(tx, [provider.id], replaced)
         if key not in stored:
             raise InventoryNotOnProvider(uuid, class_name)
         put_inventories(tx, {key: inventory}, stored=stored, generations={})
@@ -182,8 +220,17 @@ def update_inventory(
     return db.write(unit)
 
 
-def delete_inventory(db: Database, uuid: ProviderUUID, class_name: str) -> None:
+def delete_inventory(
+    db: Database,
+    uuid: ProviderUUID,
+    class_name: str,
+    *,
+    replaced: ReplacedInventories | None = None,
+) -> None:
     """Delete one inventory.
+
+    Args:
+        replaced: gets the provider's inventories as they were.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
@@ -197,7 +244,7 @@ def delete_inventory(db: Database, uuid: ProviderUUID, class_name: str) -> None:
         if class_id is None:
             raise InventoryNotFound(uuid, class_name, to_delete=True, class_exists=False)
         key = Key(provider.id, class_id)
-        if key not in stored_keys(tx, [provider.id]):
+        if key not in stored_keys(tx, [provider.id], replaced):
             raise InventoryNotFound(uuid, class_name, to_delete=True)
         bump_generation(tx, provider)
         if remove_unused(tx, [key]):
@@ -206,8 +253,16 @@ def delete_inventory(db: Database, uuid: ProviderUUID, class_name: str) -> None:
     db.write(unit)
 
 
-def delete_inventories(db: Database, uuid: ProviderUUID) -> None:
+def delete_inventories(
+    db: Database,
+    uuid: ProviderUUID,
+    *,
+    replaced: ReplacedInventories | None = None,
+) -> None:
     """Delete all inventories; the generation increments even if there were none.
+
+    Args:
+        replaced: gets the provider's inventories as they were.
 
     Raises:
         ProviderNotFound: no provider has this uuid.
@@ -217,7 +272,7 @@ def delete_inventories(db: Database, uuid: ProviderUUID) -> None:
     def unit(tx: Tx) -> None:
         provider = get_provider_row(tx, uuid)
         bump_generation(tx, provider)
-        _remove_or_refuse(tx, uuid, stored_keys(tx, [provider.id]))
+        remove_or_refuse(tx, uuid, stored_keys(tx, [provider.id], replaced))
 
     db.write(unit)
 
@@ -237,8 +292,21 @@ def known_classes(tx: Tx, wanted: Mapping[str, ProviderUUID]) -> dict[str, Class
     return ids
 
 
-def stored_keys(tx: Tx, providers: Iterable[ProviderId]) -> set[Key]:
-    """The keys of all inventories of some providers."""
+def stored_keys(
+    tx: Tx, providers: Iterable[ProviderId], replaced: ReplacedInventories | None = None
+) -> set[Key]:
+    """The keys of all inventories of some providers.
+
+    Args:
+        replaced: gets the inventories too.
+    """
+    if replaced is not None:
+        replaced.inventories = {
+            Key(provider, class_id): Inventory(*values)
+            for chunk in tx.chunks(providers)
+            for provider, class_id, *values in tx.rows(_STORED, {"providers": chunk})
+        }
+        return set(replaced.inventories)
     return {
         Key(*row) for chunk in tx.chunks(providers) for row in tx.rows(_KEYS, {"providers": chunk})
     }
@@ -294,6 +362,17 @@ def remove_unused(tx: Tx, keys: Collection[Key]) -> list[Key]:
     return []
 
 
+def remove_or_refuse(tx: Tx, uuid: ProviderUUID, keys: Collection[Key]) -> None:
+    """Delete inventories of one provider.
+
+    Raises:
+        InventoryInUse: some have allocations.
+        LostRace: an inventory was deleted at the same time.
+    """
+    if in_use := remove_unused(tx, keys):
+        raise InventoryInUse(uuid, class_names(tx, [key.resource_class for key in in_use]))
+
+
 def class_names(tx: Tx, ids: Collection[ClassId]) -> list[str]:
     """The names of some resource classes, for an error message."""
     return [
@@ -339,11 +418,6 @@ def _insert_inventories(
         )
     except IntegrityError as error:
         raise LostRace("an inventory") from error
-
-
-def _remove_or_refuse(tx: Tx, uuid: ProviderUUID, keys: Collection[Key]) -> None:
-    if in_use := remove_unused(tx, keys):
-        raise InventoryInUse(uuid, class_names(tx, [key.resource_class for key in in_use]))
 
 
 def _in_use(tx: Tx, keys: Collection[Key]) -> list[Key]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -21,7 +22,9 @@ from berth.model.consumer import ConsumerWrite
 from berth.model.ids import ClassId, ConsumerUUID, Generation, ProviderId, ProviderUUID
 from berth.store.engine.database import Database
 from berth.store.engine.tables import (
+    LEASE_COUNTS,
     allocations,
+    berth_leases,
     berth_placements,
     consumers,
     resource_classes,
@@ -59,12 +62,14 @@ class Standing:
         generation: None if it does not exist.
         used: the same as `allocations`, by ids.
         placement: where berth placed it, if it still holds exactly what it got then.
+        lease_until: when its lease expires, naive UTC; None if it has none.
     """
 
     generation: Generation | None = None
     allocations: dict[ProviderUUID, dict[str, int]] = field(default_factory=dict)
     used: dict[tuple[ProviderId, ClassId], int] = field(default_factory=dict)
     placement: Placement | None = None
+    lease_until: datetime | None = None
 
 
 _row = berth_placements.c
@@ -72,11 +77,12 @@ _PLACEMENTS: Final = select(
     _row.consumer_uuid, _row.digest, _row.allocations_digest, _row.host_uuid, _row.mappings
 ).where(_row.consumer_uuid.in_(bindparam("consumers", expanding=True)))
 
-#: A consumer without allocations has one row, with NULL in all columns but the first two.
+#: A consumer without allocations has one row, with NULL in the last five columns.
 _HOLDING: Final = (
     select(
         consumers.c.uuid,
         consumers.c.generation,
+        berth_leases.c.expires_at,
         resource_providers.c.id,
         resource_providers.c.uuid,
         resource_classes.c.id,
@@ -84,6 +90,7 @@ _HOLDING: Final = (
         allocations.c.used,
     )
     .select_from(consumers)
+    .outerjoin(berth_leases, LEASE_COUNTS)
     .outerjoin(allocations, allocations.c.consumer_id == consumers.c.uuid)
     .outerjoin(resource_providers, resource_providers.c.id == allocations.c.resource_provider_id)
     .outerjoin(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
@@ -118,10 +125,12 @@ def standings(db: Database, uuids: Collection[ConsumerUUID]) -> dict[ConsumerUUI
     standing = {uuid: Standing() for uuid in uuids}
     with db.read() as tx:
         for chunk in tx.chunks(uuids):
-            for uuid, generation, *allocation in tx.rows(_HOLDING, {"consumers": chunk}):
+            for uuid, generation, lease_until, *allocation in tx.rows(
+                _HOLDING, {"consumers": chunk}
+            ):
                 # A collation may find another uuid.
                 if (each := standing.get(uuid)) is not None:
-                    each.generation = generation
+                    each.generation, each.lease_until = generation, lease_until
                     _add(each, *allocation)
             for uuid, digest, of_allocations, host, mappings in tx.rows(
                 _PLACEMENTS, {"consumers": chunk}

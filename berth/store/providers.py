@@ -36,6 +36,7 @@ from berth.store.engine.database import Database
 from berth.store.engine.expressions import rewritten
 from berth.store.engine.tables import (
     allocations,
+    berth_drained,
     berth_usages,
     inventories,
     resource_provider_aggregates,
@@ -43,9 +44,7 @@ from berth.store.engine.tables import (
     resource_providers,
 )
 from berth.store.engine.transaction import Tx
-from berth.store.lookups import (
-    get_provider_row,
-)
+from berth.store.lookups import ProviderRow, get_provider_row
 
 _rp = resource_providers.c
 
@@ -120,23 +119,33 @@ def delete_provider(db: Database, uuid: ProviderUUID) -> None:
     """
 
     def unit(tx: Tx) -> None:
-        provider = get_provider_row(tx, uuid, to_delete=True)
-        _check_childless(tx, provider.id, uuid)
-        _check_unused(tx, provider.id, uuid)
-        # The generation is the guard against claims. The NULL allows the deletion of a row that
-        # refers to itself as its root.
-        unrooted = tx.change(_UNROOT, {"provider": provider.id, "seen": provider.generation})
-        if unrooted != 1:
-            raise LostRace(f"resource provider {uuid}")
-        for deletion in _DELETE_PARTS:
-            tx.change(deletion, {"provider": provider.id})
-        try:
-            tx.change(_DELETE, {"provider": provider.id})
-        except IntegrityError as error:  # a child was added meanwhile
-            raise ProviderHasChildren(uuid) from error
-        tx.touched.add(provider.id)
+        remove_provider(tx, get_provider_row(tx, uuid, to_delete=True))
 
     db.write(unit)
+
+
+def remove_provider(tx: Tx, provider: ProviderRow) -> None:
+    """Delete a provider with everything that it has; see `delete_provider`.
+
+    Raises:
+        LostRace: another request changed it since it was read.
+    """
+    uuid = provider.uuid
+    _check_childless(tx, provider.id, uuid)
+    _check_unused(tx, provider.id, uuid)
+    # The generation is the guard against claims. The NULL allows the deletion of a row that
+    # refers to itself as its root.
+    unrooted = tx.change(_UNROOT, {"provider": provider.id, "seen": provider.generation})
+    if unrooted != 1:
+        raise LostRace(f"resource provider {uuid}")
+    for deletion in _DELETE_PARTS:
+        tx.change(deletion, {"provider": provider.id})
+    try:
+        tx.change(_DELETE, {"provider": provider.id})
+    except IntegrityError as error:  # a child was added meanwhile
+        raise ProviderHasChildren(uuid) from error
+    tx.touched.add(provider.id)
+    tx.gone[provider.id] = uuid
 
 
 # --- Reading -------------------------------------------------------------------------------------
@@ -233,14 +242,17 @@ _UNROOT: Final = (
     .where(_OF_PROVIDER, _rp.generation == bindparam("seen"))
     .values(root_provider_id=None)
 )
-_DELETE_PARTS: Final = tuple(
-    delete(table).where(table.c.resource_provider_id == bindparam("provider"))
-    for table in (
-        resource_provider_traits,
-        resource_provider_aggregates,
-        berth_usages,
-        inventories,
-    )
+_DELETE_PARTS: Final = (
+    *(
+        delete(table).where(table.c.resource_provider_id == bindparam("provider"))
+        for table in (
+            resource_provider_traits,
+            resource_provider_aggregates,
+            berth_usages,
+            inventories,
+        )
+    ),
+    delete(berth_drained).where(berth_drained.c.provider_id == bindparam("provider")),
 )
 _DELETE: Final = delete(resource_providers).where(_OF_PROVIDER)
 

@@ -18,6 +18,7 @@ from berth.store.engine.transaction import Tx
 from berth.store.generations import Bump, bump_generations, check_seen
 from berth.store.inventories import (
     Key,
+    ReplacedInventories,
     class_names,
     known_classes,
     put_inventories,
@@ -25,6 +26,7 @@ from berth.store.inventories import (
     stored_keys,
 )
 from berth.store.lookups import ProviderRow, providers_by_uuid
+from berth.store.replaced import ReplacedAllocations
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +39,20 @@ class ReshapedInventories:
 
 
 def reshape(
-    db: Database, inventories: Sequence[ReshapedInventories], writes: Sequence[ConsumerWrite]
+    db: Database,
+    inventories: Sequence[ReshapedInventories],
+    writes: Sequence[ConsumerWrite],
+    *,
+    replaced_allocations: ReplacedAllocations | None = None,
+    replaced_inventories: ReplacedInventories | None = None,
 ) -> None:
     """Replace the inventories of some providers and the allocations of some consumers at once.
 
     The claims are checked against the new inventories; old ones are deleted after the allocations
     have moved away. Each provider and each consumer may appear at most once.
+
+    Args:
+        replaced_allocations, replaced_inventories: get what the consumers and the providers had.
 
     Raises:
         ReshapedProviderNotFound, ProviderGenerationConflict: for each provider in turn.
@@ -55,7 +65,9 @@ def reshape(
 
     def unit(tx: Tx) -> None:
         reshaped = _read_reshaped(tx, inventories)
-        facts = read_claim_facts(tx, writes)
+        facts = read_claim_facts(tx, writes, with_holders=replaced_allocations is not None)
+        if replaced_allocations is not None:
+            replaced_allocations.note(facts, {write.uuid for write in writes})
         check_generations(writes, facts.consumers)
         check_provider_names(facts, writes)
         wanted = _wanted_inventories(tx, inventories, reshaped)
@@ -63,7 +75,8 @@ def reshape(
         claim = Claim(writes, facts)
         bumps = _bumps(inventories, reshaped, claim.bumped())
         bump_generations(tx, bumps.values())
-        before = stored_keys(tx, [provider.id for provider in reshaped.values()])
+        ids = [provider.id for provider in reshaped.values()]
+        before = stored_keys(tx, ids, replaced_inventories)
         put_inventories(tx, wanted, stored=before, generations=_moved(bumps))
         write_claim_of_bumped(
             tx, claim, {bump.provider: bump.steps for bump in bumps.values() if bump.seen is None}

@@ -78,6 +78,9 @@ _DELETE_UNUSED: Final = delete(resource_classes).where(
 _IS_USED: Final = (
     select(inventories.c.id).where(inventories.c.resource_class_id == bindparam("number")).limit(1)
 )
+_WITH_CLASS: Final = select(inventories.c.resource_provider_id).where(
+    inventories.c.resource_class_id == bindparam("number")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +134,23 @@ def ensure_resource_class(db: Database, name: str) -> bool:
     def unit(tx: Tx) -> bool:
         if class_ids(tx, [name]):
             return False
-        try:
-            tx.change(_INSERT, {"name": name, "now": tx.now})
-        except IntegrityError as error:  # the name or the id was taken meanwhile
-            raise LostRace(f"resource class {name}") from error
-        tx.names_touched = True
+        insert_class(tx, name)
         return True
 
     return db.write(unit)
+
+
+def insert_class(tx: Tx, name: str) -> None:
+    """Create a custom resource class that does not exist.
+
+    Raises:
+        LostRace: another request has created one since it was looked up.
+    """
+    try:
+        tx.change(_INSERT, {"name": name, "now": tx.now})
+    except IntegrityError as error:  # the name or the id was taken meanwhile
+        raise LostRace(f"resource class {name}") from error
+    tx.names_touched = True
 
 
 def rename_resource_class(db: Database, old: str, new: str) -> None:
@@ -167,6 +179,8 @@ def rename_resource_class(db: Database, old: str, new: str) -> None:
         if renamed != 1:
             raise LostRace(f"resource class {old}")
         tx.names_touched = True
+        # Whoever follows the providers sees the names of their classes.
+        tx.touched.update(number for (number,) in tx.rows(_WITH_CLASS, {"number": ids[old]}))
 
     db.write(unit)
 

@@ -194,7 +194,7 @@ def replace_provider_traits(
         stored, wanted = _trait_ids_of(tx, provider.id), set(ids.values())
         if stored != wanted:
             generation = bump_generation(tx, provider)
-            _write_traits(tx, provider.id, gone=stored - wanted, new=wanted - stored)
+            write_traits(tx, provider.id, gone=stored - wanted, new=wanted - stored)
         return _provider_traits(tx, provider.id, generation)
 
     return db.write(unit)
@@ -211,9 +211,41 @@ def delete_provider_traits(db: Database, uuid: ProviderUUID) -> None:
         provider = get_provider_row(tx, uuid)
         if stored := _trait_ids_of(tx, provider.id):
             bump_generation(tx, provider)
-            _write_traits(tx, provider.id, gone=stored, new=set())
+            write_traits(tx, provider.id, gone=stored, new=set())
 
     db.write(unit)
+
+
+def insert_traits(tx: Tx, names: Iterable[str]) -> None:
+    """Create traits that do not exist.
+
+    Raises:
+        LostRace: another request has created one since it was looked up.
+    """
+    rows = [{"name": name, "created_at": tx.now} for name in names]
+    if tx.insert_missing(traits, rows) != len(rows):
+        raise LostRace("a trait")
+    tx.names_touched = True
+
+
+def write_traits(tx: Tx, provider: ProviderId, *, gone: set[TraitId], new: set[TraitId]) -> None:
+    """Take traits from a provider, and give it others; its generation must have been bumped.
+
+    Raises:
+        LostRace: a trait was deleted at the same time.
+    """
+    for chunk in tx.chunks(sorted(gone)):
+        tx.change(_TAKE, {"provider": provider, "traits": chunk})
+    if not new:
+        return
+    rows = [
+        {"resource_provider_id": provider, "trait_id": number, "created_at": tx.now}
+        for number in sorted(new)
+    ]
+    try:
+        tx.change(_GIVE, rows)
+    except IntegrityError as error:  # a trait was deleted meanwhile
+        raise LostRace("a trait") from error
 
 
 def _get_record(tx: Tx, name: str) -> TraitRecord:
@@ -231,21 +263,6 @@ def _provider_traits(tx: Tx, provider: ProviderId, generation: Generation) -> Pr
 
 def _trait_ids_of(tx: Tx, provider: ProviderId) -> set[TraitId]:
     return {number for (number,) in tx.rows(_IDS_OF_PROVIDER, {"provider": provider})}
-
-
-def _write_traits(tx: Tx, provider: ProviderId, *, gone: set[TraitId], new: set[TraitId]) -> None:
-    for chunk in tx.chunks(sorted(gone)):
-        tx.change(_TAKE, {"provider": provider, "traits": chunk})
-    if not new:
-        return
-    rows = [
-        {"resource_provider_id": provider, "trait_id": number, "created_at": tx.now}
-        for number in sorted(new)
-    ]
-    try:
-        tx.change(_GIVE, rows)
-    except IntegrityError as error:  # a trait was deleted meanwhile
-        raise LostRace("a trait") from error
 
 
 def _newest(times: Iterable[datetime | None]) -> datetime | None:

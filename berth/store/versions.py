@@ -36,6 +36,9 @@ BERTH_REVISIONS: Final = (
     "0009",
     "0010",
     "0011",
+    "0012",
+    "0013",
+    "0014",
 )
 BERTH_HEAD: Final = BERTH_REVISIONS[-1]
 

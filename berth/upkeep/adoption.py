@@ -13,18 +13,29 @@ statement that changes a table, so each part of a step first checks whether it h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
+from heapq import nsmallest
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlalchemy import Connection, MetaData, Table, func, inspect, select
 
 from berth.model.errors import SchemaError
 from berth.store.aggregate_spellings import odd_spellings, read_odd, respell
+from berth.store.drains import all_drains
 from berth.store.engine.database import Database
-from berth.store.engine.tables import berth_writer, resource_providers
+from berth.store.engine.tables import (
+    berth_drains,
+    berth_leases,
+    berth_writer,
+    resource_providers,
+)
 from berth.store.engine.transaction import Tx
+from berth.store.identity import renew_identity
+from berth.store.leases import ListedLease, pages_of_leases
 from berth.store.project_counts import (
     fill_project_usages,
     is_marked,
@@ -44,6 +55,7 @@ from berth.store.versions import (
     why_not_current,
 )
 from berth.upkeep.data_migrations import NOBODY_IN_PARTICULAR, Owner, migrate_data
+from berth.upkeep.left_state import was_written
 from berth.upkeep.others_at_work import AT_WORK, seconds_since_foreign_write
 from berth.upkeep.schema_lock import schema_lock
 
@@ -52,6 +64,9 @@ if TYPE_CHECKING:
 
 #: A berth that has written within this time is taken to be serving.
 WRITING: Final = timedelta(minutes=1)
+
+#: More drains and leases are not named.
+NAMED_MAX: Final = 5
 
 #: Before these revisions, roots and records of consumers may be missing.
 _BEFORE_DATA_MIGRATIONS: Final = PLACEMENT_REVISIONS[:2]
@@ -78,7 +93,11 @@ def refuse_while_others_write(db: Database) -> None:
 
 
 def upgrade(
-    db: Database, *, owner: Owner = NOBODY_IN_PARTICULAR, report: Report = unheard
+    db: Database,
+    *,
+    owner: Owner = NOBODY_IN_PARTICULAR,
+    report: Report = unheard,
+    is_cautious: bool = False,
 ) -> list[str]:
     """Bring an empty or adopted database to this release; can be interrupted and repeated.
 
@@ -87,6 +106,8 @@ def upgrade(
     Args:
         owner: the owner of consumers whose owner an old database does not record.
         report: receives the progress of the long parts.
+        is_cautious: give the database a new identity also if another program may have written to it
+            since berth left it, and not only if it has.
 
     Returns:
         A sentence for each change of the data.
@@ -100,6 +121,7 @@ def upgrade(
             db.write_unnoted(partial(_migrate, berth="head"))
             return []
         done = []
+        is_foreign = was_written(db)
         if versions_of(db).placement in _BEFORE_DATA_MIGRATIONS:
             done += migrate_data(db, owner, report)
         done += _respelled(db)
@@ -112,6 +134,9 @@ def upgrade(
         if (is_older or is_marked(db)) and (wrong := recount_project_usages(db)):
             done.append(f"{wrong} counters of project usage were wrong and have been recounted")
         db.write_unnoted(partial(_migrate, berth="head"))
+        if is_foreign or (is_foreign is None and is_cautious):
+            renew_identity(db)
+            done.append("the database has a new identity: whoever follows the fleet reads it again")
         return done
 
 
@@ -167,6 +192,30 @@ def release(db: Database, *, force: bool = False) -> list[str]:
         if not force:
             _refuse_while_written(db)
         return db.write_unnoted(_drop)
+
+
+class LeasesToEnd(NamedTuple):
+    """Leases that `release` ends: OpenStack Placement takes nothing back.
+
+    Attributes:
+        number: how many there are, those included that have expired and are not swept.
+        first: the first of them to expire.
+    """
+
+    number: int
+    first: Sequence[ListedLease]
+
+
+def leases_to_end(db: Database) -> LeasesToEnd:
+    """The leases that `release` ends."""
+    with db.read() as tx:
+        if not inspect(tx.connection).has_table(berth_leases.name):
+            return LeasesToEnd(0, ())
+    number, first = 0, list[ListedLease]()
+    for page in pages_of_leases(db):
+        number += len(page)
+        first = nsmallest(NAMED_MAX, [*first, *page], key=attrgetter("expires_at", "consumer"))
+    return LeasesToEnd(number, first)
 
 
 # --- Taking over ---------------------------------------------------------------------------------
@@ -246,6 +295,19 @@ def seconds_since_write(db: Database) -> int | None:
     if written is None or tx.now - written >= WRITING:
         return None
     return max(int((tx.now - written).total_seconds()), 0)
+
+
+def not_honoured(db: Database) -> list[str]:
+    """What OpenStack Placement will not honour once it has the database, in sentences."""
+    with db.read() as tx:
+        if not inspect(tx.connection).has_table(berth_drains.name):
+            return []
+        names = sorted(name for name, drain in all_drains(tx).items() if drain.excludes)
+    if not names:
+        return []
+    shown = ", ".join(names[:NAMED_MAX])
+    more = f", and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
+    return [f"OpenStack Placement has no drains, so it will use what these exclude: {shown}{more}"]
 
 
 def _refuse_while_written(db: Database) -> None:

@@ -26,6 +26,8 @@ from berth.store.versions import (
 )
 from berth.upkeep.adoption import (
     StillWritten,
+    leases_to_end,
+    not_honoured,
     refuse_while_others_write,
     release,
     seconds_since_write,
@@ -40,6 +42,7 @@ from berth.upkeep.data_migrations import (
     make_consumers,
 )
 from berth.upkeep.integrity import iter_faults
+from berth.upkeep.left_state import leave, was_written
 from berth.upkeep.repair import iter_repaired
 from berth.upkeep.standard_names import sync_standard_names
 
@@ -61,7 +64,10 @@ __all__ = [
     "is_marked",
     "iter_faults",
     "iter_repaired",
+    "leases_to_end",
+    "leave",
     "make_consumers",
+    "not_honoured",
     "recount_project_usages",
     "recount_usages",
     "refuse_while_others_write",
@@ -72,6 +78,7 @@ __all__ = [
     "sync_standard_names",
     "upgrade",
     "versions_of",
+    "was_written",
     "why_not_current",
 ]
 

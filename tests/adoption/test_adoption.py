@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from berth import config, deploy
-from tests.adoption.contents import everything, fill, go_on
+from berth.cli.exit_codes import ExitCode
+from tests.adoption.contents import HOLDERS, HOST, everything, fill, go_on
 from tests.adoption.originals import HEADS, Original
 from tests.adoption.tables import rows, structure
 from tests.cli.test_commands import on
@@ -91,7 +92,14 @@ def goes_and_comes_back(
     assert without_names(answers_of_berth(tmp_path, database_url, more=False)) == answered
 
     more = answers_of_berth(tmp_path, database_url, more=True)
+    _drain_and_lease(tmp_path, database_url)
     assert "no faults found" in berth(tmp_path, database_url, "check")
+    release_it = ("db", "release", "--force", "--config-file", on(tmp_path, database_url))
+    refused = run_berth(tmp_path, *release_it)
+    assert refused.returncode == ExitCode.USAGE
+    assert "will use what these exclude: firmware-4.2" in refused.stderr
+    assert "1 lease will not be honoured, because OpenStack Placement" in refused.stderr
+    assert f"{HOLDERS[1]} of project" in refused.stderr
     berth(tmp_path, database_url, "release", "--yes", "--force")
     if release == NEWEST:
         assert structure(database_url) == made
@@ -99,6 +107,21 @@ def goes_and_comes_back(
     with original.serving() as client:
         assert without_names(everything(client)) == without_names(more)
     assert Original(NEWEST, database_url, tmp_path).manage("db", "version") == HEADS[NEWEST]
+
+
+def _drain_and_lease(folder: Path, url: str) -> None:
+    """Drain a host and give a consumer a lease; neither is known to OpenStack Placement."""
+    client = Client.of(deploy.load_application(config.load([on(folder, url)])))
+    drained = client.put("/berth/v1/drains/firmware-4.2", json={"providers": [HOST]})
+    assert drained.status == 201, drained.text
+    leased = client.put(f"/berth/v1/leases/{HOLDERS[1]}", json={"seconds": 86_400})
+    assert leased.status == 200, leased.text
+    assert (
+        client.get("/allocation_candidates?resources=MEMORY_MB:64", version="1.36").json[
+            "allocation_requests"
+        ]
+        == []
+    )
 
 
 def _assert_only_added_to(before: dict[str, list[str]], after: dict[str, list[str]]) -> None:

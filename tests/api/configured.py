@@ -17,6 +17,8 @@ def serve(folder: Path, settings: str = "", *, strategy: str = "noauth2") -> Cli
     placement_conf = folder / "placement.conf"
     placement_conf.write_text(
         f"[api]\nauth_strategy = {strategy}\n"
+        # Tests sweep when they want to.
+        "[berth]\nlease_sweep_seconds = 0\n"
         "[placement_database]\n"
         f"connection = sqlite:///{folder / 'placement.db'}\n"
         "sync_on_startup = True\n"

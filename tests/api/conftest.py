@@ -28,6 +28,10 @@ PLACEMENT_CONF = """
 [api]
 auth_strategy = noauth2
 
+[berth]
+# Tests sweep when they want to.
+lease_sweep_seconds = 0
+
 [placement_database]
 connection = {url}
 sync_on_startup = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -194,6 +195,7 @@ def test_processes_are_told(client: Client) -> None:
     assert metrics.value("berth_process_resident_memory_bytes") > 2**20
     assert metrics.value("berth_process_cpu_seconds_total") > 0
     assert metrics.value("berth_build_info") == 1
+    assert metrics.value("berth_database_info") == 1
 
 
 def test_openmetrics_is_told_to_those_who_ask_for_it(client: Client) -> None:
@@ -325,6 +327,56 @@ def test_a_network_that_is_none_is_told_of_at_start(tmp_path: Path, network: str
         ConfigurationError, match=r"metrics_networks: .*write a network as 192\.0\.2\.0/24$"
     ):
         configured.serve(tmp_path, f"[berth]\nmetrics_networks = {network}\n")
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("Zone", "Zone cannot be the key of a label; write one such as zone or rack"),
+        ("zone=z1", "zone=z1 cannot be the key of a label; write one such as zone or rack"),
+        ("flavor", "flavor is a label of these metrics already; give the aggregates a label"),
+    ],
+)
+def test_a_key_that_no_label_can_have_is_told_of_at_start(
+    tmp_path: Path, key: str, message: str
+) -> None:
+    """Also that of the metrics' own label."""
+    with pytest.raises(ConfigurationError, match=rf"^\[berth\]metrics_capacity_by: {message}"):
+        configured.serve(tmp_path, f"[berth]\nmetrics_capacity_by = {key}\n")
+
+
+def test_drained_providers_are_counted(client: Client) -> None:
+    """And since when; an announced drain does not count."""
+    root, child = str(uuid.uuid4()), str(uuid.uuid4())
+    host = {"uuid": root, "name": "host"}
+    for body in (host, {"uuid": child, "name": "gpu", "parent_provider_uuid": root}):
+        assert client.post("/resource_providers", json=body).status == 200
+    drain = {"providers": ["host"], "effect": "none"}
+    assert client.put("/berth/v1/drains/d", json=drain).status == 201
+    metrics = scrape(client)
+    assert metrics.value("berth_drained_providers") == 0
+    assert metrics.series("berth_drains_oldest_timestamp_seconds") == []
+    assert client.put("/berth/v1/drains/d", json={"effect": "exclude"}).status == 200
+    metrics = scrape(client)
+    assert metrics.value("berth_drained_providers") == 2
+    since = metrics.value("berth_drains_oldest_timestamp_seconds")
+    created = client.get("/berth/v1/drains/d").json["created_at"]
+    assert f"{datetime.fromtimestamp(since, UTC):%Y-%m-%dT%H:%M:%SZ}" == created
+
+
+def test_the_options_of_capacities_are_read(tmp_path: Path) -> None:
+    """How many flavors there are, and by which label."""
+    service = configured.serve(
+        tmp_path, "[berth]\nmetrics_flavors_max = 1\nmetrics_capacity_by = zone\n"
+    )
+    body = {"uuid": str(uuid.uuid4()), "name": "host"}
+    assert service.post("/resource_providers", json=body).status == 200
+    for name in ("small", "other"):
+        request = {"groups": {"": {"resources": {"VCPU": 1}}}}
+        assert service.put(f"/berth/v1/flavors/{name}", json={"request": request}).status == 201
+    metrics = scrape(service)
+    assert metrics.series("berth_capacity_count") == [{"flavor": "other", "zone": ""}]
+    assert metrics.value("berth_capacity_left_out", reason="flavors_max") == 1
 
 
 def test_a_service_that_is_full_still_tells(tmp_path: Path) -> None:

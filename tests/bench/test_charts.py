@@ -7,7 +7,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from bench.charts import Bars, Line, bar_chart, line_chart
+from bench.charts import Bars, Line, Panel, Row, bar_chart, line_chart, panel_chart
 from bench.pages import write_pages
 from bench.results import Result, new_run
 
@@ -41,6 +41,31 @@ def test_everything_is_inside_the_picture() -> None:
     for bar in bars:
         assert float(bar.attrib["x"]) + float(bar.attrib["width"]) < width
         assert float(bar.attrib["y"]) + float(bar.attrib["height"]) < height
+
+
+def test_the_bars_of_a_panel_begin_at_zero() -> None:
+    """In proportion to the longest of their own panel; the parts of one follow each other, and
+    nothing leaves the picture."""
+    picture = ElementTree.fromstring(
+        panel_chart(
+            "t",
+            ("a <b>", "c"),
+            [
+                Panel("many", [Row("x", [(0, 300), (1, 100)], "400"), Row("y", [(1, 200)], "200")]),
+                Panel("few", [Row("x", [(0, 2)], "2"), Row("none", [(0, 0)], "0")]),
+            ],
+        )
+    )
+    bars = [one for one in picture.findall("svg:rect", NAMESPACE) if "y" in one.attrib][2:]
+    x, width = ([float(bar.attrib[name]) for bar in bars] for name in ("x", "width"))
+    assert [round(each / width[3], 2) for each in width] == [0.75, 0.25, 0.5, 1, 0]
+    assert x == [x[0], x[0] + width[0], x[0], x[0], x[0]]
+    assert [bar.attrib["class"] for bar in bars] == ["f0", "f1", "f1", "f0", "f0"]
+    height = float(picture.attrib["height"])
+    ends = [float(text.attrib["y"]) for text in picture.findall("svg:text", NAMESPACE)]
+    ends += [float(bar.attrib["y"]) + float(bar.attrib["height"]) for bar in bars]
+    assert max(ends) < height
+    assert max(map(sum, zip(x, width, strict=True))) < float(picture.attrib["width"])
 
 
 def test_a_run_leaves_the_charts_that_its_page_shows(tmp_path: Path) -> None:

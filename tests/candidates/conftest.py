@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from berth.config import load
+from berth.config import Settings, load, read_settings
 from berth.deploy import load_application
 from berth.store.engine.database import Database
 from tests.candidates.engine import copy_of
@@ -44,3 +44,13 @@ def scratch(prepared: Path) -> Iterator[Database]:
     compiled once."""
     with copy_of(prepared) as db:
         yield db
+
+
+@pytest.fixture(scope="module")
+def configured(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """The settings of a service with noauth2, and defaults for the rest."""
+    placement_conf = tmp_path_factory.mktemp("configured") / "placement.conf"
+    placement_conf.write_text(
+        "[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = sqlite:///none\n"
+    )
+    return read_settings(load([str(placement_conf)]))

@@ -16,6 +16,7 @@ from berth.candidates.listing import candidate_texts
 from berth.candidates.ranking import rank
 from berth.candidates.references import References, request_of
 from berth.candidates.resolve import NothingFits, resolve
+from berth.index.draining import tolerating
 from berth.index.snapshot import Snapshot
 from tests.brute_force import Candidate
 from tests.brute_order import Order
@@ -50,12 +51,12 @@ def shown(
     per_host: int | None = None,
 ) -> tuple[list[Shown], bool]:
     """The candidates in their order, and whether there are more."""
+    question = question_of(request, snapshot)
+    snapshot = tolerating(snapshot, question.tolerate)
     references, budget = References(snapshot), Budget()
     wanted = order_of(order, "", snapshot, references, Warnings())
     try:
-        plan = resolve(
-            snapshot, request_of(question_of(request, snapshot), references), one_per_tree=False
-        )
+        plan = resolve(snapshot, request_of(question, references), one_per_tree=False)
     except NothingFits:
         return [], False
     ranked = rank(snapshot, plan, wanted, limit=limit, per_host=per_host, budget=budget)

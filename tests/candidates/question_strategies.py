@@ -43,6 +43,8 @@ LEVELS: Final = ("provider", "tree", "subtree", *TRAITS)
 #: What references to aggregates stand for: nothing, one, or several.
 LABELS: Final = ("rack-A", "name=rack-B", "zone=z1", "zone=z2", "zone=z3", "no-rack")
 
+DRAINS: Final = ("firmware", "heat")
+
 #: A name that JSON escapes.
 ODD_NAME: Final = 'p "é" = \\'
 
@@ -98,7 +100,7 @@ def fleets_with_requests(*, splits: bool = True) -> st.SearchStrategy[tuple[Worl
 
     def make(dice: Dice) -> tuple[World, list[Request]]:
         world = fleet(dice)
-        requests = [request(dice, world, splits=splits) for _ in range(6)]
+        requests = [tolerant(dice, world, request(dice, world, splits=splits)) for _ in range(6)]
         return with_flavors(dice, world, requests)
 
     return seeded(make)
@@ -121,7 +123,24 @@ def fleet(dice: Dice) -> World:
         "B": {"name": "rack-B", "zone": "z2"},
     }
     world = World(tuple(providers), frozenset(CLASSES[2:]), frozenset(TRAITS[:2]))
-    return renamed(dice, replace(world, labels={} if dice.seldom() else labels))
+    return renamed(dice, drained(dice, replace(world, labels={} if dice.seldom() else labels)))
+
+
+def drained(dice: Dice, world: World) -> World:
+    """The same world, sometimes with one or two drains, of which one may only be announced."""
+    if not dice.sometimes():
+        return world
+    drains: dict[str, set[str]] = {}
+    for drain in dice.some(DRAINS, 1, 2):
+        for each in dice.some(world.providers, 1, 3):
+            drains.setdefault(each.name, set()).add(drain)
+    return replace(
+        world,
+        providers=tuple(
+            replace(each, drains=frozenset(drains.get(each.name, ()))) for each in world.providers
+        ),
+        announced=frozenset(DRAINS[:1] if dice.seldom() else ()),
+    )
 
 
 def numa_shape(dice: Dice) -> list[Node]:
@@ -278,6 +297,13 @@ def _queried_group(dice: Dice, world: World, name: str) -> Group:
 
 
 # --- Requests
+
+
+def tolerant(dice: Dice, world: World, asked: Request) -> Request:
+    """A request that seldom tolerates drains, if there are any."""
+    if not world.drains or not dice.sometimes():
+        return asked
+    return {**asked, "tolerate": "*" if dice.seldom() else dice.some((*DRAINS, "none"), 1, 2)}
 
 
 def request(dice: Dice, world: World, *, splits: bool = True) -> Request:
@@ -726,6 +752,10 @@ def scenario(dice: Dice, world: World) -> Members:
         made["without_consumers"] = dice.some(holding, 0, 3)
     if dice.sometimes():
         made["allocation_ratio"] = [_ratio(dice) for _ in range(dice.number(1, 2))]
+    if dice.sometimes():
+        made["drain"] = some_providers(dice, world)
+    if dice.sometimes():
+        made["undrain"] = dice.some((*DRAINS, "none"), 0, 2)
     if dice.sometimes():
         made["without_hosts"] = some_providers(dice, world)
     return made

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from berth.candidates import Budget, search
 from berth.candidates.batch import Batch
@@ -101,14 +102,14 @@ def items(text: str) -> tuple[Item, ...]:
     )
 
 
-def group(amounts: str = "", **members: object) -> QuestionGroup:
+def group(amounts: str = "", **members: Any) -> QuestionGroup:
     """A group that asks for `VCPU=2 DISK_GB=10`."""
     resources = tuple((name, int(n)) for name, _, n in (e.partition("=") for e in amounts.split()))
-    return QuestionGroup(resources, **members)  # type: ignore[arg-type]
+    return QuestionGroup(resources, **members)
 
 
-def question(**members: object) -> Question:
+def question(**members: Any) -> Question:
     """A question; `groups` as an object."""
     groups = members.pop("groups")
     assert isinstance(groups, dict)
-    return Question(tuple(groups.items()), **members)  # type: ignore[arg-type]
+    return Question(tuple(groups.items()), **members)

@@ -23,6 +23,9 @@ CLASSES: Final = ("VCPU", "DISK_GB", "CUSTOM_VF")
 TRAITS: Final = ("CUSTOM_X", "CUSTOM_Y", "HW_NUMA_ROOT")
 AGGREGATES: Final = ("A", "B", "C")
 
+#: Of which the second is only announced.
+DRAINS: Final = ("heat", "later")
+
 #: Microversions at which something about the query or the answer changes, the newest most often.
 MINORS: Final = (
     (39,) * 12
@@ -80,7 +83,17 @@ def worlds(draw: st.DrawFn) -> World:
         for _ in range(draw(st.integers(1, 3))):
             if len(providers) + len(shape) <= PROVIDERS_MAX:
                 providers += draw(trees(shape, first=len(providers)))
-    return World(tuple(providers), frozenset(CLASSES[2:]), frozenset(TRAITS[:2]))
+    if draw(sometimes()):
+        providers = [replace(each, drains=draw(few_drains())) for each in providers]
+    announced = frozenset({DRAINS[1]})
+    return World(
+        tuple(providers), frozenset(CLASSES[2:]), frozenset(TRAITS[:2]), announced=announced
+    )
+
+
+def few_drains() -> st.SearchStrategy[frozenset[str]]:
+    """No drain most of the time."""
+    return st.sampled_from((frozenset[str](),) * 3 + tuple(frozenset({each}) for each in DRAINS))
 
 
 @st.composite

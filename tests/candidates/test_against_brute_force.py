@@ -34,7 +34,13 @@ from tests.candidates.strategies import Question, histories, worlds_with_questio
 from tests.client import Client
 from tests.effort import SEED, repeat_with, scaled
 from tests.queries import parse_query, query_text
-from tests.world_in_store import add_provider, build_in_store, change_provider, define_names
+from tests.world_in_store import (
+    add_drains,
+    add_provider,
+    build_in_store,
+    change_provider,
+    define_names,
+)
 from tests.world_over_http import built_over_http
 from tests.worlds import World, world
 
@@ -84,6 +90,7 @@ def test_an_index_that_saw_the_world_grow_answers_the_same(prepared: Path, asked
         for provider in fleet.providers:
             add_provider(provider, db)
             index.snapshot()
+        add_drains(fleet, db)
         assert index.check() == []
         for question in questions:
             note(f"1.{question.minor} {query_text(question.query)}")

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from berth.candidates import Budget
 from berth.candidates.capacity import Capacity, Counting
 from tests.candidates.engine import snapshot_of
@@ -45,3 +47,72 @@ def test_hosts_fill_a_pool_only_as_far_as_their_own_amounts_go(prepared: Path) -
     with counted(fleet, prepared, request) as (_, capacity):
         total = capacity.total()
         assert (total.count, total.at_most) == (9, 9)
+
+
+def test_hosts_get_of_a_pool_what_its_scarcest_class_allows(prepared: Path) -> None:
+    """Both classes come from the pool: it has a hundred of one, and three of the other."""
+    fleet = world("""
+        cn1   VCPU=9  @A
+        cn2   VCPU=9  @A
+        pool  DISK_GB=100  CUSTOM_VF=3  MISC_SHARES_VIA_AGGREGATE  @A
+    """)
+    groups = {"": {"resources": {"VCPU": 1}}, "_P": {"resources": {"DISK_GB": 1, "CUSTOM_VF": 1}}}
+    with counted(fleet, prepared, {"groups": groups}) as (_, capacity):
+        total = capacity.total()
+        assert (total.count, total.at_most) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("fleet", "request_", "most"),
+    [
+        # The root of cn1 is a pool too: what it gives to cn2 is gone for itself.
+        (
+            """
+            cn1    VCPU=4  MISC_SHARES_VIA_AGGREGATE  @A
+            cn2    @A
+            disks  DISK_GB=100  MISC_SHARES_VIA_AGGREGATE  @A
+            """,
+            {"groups": {"": {"resources": {"VCPU": 1, "DISK_GB": 1}}}},
+            4,
+        ),
+        # The disk with the trait is for the group that needs it, the pool for the other one.
+        (
+            """
+            cn1   DISK_GB=2  CUSTOM_T  @A
+            pool  DISK_GB=2  MISC_SHARES_VIA_AGGREGATE  @A
+            """,
+            {
+                "groups": {
+                    "_A": {"resources": {"DISK_GB": 1}},
+                    "_B": {"resources": {"DISK_GB": 1}, "required": ["CUSTOM_T"]},
+                }
+            },
+            2,
+        ),
+        # Each placement takes of both pools.
+        (
+            """
+            cn1    VCPU=9  @A
+            pool1  DISK_GB=10  MISC_SHARES_VIA_AGGREGATE  @A
+            pool2  DISK_GB=3  MISC_SHARES_VIA_AGGREGATE  @A
+            """,
+            {
+                "groups": {
+                    "": {"resources": {"VCPU": 1}},
+                    "_A": {"resources": {"DISK_GB": 1}},
+                    "_B": {"resources": {"DISK_GB": 1}},
+                },
+                "apart": [{"groups": ["_A", "_B"], "at": "provider"}],
+            },
+            3,
+        ),
+    ],
+    ids=["a host that is a pool", "one host, two ways", "two pools at once"],
+)
+def test_what_several_hosts_and_pools_hold_together(
+    prepared: Path, fleet: str, request_: Any, most: int
+) -> None:
+    """Exactly so often the request fits."""
+    with counted(world(fleet), prepared, request_) as (_, capacity):
+        total = capacity.total()
+        assert (total.count, total.at_most) == (most, most)

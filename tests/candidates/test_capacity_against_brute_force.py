@@ -19,7 +19,7 @@ from hypothesis import given, note, seed, settings
 
 from berth.candidates import Budget, assignments, search
 from berth.candidates.batch import Batch
-from berth.candidates.capacity import Capacity, Counting
+from berth.candidates.capacity import Capacity, Counting, largest
 from berth.candidates.capacity import hosts as capacity_hosts
 from berth.candidates.capacity.preserving import Preserving
 from berth.candidates.hosts import hosts_of
@@ -79,7 +79,7 @@ def _modest(asked: Request) -> Request:
 
 
 @seed(SEED)
-@settings(max_examples=scaled(150), deadline=None, print_blob=True)
+@settings(max_examples=scaled(100), deadline=None, print_blob=True)
 @given(seeded(small_fleet_with_requests))
 def test_a_count_is_never_above_the_truth_and_a_bound_never_below(
     scratch: Database, asked: Asked
@@ -104,7 +104,8 @@ def test_the_same_holds_whichever_way_is_taken(scratch: Database, asked: Asked) 
     with only(world, scratch) as index, pytest.MonkeyPatch.context() as patched:
         patched.setattr(assignments, "ASSIGNMENTS_MAX", 1)
         for ways_max in (64, 1):
-            patched.setattr(capacity_hosts, "WAYS_MAX", ways_max)
+            for module in (capacity_hosts, largest):
+                patched.setattr(module, "WAYS_MAX", ways_max)
             for sent in requests:
                 note(json.dumps(sent))
                 _check(index.snapshot(), world, sent, is_listed=ways_max > 1)

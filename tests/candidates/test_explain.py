@@ -392,6 +392,35 @@ def test_a_relation_without_effect_is_named(prepared: Path) -> None:
     assert explained(apart, prepared, asking).ineffective == ()
 
 
+def test_drained_providers_do_not_count_where_drains_are_kept(prepared: Path) -> None:
+    """Not as the best provider of a shortage, unless there is no other; nor for what a relation
+    changes."""
+    fleet = world("cn1\n  numa0  VCPU=4\n  numa1  VCPU=8  !d")
+    shortage = shortage_of(explained(fleet, prepared, wants("VCPU=16")))
+    assert shortage.best is not None and shortage.best.provider.name == "numa0"
+    assert shortage.possible == 4
+    whole = world("cn1  VCPU=4  !d")
+    explanation = explained(whole, prepared, wants("VCPU=16"))
+    assert explanation.verdict.value == "never"
+    subtree = QuestionRelation(("_A", "_B"), "subtree")
+    asking = question(groups={"_A": group("VCPU=1"), "_B": group("VCPU=1")}, together=(subtree,))
+    lines = "cn1  VCPU=4\n  numa0  VCPU=4"
+    for drawn, due in ((lines, []), (f"{lines}  !d", ["/together/0"]), (f"{lines}  ?d", [])):
+        ineffective = explained(world(drawn), prepared, asking).ineffective
+        assert [each.at for each in ineffective] == due
+
+
+def test_a_verdict_of_drains_is_said_once(prepared: Path) -> None:
+    """And not again among what would help."""
+    explanation = explained(world("cn1  VCPU=4  !d"), prepared, wants("VCPU=1"))
+    assert explanation.summary == "No host fits now; 1 would without drains."
+    assert [each.drop for each in explanation.relaxations or ()] == [("/drains",)]
+    some = explained(world("cn1  VCPU=4  !d\ncn2  VCPU=2"), prepared, wants("VCPU=4"))
+    assert some.summary == (
+        "No host fits now; 1 would without drains. With VCPU 2 instead of 4, 1 host fits."
+    )
+
+
 def test_a_level_that_is_no_trait_is_an_unknown_name(prepared: Path) -> None:
     """With the pointer to it."""
     groups = {"_A": group("VCPU=1"), "_B": group("VCPU=1")}

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, note, seed, settings
 
-from berth.config import Settings, load, read_settings
+from berth.candidates.ranking import SCORED_PER_HOST_MAX
+from berth.config import Settings
 from berth.edge.app import create_app
 from berth.store.engine.database import Database
 from tests.brute_force import Candidate
@@ -71,16 +72,6 @@ def body(dice: Dice, world: World) -> Body:
     return made | ({"what_if": scenario(dice, world)} if dice.half() else {})
 
 
-@pytest.fixture(scope="module")
-def configured(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """The settings of a service with noauth2, and defaults for the rest."""
-    placement_conf = tmp_path_factory.mktemp("orders") / "placement.conf"
-    placement_conf.write_text(
-        "[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = sqlite:///none\n"
-    )
-    return read_settings(load([str(placement_conf)]))
-
-
 @seed(SEED)
 @settings(max_examples=scaled(30), deadline=None, print_blob=True)
 @given(seeded(fleet_with_bodies))
@@ -96,6 +87,9 @@ def test_candidates_come_in_the_order_of_plain_loops(
             note(json.dumps(sent))
             imagined = what_if(world, sent.get("what_if", {}))
             number, due = answers(imagined, sent["request"])
+            if len(due) > SCORED_PER_HOST_MAX:
+                # One host may have so many that which of them are shown is unspecified (2.7).
+                continue
             answer = _ask(client, sent)
             ranked = _read(answer, world, sent["order"])
             check(due, [each.candidate for each in ranked])

@@ -24,7 +24,7 @@ from tests.candidates.engine import ask_with, copy_of, form_at, request_of
 from tests.candidates.strategies import Question, questions, worlds
 from tests.effort import SEED, repeat_with, scaled
 from tests.queries import query_text
-from tests.world_in_store import add_provider
+from tests.world_in_store import add_drains, add_provider
 from tests.worlds import World, consumer_uuid, provider_uuid
 
 #: Custom classes and traits beside those that worlds use: they take ids away from these.
@@ -60,6 +60,7 @@ def test_what_was_asked_of_another_world_misleads_nobody(
                 add_provider(provider, db)
                 if data.draw(st.booleans()):
                     index.snapshot()
+            add_drains(fleet, db)
             for question, request in zip(asked, requests, strict=True):
                 note(f"1.{question.minor} {query_text(question.query)}")
                 body = ask_with(index.snapshot(), request, form_at(question.minor))

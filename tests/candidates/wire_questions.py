@@ -17,6 +17,7 @@ from berth.candidates.plan import Plan
 from berth.candidates.question import Question
 from berth.candidates.references import References, request_of
 from berth.candidates.resolve import NothingFits, resolve
+from berth.index.draining import tolerating
 from berth.index.snapshot import Location, Snapshot
 from tests.brute_force import Candidate
 from tests.brute_question import Request
@@ -27,6 +28,7 @@ from tests.worlds import World, aggregate_uuid, provider_uuid
 
 def search_candidates(snapshot: Snapshot, request: Request) -> list[Candidate]:
     """The candidates of a request without alternatives, by names."""
+    snapshot = tolerating(snapshot, question_of(request, snapshot).tolerate)
     plan = _plan(snapshot, request)
     if plan is None:
         return []
@@ -36,6 +38,7 @@ def search_candidates(snapshot: Snapshot, request: Request) -> list[Candidate]:
 
 def search_hosts(snapshot: Snapshot, request: Request) -> list[str]:
     """The names of the hosts that fit, sorted."""
+    snapshot = tolerating(snapshot, question_of(request, snapshot).tolerate)
     plan = _plan(snapshot, request)
     if plan is None:
         return []

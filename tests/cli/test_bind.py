@@ -140,6 +140,14 @@ def test_what_is_said_at_start_names_the_file_and_how_to_try(
     assert how in said
 
 
+def test_what_is_said_at_start_names_the_page_if_it_is_served(settings: Settings) -> None:
+    """The address to open in a browser."""
+    address = Address("127.0.0.1", 8778, socket.AF_INET, "https")
+    page = "  page            https://127.0.0.1:8778/berth/ui/"
+    assert page in describe(address, settings, workers=1).splitlines()
+    assert "/berth/ui/" not in describe(address, replace(settings, page=False), workers=1)
+
+
 def test_a_reserved_address_is_for_this_process_and_those_that_share_it() -> None:
     """A second service cannot bind; workers, which share the port, can."""
     with reserved(parse_bind("127.0.0.1:0")) as held:

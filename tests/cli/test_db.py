@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,12 +15,14 @@ import pytest
 from berth.cli.exit_codes import ExitCode
 from berth.index import Index
 from berth.model.errors import RevisionForeign
+from berth.store.leases import put_lease
 from tests.cli.test_commands import assert_fails, on
 from tests.e2e.serving import BERTH, PATIENCE, environment, run_berth, wait_until
 from tests.fresh import opened_at
 from tests.servers.statements import run
 from tests.store.damage import CASES, damage, fleet
-from tests.store.fleet import consumer
+from tests.store.fleet import claim, consumer, holding
+from tests.world_in_store import drain
 
 
 def sound(folder: Path) -> tuple[str, str]:
@@ -72,12 +76,20 @@ def test_a_dry_run_needs_something_to_say(tmp_path: Path) -> None:
 
 
 def test_a_release_asks_first(tmp_path: Path) -> None:
-    """Without confirmation nothing changes; --yes removes berth's tables."""
+    """Without confirmation nothing changes; --yes removes berth's tables. It names the drains that
+    OpenStack Placement will not honour."""
     url, source = sound(tmp_path)
+    db = opened_at(url)
+    drain(db, "rack-7", [])
+    drain(db, "announced", [], announced=True)
+    db.dispose()
     command = ("db", "release", "--config-file", source)
     asked = run_berth(tmp_path, *command)
     assert asked.returncode == ExitCode.USAGE
     assert "--yes" in asked.stderr
+    told = "OpenStack Placement has no drains, so it will use what these exclude: rack-7"
+    assert f"berth: {told}\n" in asked.stderr
+    run(url, "DELETE FROM berth_drains")
     busy = run_berth(tmp_path, *command, "--yes")
     assert_fails(busy, ExitCode.IN_USE, "berth wrote to the database")
     run(url, "UPDATE berth_writer SET updated_at = '2026-01-01 00:00:00'")
@@ -88,6 +100,55 @@ def test_a_release_asks_first(tmp_path: Path) -> None:
     assert version.stdout == "a082b8bb98d0\n"
     again = run_berth(tmp_path, *command, "--yes")
     assert "no tables of berth's own in" in again.stdout
+
+
+def test_a_release_names_the_leases_that_it_ends(tmp_path: Path) -> None:
+    """It is refused without --yes while there is one, whatever the user would answer. The first to
+    expire are named, and the rest are counted."""
+    url, source = sound(tmp_path)
+    database = opened_at(url)
+    put_lease(database, consumer(12), 600)
+    database.dispose()
+    run(url, "UPDATE berth_writer SET updated_at = '2026-01-01 00:00:00'")
+    command = ("db", "release", "--config-file", source)
+    named = f"{consumer(12)} of project project 12 until "
+    expected = ("1 lease will not be honoured", named, "`berth lease sweep`")
+    assert_fails(run_berth(tmp_path, *command), ExitCode.USAGE, *expected)
+    assert run_berth(tmp_path, "db", "check", "--config-file", source).returncode == ExitCode.OK
+    done = run_berth(tmp_path, *command, "--yes")
+    assert done.returncode == ExitCode.OK and "1 lease will not be honoured" in done.stderr
+    assert named in done.stderr and "berth_leases" in done.stdout
+
+
+def test_of_many_drains_and_leases_a_release_names_five_and_counts_the_rest(tmp_path: Path) -> None:
+    """Leases by when they expire; one that has expired and is not swept counts, until it is."""
+    url, source = sound(tmp_path)
+    database = opened_at(url)
+    names = [f"rack-{number}" for number in range(7)]
+    for name in names:
+        drain(database, name, [])
+    claim(
+        database,
+        *(holding(number, {12: {"DISK_GB": 1}}, project="web") for number in range(30, 37)),
+    )
+    for number in range(30, 37):
+        put_lease(database, consumer(number), 90_000 - number)
+    database.dispose()
+    run(
+        url,
+        f"UPDATE berth_leases SET expires_at = '2026-01-01 00:00:00.000000'"
+        f" WHERE consumer_uuid = '{consumer(31)}'",
+        "UPDATE berth_writer SET updated_at = '2026-01-01 00:00:00'",
+    )
+    command = ("db", "release", "--config-file", source)
+    said = run_berth(tmp_path, *command).stderr
+    assert f"these exclude: {', '.join(names[:5])}, and 2 more\n" in said
+    of_project = "of project web until"
+    first = f"7 leases will not be honoured, .*: {consumer(31)} {of_project} 2026-01-01 00:00 UTC"
+    assert re.search(f"{first}, {consumer(36)} {of_project} .*, and 2 more", said)
+    swept = run_berth(tmp_path, "lease", "sweep", "--config-file", source)
+    assert swept.returncode == ExitCode.OK, swept.stderr
+    assert "6 leases will not be honoured" in run_berth(tmp_path, *command).stderr
 
 
 def test_an_upgrade_says_what_it_has_counted(tmp_path: Path) -> None:
@@ -123,6 +184,24 @@ def test_an_upgrade_that_is_interrupted_says_that_it_goes_on(tmp_path: Path) -> 
     assert "run the same command again to continue" in said
     done = run_berth(tmp_path, "db", "upgrade", "--config-file", source)
     assert done.returncode == ExitCode.OK, done.stderr
+
+
+def test_an_interrupt_ends_with_its_exit_code_wherever_it_struck(tmp_path: Path) -> None:
+    """Also inside code that was compiled from a string, after which Python ends by the signal."""
+    (tmp_path / "interrupted.py").write_text(
+        "from berth.cli.main import cli, main\n"
+        "cli.invoke = lambda context: exec('raise KeyboardInterrupt')\n"
+        "main(['files'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "interrupted"],
+        env=environment(tmp_path),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == ExitCode.INTERRUPTED, done.stderr
 
 
 def heed_ctrl_c() -> None:

@@ -56,7 +56,7 @@ def test_a_line_for_each_table_and_one_at_the_end(
     assert "copying allocations: 15" in lines and "comparing consumers: 5" in lines
     count = assert_same(source_url, target_url)
     assert done.stdout == (
-        f"{target_url} is a copy of {source_url}: {count} rows in 16 tables, all compared\n"
+        f"{target_url} is a copy of {source_url}: {count} rows in 19 tables, all compared\n"
     )
 
 

@@ -73,11 +73,13 @@ def test_what_roles_may_do(tmp_path: Path) -> None:
     reader = admitted(tmp_path, source, "--role", "reader", "--project", "p")
     assert [name for name, yes in reader.items() if yes] == [
         "placement:usages",
+        "berth:permissions:show",
         "berth:consumers:list",
         "berth:consumers:show",
     ]
     of_another = ("--role", "reader", "--project", "p", "--target-project", "q")
-    assert not any(admitted(tmp_path, source, *of_another).values())
+    foreign = admitted(tmp_path, source, *of_another)
+    assert [name for name, yes in foreign.items() if yes] == ["berth:permissions:show"]
     assert not any(admitted(tmp_path, source, "--role", "admin", "--system").values())
 
 
@@ -142,8 +144,9 @@ def test_a_member_acts_for_its_own_project(tmp_path: Path) -> None:
     for name, text in (("members", printed), ("auditor", auditor_file())):
         (tmp_path / "policy.d" / f"{name}.yaml").write_text(text)
     may = admitted(tmp_path, source, "--role", "member", "--project", "web")
-    questions = {"berth:candidates", "berth:explain", "berth:capacity"}
-    own = {"berth:place", *(f"berth:consumers:{verb}" for verb in ("list", "show", "delete"))}
+    questions = {"berth:candidates", "berth:explain", "berth:capacity", "berth:permissions:show"}
+    own = {"berth:place", "berth:leases:list", "berth:leases:update"}
+    own |= {f"berth:consumers:{verb}" for verb in ("list", "show", "delete")}
     assert {name for name, yes in may.items() if yes} == questions | own
     of_another = ("--role", "member", "--project", "web", "--target-project", "db")
     may = admitted(tmp_path, source, *of_another)

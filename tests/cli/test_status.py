@@ -241,7 +241,7 @@ def test_what_could_follow(tmp_path: Path) -> None:
     ("strategy", "file", "text", "mode", "result", "details"),
     [
         ("http_basic", "htpasswd", f"alice:{hashed('secret')}::admin\n", 0o600, "ok", None),
-        ("http_basic", "htpasswd", "# none\n", 0o600, "warning", "nobody .*`berth user add`"),
+        ("http_basic", "htpasswd", "# none\n", 0o600, "warning", "no users yet.*`berth user add`"),
         ("http_basic", "htpasswd", f"alice:{hashed('x')}\n", 0o644, "warning", "chmod o= "),
         ("http_basic", "htpasswd", "alice\n", 0o600, "failure", "htpasswd, line 1: "),
         (
@@ -253,7 +253,7 @@ def test_what_could_follow(tmp_path: Path) -> None:
             "no file .*: create it with `berth user add`",
         ),
         ("token", "tokens", "nonsense\n", 0o600, "failure", "tokens, line 1: not a token"),
-        ("token", "tokens", "", 0o600, "warning", "nobody yet: run `berth token create`"),
+        ("token", "tokens", "", 0o600, "warning", "no users yet: run `berth token create`"),
     ],
 )
 def test_the_file_of_users_or_tokens_is_looked_at(
@@ -266,7 +266,7 @@ def test_the_file_of_users_or_tokens_is_looked_at(
     result: str,
     details: str | None,
 ) -> None:
-    """A file that would stop the service from starting, or that admits nobody, is reported."""
+    """A file that would stop the service from starting, or that has no users, is reported."""
     source = configuration(
         tmp_path,
         f"[api]\nauth_strategy = {strategy}\n"

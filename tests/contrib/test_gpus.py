@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -41,18 +44,18 @@ class Host:
             (tools / script.name).write_text(text)
             (tools / script.name).chmod(0o755)
         self._tools = tools
-        self._environment = {
+        self.environment = {
             "PATH": f"{tools}:{Path(sys.executable).parent}:/usr/bin:/bin",
             "BERTH_URL": url,
             "OS_TOKEN": "admin",
             "BERTH_HOST": "gpu01",
         }
-        settings = "\n".join(f"{name}={value}" for name, value in self._environment.items())
+        settings = "\n".join(f"{name}={value}" for name, value in self.environment.items())
         (folder / "gpus.env").write_text(f"{settings}\n")
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
-        return _run(command, self._environment)
+        return _run(command, self.environment)
 
     def slurm(self, script: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run a script as Slurm does: with the variables of the job, and no others."""
@@ -116,3 +119,36 @@ def test_what_slurm_gives_is_recorded(host: Host) -> None:
     assert host.held() == "0 consumers"
     assert host.slurm("slurm-prolog", SLURM_JOB_ID="44", SLURM_JOB_USER="bob").returncode == 0
     assert host.held() == "0 consumers"
+
+
+def test_a_job_renews_its_lease_while_it_runs(host: Host) -> None:
+    """It outlasts the lease; what it claimed is free afterwards."""
+    script = "sleep 3; berth lease sweep; exit 7"
+    ran = host.run("gpu-run", "--lease", "2s", "alice/job-19", "2", "sh", "-c", script)
+    assert ran.returncode == 7, ran.stderr
+    assert "leased until" in ran.stderr and "released" in ran.stderr
+    assert ran.stdout == "released 0 consumers\n"
+
+
+def test_what_a_crashed_job_leaves_behind_is_given_back(host: Host) -> None:
+    """Everything of the job is killed, and nobody renews any more."""
+    command = ["gpu-run", "--lease", "2s", "alice/job-20", "1", "sleep", "60"]
+    with subprocess.Popen(
+        command,
+        env=host.environment,
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stderr is not None and "leased until" in running.stderr.readline()
+        os.killpg(running.pid, signal.SIGKILL)
+    time.sleep(3)
+    host.run("berth", "lease", "sweep")
+    assert host.held() == "0 consumers"
+
+
+def test_a_job_whose_gpus_are_gone_is_ended(host: Host) -> None:
+    """They may be someone else's."""
+    script = "berth release alice/job-21 > /dev/null; exec sleep 60"
+    ran = host.run("gpu-run", "--lease", "3s", "alice/job-21", "1", "sh", "-c", script)
+    assert ran.returncode == 128 + signal.SIGTERM, ran.stderr

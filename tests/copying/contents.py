@@ -15,8 +15,11 @@ from berth.store.engine.database import Database
 from berth.store.engine.tables import (
     allocations,
     berth_consumer_names,
+    berth_drained,
+    berth_drains,
     berth_flavors,
     berth_labels,
+    berth_leases,
     berth_placements,
     consumer_types,
     consumers,
@@ -34,6 +37,17 @@ from berth.store.engine.tables import (
 from berth.store.engine.transaction import Tx
 from berth.upkeep import schema
 from tests.store.fleet import aggregate, consumer, provider
+
+#: The tables of what only berth keeps.
+OWN = (
+    berth_consumer_names,
+    berth_drained,
+    berth_drains,
+    berth_flavors,
+    berth_labels,
+    berth_leases,
+    berth_placements,
+)
 
 Rows = dict[str, list[tuple[Any, ...]]]
 
@@ -183,6 +197,7 @@ def _write_consumers(tx: Tx) -> None:
                 "project_id": 1,
                 "user_id": 4,
                 "generation": n,
+                "created_at": CREATED,
                 "consumer_type_id": 3 if n % 2 else None,
             }
             for n in holders
@@ -210,6 +225,48 @@ def _write_consumers(tx: Tx) -> None:
             for number, name, n in ((2, "job-17", 1), (9, "Zürich \\ 'N", 3))
         ],
     )
+    _write_drains(tx)
+    tx.connection.execute(
+        insert(berth_leases),
+        [
+            {
+                "id": number,
+                "consumer_uuid": consumer(n),
+                "consumer_id": n * 10,
+                "consumer_created_at": CREATED,
+                "consumer_generation": n,
+                "expires_at": UPDATED,
+                "renewals": number,
+            }
+            for number, n in ((3, 3), (4, 5))
+        ],
+    )
+
+
+def _write_drains(tx: Tx) -> None:
+    tx.connection.execute(
+        insert(berth_drains),
+        [
+            {
+                "id": number,
+                "name": name,
+                "generation": number,
+                "effect": effect,
+                "reason": "für \\ alle",
+                "created_at": CREATED,
+                "created_by": "",
+            }
+            for number, name, effect in ((1, "rack", "exclude"), (1000, "Rack", "none"))
+        ],
+    )
+    tx.connection.execute(
+        insert(berth_drained),
+        [
+            {"drain_id": drain, "provider_id": place, "provider_uuid": provider(place)}
+            for drain in (1, 1000)
+            for place in (5, 1, 2)
+        ],
+    )
 
 
 def contents(db: Database) -> Rows:
@@ -220,8 +277,7 @@ def contents(db: Database) -> Rows:
                 (tuple(row) for row in tx.connection.execute(select(table))), key=repr
             )
             for table in metadata.sorted_tables
-            if not table.name.startswith("berth_")
-            or table in (berth_consumer_names, berth_flavors, berth_labels, berth_placements)
+            if not table.name.startswith("berth_") or table in OWN
         }
 
 

@@ -14,7 +14,7 @@ from berth.store.identity import read_identity
 from berth.upkeep import schema
 from berth.upkeep.copying import Outcome, copy_database
 from tests.copying.conftest import Opener
-from tests.copying.contents import RATIOS, contents, fill, single_precision, whole_seconds
+from tests.copying.contents import OWN, RATIOS, contents, fill, single_precision, whole_seconds
 from tests.sql_reads import provider_usages
 from tests.store.fleet import add_provider, claim, holding, provider
 
@@ -62,7 +62,7 @@ def test_a_source_of_an_older_release_has_only_the_tables_of_the_original(
     """Everything else is copied."""
     source, target = opened(new_url("sqlite")), opened(new_url("sqlite"))
     fill(source)
-    newer = ("berth_consumer_names", "berth_flavors", "berth_labels", "berth_placements")
+    newer = [table.name for table in OWN]
     expected = contents(source) | {name: [] for name in newer}
     with source.engine.begin() as connection:
         for name in (*newer, "berth_meta"):

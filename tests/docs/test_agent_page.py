@@ -14,7 +14,7 @@ from berth.hosts.plan import Plan
 from berth.hosts.tracker import Node
 from tests.docs.pages import published, section
 from tests.exposed import Exposed
-from tests.hosts.test_requests import BERTH, ORIGINAL
+from tests.hosts.test_requests import ON_BERTH, ON_PLACEMENT, ORIGINAL
 
 PAGE = published("agent.md")
 
@@ -69,8 +69,20 @@ def test_every_metric_is_on_the_page_with_its_labels() -> None:
 
 def test_the_requests_are_those_that_are_counted() -> None:
     """In `tests/hosts/test_requests.py`, beside the original's."""
-    rows = re.findall(r"^\|" + r" (\d+) \|" * 6 + "$", PAGE, re.MULTILINE)
+    rows = re.findall(r"^\|" + r" (\d+) \|" * 7 + "$", PAGE, re.MULTILINE)
     assert rows == [
-        tuple(map(str, (*size, BERTH[size][0], original[0], BERTH[size][1], original[1])))
+        tuple(
+            map(
+                str,
+                (
+                    *size,
+                    ON_BERTH[0],
+                    ON_PLACEMENT[size][0],
+                    original[0],
+                    ON_PLACEMENT[size][1],
+                    original[1],
+                ),
+            )
+        )
         for size, original in ORIGINAL.items()
     ]

@@ -16,6 +16,8 @@ def test_every_metric_is_on_the_page_with_its_labels(client: Client) -> None:
     rows = re.findall(r"^\| `(berth_\w+)` \|([^|]*)\|", page, re.MULTILINE)
     documented = {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in rows}
     client.get("/resource_providers/nowhere")
+    request = {"groups": {"": {"resources": {"VCPU": 1}}}}
+    assert client.put("/berth/v1/flavors/small", json={"request": request}).status == 201
     told = scrape(client)
     assert set(documented) == told.names()
     for name, labels in documented.items():

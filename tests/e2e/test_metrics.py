@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,7 @@ def test_any_worker_tells_what_all_have_counted(service: Service, place: Path) -
         wait_until(has_counted(client, made), "the worker to tell of all")
     before = service.workers()
     wait_until(lambda: process_ids(clients[0]) == before, "the worker to tell of both")
+    has_capacity_once(clients)
     metrics = scrape(clients[0])
     assert len(metrics.series("berth_index_refreshed_timestamp_seconds")) == 2
     room = metrics.value("berth_database_connections_max")
@@ -85,6 +88,25 @@ def test_any_worker_tells_what_all_have_counted(service: Service, place: Path) -
     assert [path.name.startswith("berth-metrics-") for path in place.iterdir()] == [True]
     assert service.terminate() == 0
     assert not list(place.iterdir())
+
+
+def has_capacity_once(clients: list[Client]) -> None:
+    """Check that each worker reports how many more of a flavor fit: not the sum over workers."""
+    host = {"uuid": str(uuid.uuid4()), "name": "host"}
+    assert clients[0].post("/resource_providers", json=host).status == 200
+    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 6}}}
+    path = f"/resource_providers/{host['uuid']}/inventories"
+    assert clients[0].put(path, json=body).status == 200
+    request = {"groups": {"": {"resources": {"VCPU": 2}}}}
+    assert clients[0].put("/berth/v1/flavors/small", json={"request": request}).status == 201
+    for client in clients:
+        wait_until(partial(fits, client, "small", 3), "a worker to report the capacity")
+
+
+def fits(client: Client, flavor: str, count: int) -> bool:
+    """Whether a worker reports, in one series, that so many more of a flavor fit."""
+    samples = scrape(client).samples("berth_capacity_count")
+    return [(each.labels, each.value) for each in samples] == [({"flavor": flavor}, count)]
 
 
 def test_under_another_server_processes_share_the_folder_that_is_named(

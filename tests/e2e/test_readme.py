@@ -12,6 +12,7 @@ import pytest
 from tests.docs.how_to import shows
 from tests.docs.pages import ROOT, blocks, section
 from tests.e2e.serving import PATIENCE, served
+from tests.effort import LEFT_OUT, is_left_out
 
 #: Printed in front of the output of each block of commands.
 MARK = "berth-readme-block"
@@ -43,6 +44,8 @@ def follow(directory: Path, steps: list[tuple[str, str]], **variables: str) -> l
 @pytest.mark.parametrize("is_served", [True, False], ids=["over HTTP", "on the database"])
 def test_the_example_prints_what_the_page_shows(tmp_path: Path, is_served: bool) -> None:
     """Each block of output follows the commands that print it."""
+    if is_left_out([True, False], is_served, "readme"):
+        pytest.skip(LEFT_OUT)
     if is_served:
         with served(tmp_path) as url:
             outputs = follow(tmp_path, STEPS, BERTH_URL=url)

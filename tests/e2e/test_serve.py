@@ -64,13 +64,14 @@ def test_nothing_needs_to_be_configured(service: Service) -> None:
 
 
 def test_it_says_what_it_does_and_what_to_try(service: Service) -> None:
-    """The address, the database, the authentication, and a request to try."""
+    """The address, the database, the authentication, the page, and a request to try."""
     first, *rest = service.banner.splitlines()
     assert first.startswith("berth ")
     assert first.endswith(f"serves {service.url}, 2 workers")
     said = dict(line.strip().split(maxsplit=1) for line in rest)
     assert said["database"] == f"sqlite:///{database_of(service)}"
     assert said["authentication"].startswith("noauth2")
+    assert said["page"] == f"{service.url}/berth/ui/"
     assert said["try"] == (f"curl -H 'X-Auth-Token: admin' {service.url}/resource_providers")
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import resource
 import socket
@@ -10,6 +11,8 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+import pytest
 
 from berth.cli.exit_codes import ExitCode
 from berth.edge.server.workers import CONNECTIONS_MAX, FILES_BESIDES
@@ -130,6 +133,34 @@ def received(connection: socket.socket) -> bytes:
 def connected(service: Service) -> int:
     """The number of connections to the service."""
     return sum(port == service.port and state == "01" for port, _, state, _ in sockets())
+
+
+@pytest.mark.parametrize("accept", ["application/jsonl", "text/event-stream"])
+def test_the_places_of_watchers_whose_clients_have_gone_are_free(
+    tmp_path: Path, accept: str
+) -> None:
+    """Long before they would be answered: others wait there then."""
+    few = {"OS_BERTH__WATCHERS_MAX": "2"}
+    with serving(tmp_path, "--workers", "1", variables=few) as service:
+        client = Client.at(service.url)
+        revision = json.loads(client.get("/berth/v1/fleet").text.splitlines()[0])["revision"]
+        path = f"/berth/v1/changes?after={revision}"
+        watches = (
+            f"GET {path}&wait=60 HTTP/1.1\r\nHost: berth\r\nX-Auth-Token: admin\r\n"
+            f"Accept: {accept}\r\n\r\n"
+        ).encode()
+        with clients(service, 2, watches) as gone:
+            wait_until(lambda: watching(client) == 2, "both to wait")
+            assert client.get(f"{path}&wait=1").status == 503
+            for connection in gone:
+                connection.close()
+            wait_until(lambda: watching(client) == 0, "their places to be free")
+        assert client.get(f"{path}&wait=1").status == 200
+
+
+def watching(client: Client) -> float:
+    """How many requests wait for changes."""
+    return scrape(client).value("berth_watchers")
 
 
 def test_searches_whose_clients_have_gone_end(tmp_path: Path) -> None:

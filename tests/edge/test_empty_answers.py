@@ -17,7 +17,6 @@ from berth.api.request import Request
 from berth.candidates import CandidatesRequest
 from berth.edge.context import Context
 from berth.edge.empty_answers import LOG, REST_S, WAITING_MAX, EmptyAnswers
-from berth.index import Snapshot
 from tests.api import configured
 from tests.candidates.engine import request_of, snapshot_of
 from tests.client import Client, wsgi_environ
@@ -167,6 +166,6 @@ def test_what_fails_is_logged_and_the_next_is_explained(prepared: Path, log: Kep
 def test_nothing_is_done_if_nobody_reads_it(log: Kept) -> None:
     """Below INFO no thread starts."""
     LOG.setLevel(logging.WARNING)
-    unread: Snapshot = None  # type: ignore[assignment]
+    unread: Any = None
     EmptyAnswers().note(unread, *noted())
     assert log.records.empty()

@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 from prometheus_client.mmap_dict import MmapedDict, mmap_key
 
+from berth.config import MetricsSettings
 from berth.edge import exposition
 from berth.edge.exposition import REUSED_S, Exposition
 from berth.edge.instruments import Instruments
@@ -48,7 +49,9 @@ def test_who_asks_within_a_second_gets_what_was_told_last(
     metrics = Exposition(
         Instruments(strategy="noauth2", pool_size=1, pool_max=1),
         cast(Readiness, Unready()),
-        classes_max=1,
+        MetricsSettings(networks=(), classes_max=1, flavors_max=1, capacity_by=""),
+        engine="sqlite",
+        leases=lambda: 0,
         clock=lambda: now,
     )
 

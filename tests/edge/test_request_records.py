@@ -14,7 +14,7 @@ import pytest
 from berth.edge import request_log
 from berth.edge.request_log import LOG, OutcomeLog, fields_of
 
-OUTCOME = ("127.0.0.1", '"GET /"', "200", "136", "1.39")
+OUTCOME = ("127.0.0.1", '"GET /"', "200", "136", "1.39", "")
 
 #: What no two records share.
 OF_THE_MOMENT = {"created", "msecs", "relativeCreated"}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from berth.config import options
 from berth.direct import PlacementDirect
 from berth.hosts.transports import with_token
 from tests.e2e.serving import served
+from tests.hosts.hosts import AsPlacement
 from tests.hosts.stage import Stage
 
 
@@ -34,12 +36,21 @@ def _in_process(folder: Path) -> Iterator[adapter.Adapter]:
         yield client
 
 
-@pytest.fixture(scope="module", params=["over HTTP", "in process"])
+@contextmanager
+def _as_placement(folder: Path) -> Iterator[adapter.Adapter]:
+    with _in_process(folder) as transport:
+        old_routes = AsPlacement(copy.copy(transport))
+        setattr(transport, "request", old_routes.request)  # noqa: B010 - mypy refuses the other form
+        yield transport
+
+
+@pytest.fixture(scope="module", params=["over HTTP", "as Placement"])
 def service(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stage]:
-    """A service over a socket that the tests of a module share, one after another."""
-    opened = {"over HTTP": _over_http, "in process": _in_process}[request.param]
+    """A service that the tests of a module share, one after another: berth over a socket, and, in
+    this process, one that has the old routes only."""
+    opened = {"over HTTP": _over_http, "as Placement": _as_placement}[request.param]
     with opened(tmp_path_factory.mktemp("service")) as transport:
         yield Stage(transport)
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
@@ -60,6 +62,37 @@ def tracker(client: ReportClient, driver: Driver, *, attempts_max: int = 1) -> T
 def start(client: ReportClient, driver: Driver) -> Plan:
     """The first report of cn1, with one attempt."""
     return tracker(client, driver).report(node(), startup=True)
+
+
+class NotFound:
+    """How OpenStack Placement answers for a path that it does not have."""
+
+    status_code = 404
+    headers: Mapping[str, str] = {}
+    text = '{"errors": [{"status": 404, "title": "Not Found", "detail": "The resource could not'
+    text += ' be found.", "code": "placement.undefined_code"}]}'
+
+    def json(self) -> Any:
+        """The decoded body."""
+        return json.loads(self.text)
+
+
+class AsPlacement:
+    """A transport to a berth that has none of its own routes, like OpenStack Placement.
+
+    Args:
+        is_one: whether it has none at present.
+    """
+
+    def __init__(self, transport: Transport, *, is_one: bool = True) -> None:
+        self._transport = transport
+        self.is_one = is_one
+
+    def request(self, url: str, method: str, **options: Any) -> Answer:
+        """Send a request."""
+        if self.is_one and url.startswith("/berth/"):
+            return NotFound()
+        return self._transport.request(url, method, **options)
 
 
 class Interrupted(Exception):

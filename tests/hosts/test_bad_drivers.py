@@ -18,7 +18,7 @@ from berth.hosts.plan import Allocations
 from berth.hosts.provider_tree import ProviderTree
 from berth.hosts.report_client import ReportClient
 from tests.effort import scaled
-from tests.hosts.hosts import start
+from tests.hosts.hosts import AsPlacement, start
 from tests.hosts.stage import Stage, consumer_uuid, drawn
 from tests.worlds import aggregate_uuid, provider_uuid
 
@@ -292,7 +292,7 @@ def test_what_is_held_is_not_taken_away_later_either(stage: Stage) -> None:
     )
     with pytest.raises(BadProviderTree, match="numa0 would lose its MEMORY_MB, of which 512 are"):
         start(client, Nonsense(edit, moves=False))
-    assert set(client.service.requests) == {"GET"}
+    assert client.service.requests["PUT"] == 1, "of the whole tree, and refused"
     assert stage.picture() == drawn(WORLD)
 
 
@@ -359,11 +359,16 @@ def swap(tree: ProviderTree, allocations: Allocations, arguments: tuple[Any, ...
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(st.lists(STEPS, max_size=6), st.lists(SWAPS, max_size=2), st.booleans())
+@given(st.lists(STEPS, max_size=6), st.lists(SWAPS, max_size=2), st.booleans(), st.booleans())
 def test_what_is_let_through_is_taken(
-    stage: Stage, steps: list[tuple[Any, ...]], swaps: list[tuple[Any, ...]], moves: bool
+    stage: Stage,
+    steps: list[tuple[Any, ...]],
+    swaps: list[tuple[Any, ...]],
+    moves: bool,
+    is_placement: bool,
 ) -> None:
-    """Either nothing is written, or the service accepts every request."""
+    """Either nothing is written, or the service accepts every request; berth, which takes whole
+    trees, may refuse one."""
     stage.show(WORLD)
 
     def edit(tree: ProviderTree, allocations: Allocations) -> None:
@@ -376,13 +381,14 @@ def test_what_is_let_through_is_taken(
             if tree.exists(arguments[1]) and tree.exists(arguments[2]):
                 swap(tree, allocations, arguments)
 
-    client = ReportClient(stage.transport)
+    client = ReportClient(AsPlacement(stage.transport, is_one=is_placement))
     try:
         start(client, Nonsense(edit, moves))
         event("let through")
     except (BadProviderTree, NameTaken) as refused:
         event(str(refused)[:60])
-        assert set(client.service.requests) == {"GET"}
+        if is_placement:
+            assert set(client.service.requests) == {"GET"}
         assert stage.picture() == drawn(WORLD)
     finally:
         stage.clear()

@@ -12,7 +12,7 @@ from berth.hosts.errors import NotThere, Refused
 from berth.hosts.provider_tree import ProviderTree
 from berth.hosts.report_client import ReportClient
 from berth.hosts.service import MOVING_VERSION, provider_path
-from tests.hosts.hosts import gpu_host, node, tracker
+from tests.hosts.hosts import AsPlacement, gpu_host, node, tracker
 from tests.hosts.stage import Stage, consumer_uuid, drawn
 from tests.worlds import provider_uuid
 
@@ -64,7 +64,7 @@ def test_a_name_that_was_cleaned_up_is_made_again(
     stage: Stage, path: str, add: Callable[[ProviderTree], None]
 ) -> None:
     """By the next attempt: an operator may delete custom names that nothing uses."""
-    client = ReportClient(stage.transport)
+    client = ReportClient(AsPlacement(stage.transport))
     for has_it in True, False:
         tree = client.get_provider_tree_and_ensure_root(None, provider_uuid("cn1"), "cn1")
         tree.update_inventory("cn1", {})

@@ -35,6 +35,7 @@ def rows_of(*providers: Provider) -> FleetRows:
         [inventory_row(provider[0], VCPU) for provider in providers],
         [],
         [],
+        [],
     )
 
 

@@ -272,7 +272,7 @@ class FleetHistory(RuleBasedStateMachine):
         return below
 
     def rows(self, roots: set[ProviderId]) -> FleetRows:
-        rows = FleetRows([], [], [], [])
+        rows = FleetRows([], [], [], [], [])
         for number, provider in self.truth.items():
             root = self.root(number)
             if root in roots:

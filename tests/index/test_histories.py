@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar
@@ -82,6 +82,8 @@ class TwoWorkers(RuleBasedStateMachine):
     """Each step is one write through one of the workers; many are refused, which is intended."""
 
     fresh: ClassVar[Fresh]
+    #: From the URL of a database to that of each worker: in a cluster another node.
+    urls: ClassVar[Callable[[str], Sequence[str]]] = staticmethod(lambda url: (url, url))
     portions: ClassVar[Portions] = USUAL
     rows_max: ClassVar[int] = ROWS_MAX
 
@@ -89,7 +91,7 @@ class TwoWorkers(RuleBasedStateMachine):
     def begin(self) -> None:
         self.directory = TemporaryDirectory()
         url = type(self).fresh(Path(self.directory.name))
-        self.workers = [opened_at(url) for _ in range(2)]
+        self.workers = [opened_at(each) for each in type(self).urls(url)]
         self.indexes = [
             Index(db, portions=type(self).portions, rows_max=type(self).rows_max)
             for db in self.workers

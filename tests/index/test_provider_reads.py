@@ -222,7 +222,7 @@ FORM = ProviderForm((b"<", b" ", b" ", b">"), (Field.UUID, Field.NAME, Field.GEN
 
 def hosts(count: int) -> FleetRows:
     """Hosts with three inventories each."""
-    rows = FleetRows([], [], [], [])
+    rows = FleetRows([], [], [], [], [])
     for number in range(1, count + 1):
         host = ProviderId(number)
         name, uuid = f"compute-{number:06}", str(UUID(int=number << 64))
@@ -316,7 +316,7 @@ def test_a_list_is_what_its_providers_are(
     names: list[str], generations: list[int], dashes: bool
 ) -> None:
     """In the order of their ids, whatever their lengths, and whether children or roots."""
-    rows = FleetRows([], [], [], [])
+    rows = FleetRows([], [], [], [], [])
     for number, (name, generation) in enumerate(zip(names, generations, strict=False), 1):
         uuid = UUID(int=number)
         parent = ProviderId(number - 1) if number % 3 == 2 else None

@@ -49,7 +49,7 @@ def classes_of(provider: int) -> list[ClassId]:
 
 def rows_with(states: States) -> FleetRows:
     """The whole fleet, some of which claims have changed."""
-    rows = FleetRows([], [], [], [])
+    rows = FleetRows([], [], [], [], [])
     for root, children in TREES.items():
         for number in (root, *children):
             provider = ProviderId(number)
@@ -135,7 +135,7 @@ def test_states_are_taken_over_as_with_whole_trees(steps: list[States], rows_max
 def flat() -> Fleet:
     """Three hosts in one block, with a cached text for each."""
     hosts = Fleet(class_ids=CLASSES, trait_ids={})
-    rows = FleetRows([], [], [], [])
+    rows = FleetRows([], [], [], [], [])
     for number in (1, 2, 3):
         host = ProviderId(number)
         rows.providers.append(provider_row(host, f"uuid {number}", None, host))

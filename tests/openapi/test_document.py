@@ -111,8 +111,8 @@ def test_every_body_has_an_example(minor: int | None) -> None:
                 and "content" in response
                 and not path.endswith("/openapi.json")
             ):
-                (content,) = response["content"].values()
-                assert content["example"], (path, method)
+                for content in response["content"].values():
+                    assert content["example"], (path, method)
 
 
 @pytest.mark.parametrize("minor", MILESTONES)

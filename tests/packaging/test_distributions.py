@@ -33,7 +33,7 @@ pytestmark = pytest.mark.xdist_group("packaging")
 #: What lies about in a tree that is worked on, and the repository itself.
 NOT_SOURCES = shutil.ignore_patterns(
     *(".git", ".venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", "_build"),
-    ".hypothesis",
+    *(".hypothesis", "node_modules"),
 )
 
 
@@ -158,7 +158,7 @@ def test_the_command_knows_its_version(clean: CleanEnvironment, tmp_path: Path) 
 
 
 #: What the extras bring, and berth does without until it is asked for.
-OF_EXTRAS = {"keystonemiddleware", "libvirt", "psycopg", "pymysql", "pynvml"}
+OF_EXTRAS = {"keystonemiddleware", "libvirt", "opentelemetry", "psycopg", "pymysql", "pynvml"}
 
 #: Prints where berth is, and each module of it that lacks another one, with that one's name. Those
 #: left out run when they are imported.

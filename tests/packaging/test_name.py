@@ -42,8 +42,8 @@ def read_files() -> Iterator[tuple[Path, str]]:
     for place in PLACES:
         path = ROOT / place
         for file in [path] if path.is_file() else sorted(path.rglob("*")):
-            built = {"__pycache__", "_build"} & set(file.parts)
-            if file.is_file() and not built and file.suffix not in (".pyc", ".svg"):
+            built = {"__pycache__", "_build", "node_modules"} & set(file.parts)
+            if file.is_file() and not built and file.suffix not in (".pyc", ".svg", ".png"):
                 yield file, file.read_text()
 
 

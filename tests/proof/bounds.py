@@ -43,6 +43,8 @@ class Bounds:
     worlds: int
     #: Reads after writes of another worker or service.
     reads: int
+    #: Writes while the fleet is followed.
+    writes: int
     seed: int
 
     @classmethod
@@ -56,6 +58,7 @@ class Bounds:
             rounds=int(_number("ROUNDS", scaled(20 if is_file else 4 if is_cluster else 6))),
             kill_each_s=0.35 if is_file else 2.0,
             reads=int(_number("READS", 10_000 if is_full() else scaled(600))),
+            writes=int(_number("WRITES", scaled(2500 if is_file else 1000))),
             worlds=int(_number("WORLDS", scaled(3 if is_file else 2))),
             seed=_seed(),
         )

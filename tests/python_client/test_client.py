@@ -32,7 +32,7 @@ from tests.servers.ports import free_port
 
 SMALL = {"groups": {"": {"resources": {"VCPU": 2}}}}
 LARGE = {"groups": {"": {"resources": {"VCPU": 99}}}}
-OWNERS = {"project_id": "web", "user_id": "alice"}
+OWNERS: dict[str, Any] = {"project_id": "web", "user_id": "alice"}
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_a_candidate_is_claimed_listed_and_released(berth: Client) -> None:
     (consumer,) = berth.consumers(host=name)
     assert consumer == berth.consumer(job)
     assert (consumer.uuid, consumer.project_id, consumer.user_id) == (job, "web", "alice")
-    assert (consumer.name, consumer.lease, consumer.generation) == (None, None, 1)
+    assert (consumer.name, consumer.lease_until, consumer.generation) == (None, None, 1)
     assert consumer.allocations == candidate.allocations
     assert consumer.providers == {candidate.host: name}
     assert consumer.created_at is not None
@@ -108,6 +108,23 @@ def test_a_name_stands_for_a_consumer(berth: Client) -> None:
     berth.release(job)
     berth.claim_for(job, candidate, user_id="bob")
     assert berth.consumer(job).user_id == "bob"
+
+
+def test_a_consumer_moves_and_a_dry_run_writes_nothing(berth: Client) -> None:
+    """It gives back what it holds, if it is still at the generation that was seen."""
+    name, other = host(berth), host(berth)
+    job = NewConsumer(project_id=name, user_id="alice", name="job")
+    (dry,) = berth.place(on(name, SMALL), [job], dry_run=True)
+    assert dry.host
+    assert list(berth.consumers(host=name)) == []
+    (placed,) = berth.place(on(name, SMALL), [job])
+    moving = replace(job, uuid=placed.uuid, generation=berth.consumer(placed.uuid).generation)
+    (moved,) = berth.place(on(other, SMALL), [moving], replace=True)
+    assert (moved.uuid, moved.host != placed.host) == (placed.uuid, True)
+    assert berth.consumer(placed.uuid).allocations == moved.allocations
+    with pytest.raises(Conflict) as refused:
+        berth.place(on(name, SMALL), [moving], replace=True)
+    assert refused.value.code == "placement.concurrent_update"
 
 
 def test_jobs_are_placed_by_name_all_or_none(berth: Client) -> None:
@@ -142,6 +159,47 @@ def test_capacity_counts_what_fits(berth: Client) -> None:
     without = berth.capacity({"small": on(name, SMALL)}, what_if={"without_hosts": [name]})
     assert without["small"].count == 0
     assert berth.capacity(flavors=[]) == berth.capacity({}, flavors=[]) == {}
+
+
+def test_what_a_count_leaves_out_is_there(berth: Client) -> None:
+    """Flavors that cannot be counted, names that do not exist, and hosts by name."""
+    name = host(berth)
+    nothing = {name: {"required": ["HW_CPU_X86_AVX2"]} for name in ("_A", "_B")}
+    apart = {"groups": nothing, "apart": [{"groups": ["_A", "_B"], "at": "provider"}]}
+    berth.send("PUT", f"/berth/v1/flavors/{name}", {"request": apart})
+    counted = berth.capacity(
+        {"small": on(name, SMALL)}, flavors=[name], by=["host", "zonee"], hosts_max=1
+    )
+    assert ([*counted], [*counted.uncounted]) == (["small"], [name])
+    assert "invalid" in counted.uncounted[name]
+    assert counted.complete
+    assert [each["code"] for each in counted.warnings] == ["unknown_label"]
+    assert counted["small"].answer["best"][0]["host"]["name"] == name
+    assert name in {each["name"] for each in counted["small"].answer["by"]["host"].values()}
+    berth.send("DELETE", f"/berth/v1/flavors/{name}")
+
+
+def test_a_dry_run_assumes_another_fleet(berth: Client) -> None:
+    """Warnings and refusals have what a program needs to say why."""
+    name = host(berth)
+    jobs = [NewConsumer(project_id=name, user_id="alice", name="job")]
+    placed = berth.place(
+        on(name, LARGE),
+        jobs,
+        within="racks",
+        tries=1,
+        dry_run=True,
+        what_if={"allocation_ratio": [{"resource_class": "VCPU", "ratio": 16}]},
+    )
+    assert ([each.allocations for each in placed], placed.repeated) == (
+        [{placed[0].host: {"VCPU": 99}}],
+        False,
+    )
+    assert [each["reference"] for each in placed.warnings] == ["racks"]
+    with pytest.raises(Conflict) as refused:
+        berth.place(on("cn-nowhere", SMALL), jobs, explain=False)
+    assert refused.value.explanation is None
+    assert [each["reference"] for each in refused.value.warnings] == ["cn-nowhere"]
 
 
 def test_filters_narrow_the_list(berth: Client) -> None:
@@ -186,6 +244,43 @@ def test_a_refusal_has_its_code_and_pointer(berth: Client) -> None:
     assert (error.pointer, error.did_you_mean[0]) == ("/request/groups//resources/VCPUS", "VCPU")
     assert str(error).startswith("There is no resource class VCPUS. Did you mean VCPU")
     assert error.explanation is None
+
+
+def test_leases(berth: Client) -> None:
+    """A claim with a lease, its renewal as a heartbeat, and its end."""
+    name, job = host(berth), str(uuid4())
+    (candidate,) = berth.candidates(on(name, SMALL)).candidates
+    berth.claim(job, candidate, **OWNERS, lease_seconds=60)
+    before = berth.consumer(job).lease_until
+    assert before is not None and abs(before - datetime.now(UTC)) < timedelta(minutes=2)
+    lease = berth.lease(job, 600)
+    assert (lease.consumer, lease.name, lease.project_id) == (job, None, "web")
+    assert 500 < lease.seconds_left <= 601 and lease.expires_at > before
+    (listed,) = [each for each in berth.leases() if each.consumer == job]
+    assert listed.expires_at == lease.expires_at
+    berth.end_lease(job)
+    assert berth.consumer(job).lease_until is None
+    with pytest.raises(NotThere, match="has no lease"):
+        berth.end_lease(job)
+    berth.release(job)
+    with pytest.raises(NotThere, match="has no allocations"):
+        berth.lease(job, 60)
+
+
+def test_leases_of_names(berth: Client) -> None:
+    """In the request of the claim; a name stands for its consumer."""
+    at = host(berth)
+    (candidate,) = berth.candidates(on(at, SMALL)).candidates
+    uuid = berth.claim_for("web/leased", candidate, user_id="alice", lease_seconds=60)
+    assert berth.consumer(uuid).lease_until is not None
+    lease = berth.lease("web/leased", 600)
+    assert (lease.consumer, lease.name) == (uuid, "leased")
+    berth.end_lease("web/leased")
+    new = [NewConsumer(name="placed", project_id="web", user_id="alice")]
+    (placed,) = berth.place(on(at, SMALL), new, lease_seconds=60)
+    assert placed.lease_until == berth.consumer("web/placed").lease_until is not None
+    for name in ("leased", "placed"):
+        berth.release(f"web/{name}")
 
 
 def test_the_kinds_of_refusals(berth: Client) -> None:

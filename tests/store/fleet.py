@@ -69,6 +69,7 @@ def holding(
     project: str = "project",
     user: str = "user",
     name: str | None = None,
+    lease_until: datetime | None = None,
 ) -> ConsumerWrite:
     """A wanted consumer: `holding(1, {7: {"VCPU": 2}})` allocates two VCPU of provider 7."""
     return ConsumerWrite(
@@ -79,6 +80,7 @@ def holding(
         generation=None if seen is None else seen if seen is UNSET else Generation(seen),
         consumer_type=consumer_type,
         name=name,
+        lease_until=lease_until,
     )
 
 

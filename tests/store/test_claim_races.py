@@ -12,11 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
-from sqlalchemy import delete
+from sqlalchemy import Connection, delete
+from sqlalchemy.exc import DBAPIError
 
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import (
@@ -41,6 +42,7 @@ from berth.store.inventories import put_inventories, remove_unused, stored_keys
 from berth.store.lookups import ProviderRow, get_provider_row
 from berth.store.providers import delete_provider
 from berth.upkeep import schema
+from tests.e2e.serving import wait_until
 from tests.sql_reads import provider_usages
 from tests.store.fleet import (
     add_provider,
@@ -221,8 +223,10 @@ def written_between(
     """Another process writes a consumer after the claim has read it, and before it writes."""
     reads: list[str] = []
 
-    def between(name: str, read: Callable[..., ClaimFacts], tx: Tx, *args: Any) -> ClaimFacts:
-        facts = read(tx, *args)
+    def between(
+        name: str, read: Callable[..., ClaimFacts], tx: Tx, *args: Any, **options: Any
+    ) -> ClaimFacts:
+        facts = read(tx, *args, **options)
         reads.append(name)
         if len(reads) == 1:
             claim(other, write)
@@ -321,8 +325,8 @@ def test_an_inventory_that_shrank_since_a_claim_was_read_is_the_one_that_counts(
     """The current inventory decides, including its units."""
     add_provider(db, 1, VCPU=4)
 
-    def read_and_shrink(tx: Tx, writes: Sequence[ConsumerWrite]) -> ClaimFacts:
-        facts = read_claim_facts(tx, writes)
+    def read_and_shrink(tx: Tx, writes: Sequence[ConsumerWrite], **options: Any) -> ClaimFacts:
+        facts = read_claim_facts(tx, writes, **options)
         restock(other, 1, VCPU=Inventory(4, max_unit=1))
         return facts
 
@@ -408,3 +412,48 @@ def test_stale_reads_cannot_empty_a_consumer(db: Database, other: Database) -> N
     with pytest.raises(ConsumerRace):
         apply_once(other, Claim([holding(1, {})], stale))
     assert held(db, 1) == {consumer(1): {"VCPU": 1}}
+
+
+@pytest.mark.engines("postgresql")
+def test_a_claim_that_locks_out_of_order_gives_up_before_there_is_a_deadlock(
+    db: Database, other: Database
+) -> None:
+    """PostgreSQL detects a deadlock only after a second, in which both transactions stand still.
+
+    The claim has locked p2 and still needs p1, whose generation was not as it had read; another
+    transaction has locked p1, and needs p2.
+    """
+    add_provider(db, 1, VCPU=4)
+    add_provider(db, 2, VCPU=4)
+    writes = [holding(1, {1: {"VCPU": 1}, 2: {"VCPU": 1}})]
+    with other.read() as tx:
+        stale = Claim(writes, read_claim_facts(tx, writes))
+    claim(db, holding(2, {1: {"VCPU": 1}}))
+    states: list[str | None] = []
+    given_up = Event()
+
+    def unit(tx: Tx) -> None:
+        try:
+            write_claim(tx, stale, dict.fromkeys(stale.bumped(), 1))
+        except DBAPIError as error:
+            states.append(getattr(error.orig, "sqlstate", None))
+            given_up.set()
+            raise
+
+    def waits(connection: Connection) -> bool:
+        waiting = connection.exec_driver_sql("SELECT 1 FROM pg_locks WHERE NOT granted")
+        return waiting.first() is not None
+
+    lock = "SELECT 1 FROM berth_usages WHERE resource_provider_id = {} FOR UPDATE"
+    with db.read() as tx:
+        first, second = (get_provider_row(tx, provider(number)).id for number in (1, 2))
+    with ThreadPoolExecutor(1) as pool, db.engine.connect() as connection:
+        connection.exec_driver_sql(lock.format(first))
+        claimed = pool.submit(other.write, unit)
+        wait_until(lambda: given_up.is_set() or waits(connection), "the claim waits for p1")
+        connection.exec_driver_sql(lock.format(second))
+        connection.rollback()
+        claimed.result()
+    assert set(states) == {"55P03"}
+    assert provider_usages(db, provider(1)).usages == {"VCPU": 2}
+    assert schema.check(db) == []

@@ -46,7 +46,7 @@ def take_back(db: Database, commit: Writer) -> Touched:
             "UPDATE berth_usages SET used = 0",
         ):
             tx.connection.execute(text(statement))
-        return Touched(frozenset(), frozenset({provider}), ProjectDeltas())
+        return Touched(frozenset(), frozenset({provider}), ProjectDeltas(), {})
 
     return db.write_unnoted(unit)
 
@@ -75,7 +75,7 @@ def test_a_commit_that_is_there_is_left_alone(db: Database, other: Database) -> 
     claim(db, holding(1, {1: {"VCPU": 2}}))
     commit = last_commit(db, before)
     after = heads(db)
-    touched = Touched(frozenset(), frozenset({1}), ProjectDeltas())
+    touched = Touched(frozenset(), frozenset({1}), ProjectDeltas(), {})
     db.write_unnoted(lambda tx: journal.fence(tx, commit, touched, tx.now))
     assert heads(db) == after
     with db.read() as tx:

@@ -109,7 +109,7 @@ def test_an_empty_database_is_prepared(bare: Database) -> None:
     schema.upgrade(bare)
     schema.sync_standard_names(bare)
     assert schema.is_current(bare) and not schema.is_empty(bare)
-    assert schema.current_version(bare) == "a082b8bb98d0 (berth: 0011)"
+    assert schema.current_version(bare) == "a082b8bb98d0 (berth: 0014)"
     assert schema.check(bare) == []
     assert differences(bare) == []
 
@@ -358,9 +358,12 @@ def test_a_database_is_handed_back(bare: Database) -> None:
     assert set(schema.release(bare)) == {
         "berth_alembic_version",
         "berth_consumer_names",
+        "berth_drained",
+        "berth_drains",
         "berth_flavors",
         "berth_journal",
         "berth_labels",
+        "berth_leases",
         "berth_meta",
         "berth_placements",
         "berth_project_usages",

@@ -8,10 +8,11 @@ from typing import Final
 
 from berth.api.berth_v1 import body
 from berth.api.berth_v1.pointed import PointedSchema
+from berth.api.berth_v1.query import QueryReader
 from berth.api.berth_v1.refusals import not_found
 from berth.api.berth_v1.revisions import is_unchanged
 from berth.api.operations.berth_v1.aggregates import FILTERS, REPLACE
-from berth.api.query_string import last_values, parse_pairs, values_of
+from berth.api.query_string import parse_pairs, values_of
 from berth.api.rendering import answer
 from berth.api.request import Request, Response, Services
 from berth.index.aggregate_members import count_all_members, count_members
@@ -20,6 +21,7 @@ from berth.model.ids import AggregateUUID, parse_uuid_lax
 from berth.store import labels as store
 
 _REPLACE: Final = PointedSchema(REPLACE)
+_FILTERS: Final = QueryReader(FILTERS)
 
 
 def list_aggregates(services: Services, request: Request, response: Response) -> None:
@@ -66,12 +68,10 @@ def _wanted_labels(request: Request) -> list[tuple[str, str]]:
     Raises:
         Refused: 400 for anything else in it.
     """
-    pairs = parse_pairs(request.query_string)
-    schema = FILTERS.schema.at(request.microversion)
-    schema.check(last_values(pairs))
+    _FILTERS.read(request)
     wanted = []
-    for label in values_of(pairs, "label"):
-        schema.check({"label": label})
+    for label in values_of(parse_pairs(request.query_string), "label"):
+        _FILTERS.check({"label": label})
         key, _, value = label.partition("=")
         wanted.append((key, value))
     return wanted

@@ -1,25 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the questions of `/berth/v1` have in common: the request, the scenario, and the budget.
+"""What the questions of `/berth/v1` have in common: the request and the scenario.
 
 Source: spec/beyond.md 1.4, 2.2 and 4.4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from time import monotonic
 from typing import Final
 
 from berth.api.berth_v1.pointed import refused
 from berth.api.berth_v1.reading import Asked, JSONObject, read_items
 from berth.api.berth_v1.refusals import unknown_name
-from berth.api.environ import CLIENT_GONE
-from berth.api.errors import overloaded
 from berth.api.operations.berth_v1.codes import TOO_LARGE
-from berth.api.request import Request, Services
-from berth.candidates.budget import Budget
+from berth.api.request import Services
 from berth.candidates.references import (
     References,
     UnknownName,
@@ -58,6 +53,12 @@ class Warnings:
     def add_unknown(self, at: str, unknown: UnknownReference) -> None:
         """Warn of a reference that stands for nothing."""
         self.add(f"unknown_{unknown.kind}", at, reference=unknown.reference)
+
+    def add_labels(self, keys: Mapping[str, str], snapshot: Snapshot) -> None:
+        """Warn of the keys of labels that no aggregate has; `keys` by the pointers to them."""
+        for at, key in keys.items():
+            if not any(key == each for each, _ in snapshot.names.labels):
+                self.add("unknown_label", at, reference=key)
 
     def add_of(self, asked: Iterable[Asked], references: References) -> None:
         """Warn of what some questions have without effect."""
@@ -103,6 +104,8 @@ def read_what_if(sent: JSONObject, at: str) -> WhatIf:
             )
             for each in sent.get("allocation_ratio", ())
         ),
+        undrain=tuple(sent.get("undrain", ())),
+        drain=tuple(sent.get("drain", ())),
         without_hosts=tuple(sent.get("without_hosts", ())),
         add_hosts=added,
     )
@@ -124,36 +127,6 @@ def assumed(
     consumers = [ConsumerUUID(uuid) for uuid in what_if.without_consumers]
     freed = held_by(services.database, consumers) if consumers else {}
     return imagine(snapshot, scenario_of(snapshot, what_if, references, freed))
-
-
-@contextmanager
-def searching(services: Services, request: Request, seconds: float) -> Iterator[Budget]:
-    """Wait for a place among the searches, and search with a budget.
-
-    Args:
-        seconds: at most; 0 for no bound.
-
-    Raises:
-        Refused: 503 if there is no place.
-    """
-    if not services.searching.enter():
-        services.observer.search_refused()
-        raise overloaded()
-    try:
-        budget = Budget(
-            monotonic,
-            seconds=seconds,
-            answer_bytes_max=services.search.answer_bytes_max,
-            gone=request.env.get(CLIENT_GONE),
-        )
-        try:
-            yield budget
-        finally:
-            services.observer.searched(
-                trees=budget.trees, candidates=budget.candidates, ended=budget.ended
-            )
-    finally:
-        services.searching.leave()
 
 
 def seconds_within(services: Services, seconds: float) -> float:

@@ -14,7 +14,6 @@ from berth.api.berth_v1.asking import (
     check_names,
     group_names,
     read_what_if,
-    searching,
     seconds_within,
 )
 from berth.api.berth_v1.expanding import expanded
@@ -26,6 +25,7 @@ from berth.api.operations.berth_v1.candidates import BODY_SCHEMA, LIMIT
 from berth.api.operations.berth_v1.explanation import SECONDS
 from berth.api.rendering import answer_bytes, encode
 from berth.api.request import Request, Response, Services
+from berth.api.searching import searching
 from berth.candidates.budget import Budget
 from berth.candidates.explain import Wanted
 from berth.candidates.listing import candidate_texts, summaries
@@ -35,6 +35,7 @@ from berth.candidates.ranking import Ranked, rank
 from berth.candidates.references import References, request_of
 from berth.candidates.resolve import NothingFits, resolve
 from berth.candidates.what_if import WhatIf
+from berth.index.draining import tolerating
 from berth.index.memory import Memory
 from berth.index.snapshot import Snapshot
 from berth.model.errors import SearchGaveUp
@@ -126,12 +127,13 @@ def _ranked(
     """The candidates of the first alternative that has any."""
     answer = _Answer(0, None, _NOTHING)
     for number, asked in enumerate(several):
+        tolerant = tolerating(fleet, asked.question.tolerate)
         try:
-            plan = resolve(fleet, request_of(asked.question, references), one_per_tree=False)
+            plan = resolve(tolerant, request_of(asked.question, references), one_per_tree=False)
         except NothingFits:
             continue
         ranked = rank(
-            fleet,
+            tolerant,
             plan,
             order,
             limit=wanted.sent.get("limit", LIMIT),

@@ -7,21 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from berth.api.berth_v1 import body
-from berth.api.berth_v1.asking import Warnings, assumed, check_names, read_what_if, searching
+from berth.api.berth_v1.asking import Warnings, assumed, check_names, read_what_if
 from berth.api.berth_v1.counted import Counted, shown
-from berth.api.berth_v1.expanding import expanded, stored_question
+from berth.api.berth_v1.expanding import expanded, flavor_to_count, takes_anything
 from berth.api.berth_v1.pointed import pointer_of, refused
 from berth.api.berth_v1.reading import Asked, JSONObject, Requested, read_request
-from berth.api.berth_v1.refusals import too_large, unknown_name
-from berth.api.errors import Refused
+from berth.api.berth_v1.refusals import unknown_name
 from berth.api.operations.berth_v1.capacity import BODY_SCHEMA, BY_AGGREGATE, BY_HOST
 from berth.api.operations.berth_v1.codes import TOO_LARGE
 from berth.api.rendering import answer
 from berth.api.request import Request, Response, Services
+from berth.api.searching import searching
 from berth.candidates.budget import Budget
 from berth.candidates.capacity import Counting
 from berth.candidates.capacity.by import Partition
-from berth.candidates.references import References, UnknownName, similar, unknown_names
+from berth.candidates.references import References, UnknownName, similar
 from berth.index.snapshot import Snapshot
 from berth.model.bounds import CAPACITY_HOSTS_MAX, CAPACITY_REQUESTS_MAX, CAPACITY_VALUES_MAX
 from berth.model.flavor import FlavorName
@@ -55,6 +55,7 @@ def count_capacity(services: Services, request: Request, response: Response) -> 
         references = References(fleet)
         for asked in wanted.counted.values():
             warnings.add_of(asked, references)
+        warnings.add_labels(_label_keys(sent), fleet)
         then = _counted(fleet, sent, budget, len(wanted))
         now = None if fleet is snapshot else _counted(snapshot, sent, budget, len(wanted))
         counted = {
@@ -70,6 +71,12 @@ def count_capacity(services: Services, request: Request, response: Response) -> 
             "warnings": warnings.sent,
         },
     )
+
+
+def _label_keys(sent: JSONObject) -> dict[str, str]:
+    """The labels by which a body counts, by the pointers to them."""
+    by = enumerate(sent.get("by", ()))
+    return {f"/by/{place}": key for place, key in by if key not in (BY_AGGREGATE, BY_HOST)}
 
 
 def _requested(sent: JSONObject) -> dict[str, tuple[Requested, ...]]:
@@ -94,8 +101,13 @@ def _wanted(
     """
     stored = snapshot.names.flavors
     named = sent.get("flavors", () if "requests" in sent else sorted(stored))
-    if len(named) + len(requested) > CAPACITY_REQUESTS_MAX:
-        raise too_large("max_capacity_requests", CAPACITY_REQUESTS_MAX)
+    if (asked_for := len(named) + len(requested)) > CAPACITY_REQUESTS_MAX:
+        raise refused(
+            "/flavors" if len(named) > len(requested) else "/requests",
+            f"would count {asked_for:,} flavors and requests in all, more than"
+            f" {CAPACITY_REQUESTS_MAX} (max_capacity_requests)",
+            code=TOO_LARGE,
+        )
     counted: dict[str, tuple[Asked, ...]] = {}
     uncounted: dict[str, JSON] = {}
     for place, name in enumerate(named):
@@ -104,7 +116,7 @@ def _wanted(
             raise unknown_name(UnknownName(f"/flavors/{place}", "flavor", name, meant))
         if name in requested:
             raise refused(pointer_of(("requests", name)), "has the name of a flavor in flavors")
-        flavor = _flavor(snapshot, name)
+        flavor = flavor_to_count(snapshot, FlavorName(name))
         if isinstance(flavor, Asked):
             counted[name] = (flavor,)
         else:
@@ -113,32 +125,10 @@ def _wanted(
         counted[name] = asked = expanded(each, snapshot)
         check_names(asked, snapshot)
         for alternative in asked:
-            if not _takes_anything(alternative):
+            if not takes_anything(alternative):
                 at = alternative.parts[0].at
                 raise refused(at, "asks for no resources, so it fits any number of times")
     return _Wanted(counted, uncounted)
-
-
-def _flavor(snapshot: Snapshot, name: str) -> Asked | JSON:
-    """The question of a stored flavor, or why it cannot be counted."""
-    try:
-        part = stored_question(name, snapshot.names.flavors[FlavorName(name)], snapshot, "")
-    except Refused:
-        return {"invalid": f"This release cannot read flavor {name}; set it again."}
-    # In this body, pointers into a flavor begin with its name.
-    part = part._replace(at=pointer_of(("flavors", name)), flavor="")
-    asked = Asked(part.question, (part,))
-    if not _takes_anything(asked):
-        return {"invalid": f"Flavor {name} asks for no resources, so it fits any number of times."}
-    unknown = [
-        each._replace(at=part.pointer(each.at))._asdict()
-        for each in unknown_names(part.question, snapshot)
-    ]
-    return {"unknown": unknown} if unknown else asked
-
-
-def _takes_anything(asked: Asked) -> bool:
-    return any(group.resources for _, group in asked.question.groups)
 
 
 def _counted(snapshot: Snapshot, sent: JSONObject, budget: Budget, requests: int) -> Counted:

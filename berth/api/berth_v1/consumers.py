@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Final
 from uuid import uuid4
 
+from berth.api import audit
 from berth.api.allocations import write_allocations
 from berth.api.berth_v1 import body
 from berth.api.berth_v1.asking import Warnings
 from berth.api.berth_v1.pointed import PointedSchema, pointer_of, refused
+from berth.api.berth_v1.query import QueryReader
 from berth.api.berth_v1.refusals import not_found, unknown_name, unknown_provider
+from berth.api.berth_v1.times import shown_lease, shown_time
 from berth.api.errors import Refused
 from berth.api.operations.berth_v1.consumers import CLAIM, DELETING, FILTERS
+from berth.api.operations.berth_v1.pieces import CONSUMER_NAME_PATTERN
 from berth.api.paths import consumer_uuid
 from berth.api.query_string import last_values, parse_pairs
 from berth.api.rendering import answer, answer_empty, answer_lines
@@ -28,13 +31,17 @@ from berth.model.names import NAME_LENGTH_MAX
 from berth.store import consumer_lists as store
 from berth.store.allocations import release_consumer as release
 from berth.store.consumer_lists import ConsumerFilters, ListedConsumer
+from berth.store.leases import expiry
+from berth.store.replaced import Holder
 
 #: Key in the WSGI environment of the consumer that the path names, None if it holds nothing: read
 #: once, for the policy and for the handler.
 _CONSUMER: Final = "berth.consumer"
 
 _CLAIM: Final = PointedSchema(CLAIM)
-_NAME: Final = re.compile(rf"[^/\x00-\x1f\x7f]{{1,{NAME_LENGTH_MAX}}}")
+_FILTERS: Final = QueryReader(FILTERS)
+_DELETING: Final = QueryReader(DELETING)
+_NAME: Final = re.compile(CONSUMER_NAME_PATTERN)
 
 
 def project_asked_for(services: Services, request: Request) -> Mapping[str, str | None]:
@@ -51,6 +58,8 @@ def project_of(services: Services, request: Request, uuid: str) -> Mapping[str, 
     """The project of the consumer in the path."""
     consumer = store.get_consumer(services.database, consumer_uuid(uuid))
     request.env[_CONSUMER] = consumer
+    if consumer is not None:
+        _note_owner(request, consumer)
     return _target(None if consumer is None else consumer.project_id)
 
 
@@ -61,6 +70,11 @@ def project_of_path(
     return _target(project)
 
 
+def _note_owner(request: Request, consumer: ListedConsumer) -> None:
+    owner = Holder(consumer.project_id, consumer.user_id, consumer.name)
+    audit.note_owner(request, consumer.uuid, owner)
+
+
 def _target(project: str | None) -> dict[str, str | None]:
     """What the policy compares the caller with: without a project, no project is equal to it."""
     return {} if project is None else {"project_id": project}
@@ -68,13 +82,12 @@ def _target(project: str | None) -> dict[str, str | None]:
 
 def list_consumers(services: Services, request: Request, response: Response) -> None:
     """List the consumers that satisfy the filters of the query."""
-    query = last_values(parse_pairs(request.query_string))
-    FILTERS.schema.at(request.microversion).check(query)
+    query = _FILTERS.read(request)
     warnings = Warnings()
     filters = _filters(query, services.index.snapshot(), warnings)
     pages = [] if filters is None else store.pages_of_consumers(services.database, filters)
     parts = ([_shown(consumer) for consumer in page] for page in pages)
-    answer_lines(response, parts, **({"warnings": warnings.sent} if warnings.sent else {}))
+    answer_lines(response, parts, end={"warnings": warnings.sent} if warnings.sent else {})
 
 
 def show_consumer(services: Services, request: Request, response: Response, uuid: str) -> None:
@@ -88,7 +101,7 @@ def release_consumer(services: Services, request: Request, response: Response, u
     Without a generation in the query, it is the one that the policy was asked about.
     """
     seen = _seen_generation(request)
-    _release(services, response, _consumer(request, uuid), seen)
+    _release(services, request, response, _consumer(request, uuid), seen)
 
 
 def show_named_consumer(
@@ -103,7 +116,7 @@ def release_named_consumer(
 ) -> None:
     """Release everything that the consumer of a project with a name holds."""
     seen = _seen_generation(request)
-    _release(services, response, _named_consumer(services, project, name), seen)
+    _release(services, request, response, _named_consumer(services, project, name), seen)
 
 
 def claim_for_name(
@@ -113,6 +126,8 @@ def claim_for_name(
     wanted = body.read(request, _CLAIM)
     _check_path(project, name)
     seen = wanted.get("generation")
+    seconds = wanted.get("lease_seconds")
+    lease_until = None if seconds is None else expiry(services.database, seconds)
     write = ConsumerWrite(
         uuid=_uuid_for(services, wanted, project, name),
         allocations=_allocations(services.index.snapshot(), wanted["allocations"]),
@@ -121,17 +136,19 @@ def claim_for_name(
         generation=None if seen is None else Generation(seen),
         consumer_type=wanted["consumer_type"],
         name=name,
+        lease_until=lease_until,
     )
-    write_allocations(services, [write])
+    write_allocations(services, request, [write])
     claimed = {"uuid": write.uuid, "name": name, "project_id": project}
-    answer(response, {**claimed, "generation": 1 if seen is None else seen + 1})
+    lease = {} if lease_until is None else {"lease": shown_lease(lease_until)}
+    answer(response, {**claimed, "generation": 1 if seen is None else seen + 1, **lease})
 
 
 def _check_path(project: str, name: str) -> None:
     """Refuse a project or a name that no consumer can have."""
     if len(project) > NAME_LENGTH_MAX:
         raise Refused(400, f"A project has at most {NAME_LENGTH_MAX} characters.")
-    if not _NAME.fullmatch(name):
+    if len(name) > NAME_LENGTH_MAX or not _NAME.match(name):
         raise Refused(
             400,
             f"The name of a consumer has 1 to {NAME_LENGTH_MAX} characters, and no control "
@@ -192,16 +209,25 @@ def _named_consumer(services: Services, project: str, name: str) -> ListedConsum
 
 def _seen_generation(request: Request) -> Generation | None:
     """The generation of the query, None without one."""
-    query = last_values(parse_pairs(request.query_string))
-    DELETING.schema.at(request.microversion).check(query)
+    query = _DELETING.read(request)
     return Generation(int(query["generation"])) if "generation" in query else None
 
 
 def _release(
-    services: Services, response: Response, consumer: ListedConsumer, seen: Generation | None
+    services: Services,
+    request: Request,
+    response: Response,
+    consumer: ListedConsumer,
+    seen: Generation | None,
 ) -> None:
     """Release a consumer, if it is still as it was read, or at the generation of the query."""
-    release(services.database, consumer.uuid, consumer.generation if seen is None else seen)
+    _note_owner(request, consumer)
+    release(
+        services.database,
+        consumer.uuid,
+        consumer.generation if seen is None else seen,
+        replaced=audit.releasing(request, consumer.uuid),
+    )
     services.observer.released(1)
     answer_empty(response)
 
@@ -250,17 +276,10 @@ def _shown(consumer: ListedConsumer) -> dict[str, Any]:
         "user_id": consumer.user_id,
         "consumer_type": consumer.consumer_type,
         "generation": consumer.generation,
-        "created_at": _time(consumer.created_at),
+        "created_at": None if consumer.created_at is None else shown_time(consumer.created_at),
         "allocations": {
             uuid: {"name": provider.name, "resources": provider.resources}
             for uuid, provider in consumer.allocations.items()
         },
-        "lease": None,
+        "lease": shown_lease(consumer.lease_until),
     }
-
-
-def _time(moment: datetime | None) -> str | None:
-    """A time of the database, with seconds, as RFC 3339 writes it."""
-    if moment is None:
-        return None
-    return f"{moment.replace(microsecond=0).isoformat()}Z"

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from berth.api.berth_v1.grammar import FLAVOR_REQUEST
-from berth.api.berth_v1.pointed import PointedSchema, refused
+from berth.api.berth_v1.pointed import PointedSchema, pointer_of, refused
 from berth.api.berth_v1.reading import (
     Asked,
     AskedByFlavor,
@@ -27,7 +27,7 @@ from berth.api.berth_v1.refusals import unknown_name
 from berth.api.body import decode
 from berth.api.errors import Refused
 from berth.candidates.question import QuestionHost
-from berth.candidates.references import UnknownName, similar
+from berth.candidates.references import UnknownName, similar, unknown_names
 from berth.index.snapshot import Snapshot
 from berth.model.flavor import Flavor, FlavorName
 
@@ -73,6 +73,32 @@ def stored_question(name: str, flavor: Flavor, snapshot: Snapshot, at: str) -> P
             ) from None
         snapshot.memory.keep(key, part, _BYTES_FOR_BYTE * len(flavor.request))
     return part._replace(at=at, flavor=name)
+
+
+def flavor_to_count(snapshot: Snapshot, name: FlavorName) -> Asked | dict[str, object]:
+    """The question of a stored flavor, or as JSON why its capacity cannot be counted.
+
+    Pointers into the question begin with `/flavors/` and the name.
+    """
+    try:
+        part = stored_question(name, snapshot.names.flavors[name], snapshot, "")
+    except Refused:
+        return {"invalid": f"This release cannot read flavor {name}; set it again."}
+    # Where several are counted, pointers into a flavor begin with its name.
+    part = part._replace(at=pointer_of(("flavors", name)), flavor="")
+    asked = Asked(part.question, (part,))
+    if not takes_anything(asked):
+        return {"invalid": f"Flavor {name} asks for no resources, so it fits any number of times."}
+    unknown = [
+        each._replace(at=part.pointer(each.at))._asdict()
+        for each in unknown_names(part.question, snapshot)
+    ]
+    return {"unknown": unknown} if unknown else asked
+
+
+def takes_anything(asked: Asked) -> bool:
+    """Whether a question asks for any resources."""
+    return any(group.resources for _, group in asked.question.groups)
 
 
 def _read(flavor: Flavor) -> Asked:

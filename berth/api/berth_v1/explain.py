@@ -5,7 +5,7 @@ spec/beyond.md 3."""
 from __future__ import annotations
 
 from berth.api.berth_v1 import body
-from berth.api.berth_v1.asking import Warnings, assumed, read_what_if, searching, seconds_within
+from berth.api.berth_v1.asking import Warnings, assumed, read_what_if, seconds_within
 from berth.api.berth_v1.expanding import expanded
 from berth.api.berth_v1.explaining import explained
 from berth.api.berth_v1.reading import JSONObject, read_request
@@ -13,6 +13,7 @@ from berth.api.operations.berth_v1.explain import BODY_SCHEMA
 from berth.api.operations.berth_v1.explanation import NEAREST, SECONDS
 from berth.api.rendering import answer
 from berth.api.request import Request, Response, Services
+from berth.api.searching import searching
 from berth.candidates.explain import Wanted
 
 

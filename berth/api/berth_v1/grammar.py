@@ -56,7 +56,8 @@ _REFERENCE: Final[dict[str, Any]] = {
 }
 
 
-def _references(means: str, of: JSONSchema = _REFERENCE) -> JSONSchema:
+def references(means: str, of: JSONSchema = _REFERENCE) -> JSONSchema:
+    """A list of references to providers."""
     return {"type": "array", "items": of, "description": means, **_counted("max_references")}
 
 
@@ -95,13 +96,14 @@ _GROUP: Final = closed_object(
         "resources": _RESOURCES,
         "required": TRAIT_ITEMS,
         "member_of": AGGREGATE_ITEMS,
-        "in_tree": _references("Each provider is in the tree of one of these."),
-        "under": _references("Each provider is one of these, or below one."),
-        "not_under": _references("No provider is one of these, or below one."),
+        "in_tree": references("Each provider is in the tree of one of these."),
+        "under": references("Each provider is one of these, or below one."),
+        "not_under": references("No provider is one of these, or below one."),
         "split": object_by(CLASS_NAME_PATTERN, _SPLIT),
     }
 )
-_HOST: Final = closed_object(
+#: Conditions on a tree, by its root.
+HOST: Final = closed_object(
     {
         "required": TRAIT_ITEMS,
         "anywhere": {
@@ -109,7 +111,7 @@ _HOST: Final = closed_object(
             "description": "`T`: some provider of the tree has it; `!T`: none has it.",
         },
         "member_of": AGGREGATE_ITEMS,
-        "in": _references(
+        "in": references(
             "The tree has one of these providers; of several lists, one of each.",
             {
                 **_REFERENCE,
@@ -118,7 +120,7 @@ _HOST: Final = closed_object(
                 **_counted("max_references"),
             },
         ),
-        "not_in": _references("The tree has none of these providers."),
+        "not_in": references("The tree has none of these providers."),
     }
 )
 _RELATION: Final = closed_object(
@@ -158,7 +160,7 @@ _TOLERATE: Final[JSONSchema] = {
 #: Of a request without a flavor.
 _MEMBERS: Final[Mapping[str, JSONSchema]] = {
     "groups": _GROUPS,
-    "host": _HOST,
+    "host": HOST,
     "together": _RELATIONS,
     "apart": _RELATIONS,
     "tolerate": _TOLERATE,
@@ -192,7 +194,8 @@ REQUEST: Final = closed_object(
             "type": "array",
             "items": closed_object(_WITH_FLAVOR),
             "minItems": 2,
-            "maxItems": 8,
+            "maxItems": BOUNDS["max_alternatives"],
+            "x-bound": "max_alternatives",
             "description": "Instead of all other members: the first request that has a candidate"
             " counts.",
         },
@@ -278,7 +281,14 @@ WHAT_IF: Final = closed_object(
         "nothing_used": {"type": "boolean", "default": False},
         "without_consumers": {"type": "array", "items": UUID, **_counted("max_references")},
         "allocation_ratio": {"type": "array", "items": _RATIO, **_counted("max_items")},
-        "without_hosts": _references("The trees of these providers are gone."),
+        "undrain": {
+            "type": "array",
+            "items": _name(NAME_LENGTH_MAX),
+            "description": "These drains are not in effect.",
+            **_counted("max_items"),
+        },
+        "drain": references("These providers are drained, with all below them."),
+        "without_hosts": references("The trees of these providers are gone."),
         "add_hosts": {
             "type": "array",
             "items": _ADDED,

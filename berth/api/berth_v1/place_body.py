@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from random import Random
@@ -12,13 +12,13 @@ import msgspec
 
 from berth.api.berth_v1 import body
 from berth.api.berth_v1.asking import read_what_if
-from berth.api.berth_v1.pointed import refused
+from berth.api.berth_v1.dry_run import is_dry_run
+from berth.api.berth_v1.pointed import pointer_of, refused
 from berth.api.berth_v1.reading import JSONObject, Requested, read_request
-from berth.api.operation import DRY_RUN
-from berth.api.operations.berth_v1.place import AMONG, BODY_SCHEMA, DRY_RUN_QUERY, TRIES
-from berth.api.query_string import last_values, parse_pairs
+from berth.api.operations.berth_v1.place import AMONG, BODY_SCHEMA, TRIES
 from berth.api.request import Request
 from berth.candidates.choosing import Limits
+from berth.candidates.host_groups import HOST
 from berth.candidates.what_if import WhatIf
 from berth.model.ids import ConsumerUUID, Generation, parse_uuid_lax
 
@@ -48,6 +48,10 @@ class Wanted:
     Attributes:
         order: as JSON, with the defaults of placements.
         digest: of everything in the body that matters to the outcome.
+        lease_seconds: None if the consumers keep what they get.
+        question: the same for calls that may choose from one pool; None for one that chooses for
+            itself: its order has a seed of its own, say.
+        label_keys: those that `limits` names, by the pointers to them.
     """
 
     requested: tuple[Requested, ...]
@@ -56,6 +60,9 @@ class Wanted:
     limits: Limits
     what_if: WhatIf | None
     digest: str
+    lease_seconds: int | None
+    question: bytes | None
+    label_keys: Mapping[str, str]
     tries: int
     replaces: bool
     explains: bool
@@ -71,14 +78,10 @@ def read_body(request: Request, rng: Random) -> Wanted:
     Raises:
         Refused: 400.
     """
-    query = last_values(parse_pairs(request.query_string))
-    DRY_RUN_QUERY.schema.at(request.microversion).check(query)
-    is_dry_run = query.get(DRY_RUN) == "true"
+    is_dry = is_dry_run(request)
     sent: JSONObject = body.read(request, BODY_SCHEMA)
-    if "lease_seconds" in sent:
-        raise refused("/lease_seconds", "cannot be given: leases do not exist yet")
     what_if = sent.get("what_if")
-    if what_if is not None and not is_dry_run:
+    if what_if is not None and not is_dry:
         raise refused("/what_if", "is allowed with the query dry_run=true only")
     seed = rng.getrandbits(_SEED_BITS)
     return Wanted(
@@ -88,10 +91,13 @@ def read_body(request: Request, rng: Random) -> Wanted:
         limits=Limits(sent.get("max_per", {}), sent.get("within")),
         what_if=None if what_if is None else read_what_if(what_if, "/what_if"),
         digest=_digest(sent),
+        lease_seconds=sent.get("lease_seconds"),
+        question=_question(sent),
+        label_keys=_label_keys(sent),
         tries=sent.get("tries", TRIES),
         replaces=sent.get("replace", False),
         explains=sent.get("explain", True),
-        is_dry_run=is_dry_run,
+        is_dry_run=is_dry,
     )
 
 
@@ -105,6 +111,8 @@ def _consumers(sent: JSONObject) -> Iterator[NewConsumer]:
         uuid = parse_uuid_lax(consumer["uuid"]) if "uuid" in consumer else None
         if uuid is None and name is None:
             raise refused(at, "lacks uuid, or a name instead")
+        if name is not None and "/" in consumer["project_id"]:
+            raise refused(f"{at}/name", "names a consumer of a project whose id has a slash")
         if uuid in uuids:
             raise refused(f"{at}/uuid", "repeats an earlier consumer")
         if (consumer["project_id"], name) in names:
@@ -132,3 +140,19 @@ def _digest(sent: JSONObject) -> str:
     """A digest of the body, whatever the order of its members."""
     members = {name: value for name, value in sent.items() if name != "explain"}
     return sha256(msgspec.json.encode(members, order="sorted")).hexdigest()
+
+
+def _question(sent: JSONObject) -> bytes | None:
+    """`Wanted.question`."""
+    order = sent.get("order", {})
+    if "seed" in order or "preserve" in order or "within" in sent or sent.get("replace", False):
+        return None
+    return msgspec.json.encode((sent["request"], order))
+
+
+def _label_keys(sent: JSONObject) -> dict[str, str]:
+    """`Wanted.label_keys`."""
+    keys = {pointer_of(("max_per", key)): key for key in sent.get("max_per", ())}
+    if "within" in sent:
+        keys["/within"] = sent["within"]
+    return {at: key for at, key in keys.items() if key != HOST}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -75,9 +75,39 @@ class PointedSchema(Schema):
         try:
             self._check(value)
         except fastjsonschema.JsonSchemaValueException as fault:
-            raise _refusal(fault, value) from None
+            raise self._refusal(fault, value) from None
         for pointer in _not_finite(value):
             raise refused(pointer, "must be a finite number")
+
+    def refusal(self, steps: Sequence[str | int], message: str, *, got: str, code: str) -> Refused:
+        """The refusal of what is at a place.
+
+        Args:
+            got: the value there, after what it must be; "" if that is not what is wrong.
+        """
+        return refused(pointer_of(steps), message + got, code=code)
+
+    def _refusal(self, fault: Any, whole: object) -> Refused:
+        """The refusal for an error that fastjsonschema has found in a value."""
+        steps = [*_steps(fault.name.removeprefix("data"), whole)]
+        if fault.rule == "additionalProperties":
+            member = _extra(fault.value, fault.definition)
+            members = fault.definition.get("properties")
+            expected = ", ".join(members or ())
+            message = f"is unknown; expected: {expected}" if members else "is no valid name"
+            return self.refusal([*steps, member], message, got="", code=INVALID)
+        if fault.rule == "required":
+            missing = [name for name in fault.rule_definition if name not in fault.value]
+            return self.refusal(steps, f"lacks {', '.join(missing)}", got="", code=INVALID)
+        if fault.rule == "type":
+            message = f"must be {_types(fault.rule_definition)}"
+            return self.refusal(steps, message, got=_got(fault.value), code=INVALID)
+        message = _RULES[fault.rule].format(_limit(fault.rule_definition))
+        bound = fault.definition.get("x-bound")
+        if bound and fault.rule in ("maxItems", "maxProperties"):
+            message = f"{message} ({bound}), and has {len(fault.value)}"
+            return self.refusal(steps, message, got="", code=TOO_LARGE)
+        return self.refusal(steps, message, got=_got(fault.value), code=INVALID)
 
     @cached_property
     def _check(self) -> Callable[[object], object]:
@@ -92,28 +122,6 @@ class PointedSchema(Schema):
 
 def _is_uuid(value: object) -> bool:
     return not isinstance(value, str) or parse_uuid_lax(value) is not None
-
-
-def _refusal(fault: Any, whole: object) -> Refused:
-    """The refusal for an error that fastjsonschema has found in a value."""
-    steps = [*_steps(fault.name.removeprefix("data"), whole)]
-    if fault.rule == "additionalProperties":
-        member = _extra(fault.value, fault.definition)
-        members = fault.definition.get("properties")
-        message = f"is unknown; expected: {', '.join(members)}" if members else "is no valid name"
-        return refused(pointer_of([*steps, member]), message)
-    pointer = pointer_of(steps)
-    if fault.rule == "required":
-        missing = [name for name in fault.rule_definition if name not in fault.value]
-        return refused(pointer, f"lacks {', '.join(missing)}")
-    if fault.rule == "type":
-        return refused(pointer, f"must be {_types(fault.rule_definition)}{_got(fault.value)}")
-    message = _RULES[fault.rule].format(_limit(fault.rule_definition))
-    bound = fault.definition.get("x-bound")
-    if bound and fault.rule in ("maxItems", "maxProperties"):
-        message = f"{message} ({bound}), and has {len(fault.value)}"
-        return refused(pointer, message, code=TOO_LARGE)
-    return refused(pointer, message + _got(fault.value))
 
 
 def _steps(place: str, value: Any) -> Iterator[str | int]:
@@ -159,8 +167,8 @@ def _limit(definition: object) -> str:
 
 
 def _got(value: object) -> str:
-    """The value, if it is short enough to be quoted."""
-    if isinstance(value, list | dict):
+    """The value, if it is short enough to be quoted; an empty one says nothing."""
+    if value == "" or isinstance(value, list | dict):
         return ""
     if value is None or isinstance(value, bool):
         return f", not {_LITERALS[value]}"

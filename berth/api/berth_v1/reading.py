@@ -114,7 +114,7 @@ def read_question(request: JSONObject, at: str) -> Asked:
         raise refused(at, "lacks groups, or a query instead")
     question = Question(
         groups=tuple((name, _group(group)) for name, group in request["groups"].items()),
-        host=_host(request, at),
+        host=read_host(request.get("host", {}), f"{at}/host"),
         together=_relations(request.get("together", ())),
         apart=_relations(request.get("apart", ())),
         tolerate=_tolerated(request),
@@ -126,8 +126,8 @@ def read_question(request: JSONObject, at: str) -> Asked:
 def _requested(request: JSONObject, at: str) -> Requested:
     if "flavor" in request:
         _check_instead(request, at, "flavor", _INSTEAD_OF_FLAVOR)
-        own = Question((), _host(request, at), tolerate=_tolerated(request))
-        _check_host(own.host, at)
+        host = read_host(request.get("host", {}), f"{at}/host")
+        own = Question((), host, tolerate=_tolerated(request))
         return AskedByFlavor(request["flavor"], own, at)
     if "groups" not in request and "query" not in request:
         raise refused(at, "lacks groups, or a flavor, a query or alternatives instead")
@@ -157,15 +157,22 @@ def _group(group: JSONObject) -> QuestionGroup:
     )
 
 
-def _host(request: JSONObject, at: str) -> QuestionHost:
-    host = request.get("host", {})
-    return QuestionHost(
-        required=read_items(host.get("required", ())),
-        anywhere=read_items(host.get("anywhere", ())),
-        member_of=read_items(host.get("member_of", ())),
-        within=_within(host, f"{at}/host/in"),
-        not_in=tuple(host.get("not_in", ())),
+def read_host(sent: JSONObject, at: str) -> QuestionHost:
+    """Conditions on a host; `at` is their pointer in the body.
+
+    Raises:
+        Refused: 400.
+    """
+    host = QuestionHost(
+        required=read_items(sent.get("required", ())),
+        anywhere=read_items(sent.get("anywhere", ())),
+        member_of=read_items(sent.get("member_of", ())),
+        within=_within(sent, f"{at}/in"),
+        not_in=tuple(sent.get("not_in", ())),
     )
+    check_no_conflict(host.required, f"{at}/required")
+    check_no_conflict(host.anywhere, f"{at}/anywhere")
+    return host
 
 
 def _within(host: JSONObject, at: str) -> tuple[tuple[str, ...], ...]:
@@ -213,7 +220,6 @@ def _check(question: Question, at: str) -> None:
     Raises:
         Refused: 400.
     """
-    _check_host(question.host, at)
     related = _check_relations(question, at)
     splitting: dict[str, str] = {}
     for name, group in question.groups:
@@ -222,11 +228,6 @@ def _check(question: Question, at: str) -> None:
         if not group.resources:
             _check_resourceless(name, group, group_at, related)
         _check_split(name, group, group_at, splitting)
-
-
-def _check_host(host: QuestionHost, at: str) -> None:
-    check_no_conflict(host.required, f"{at}/host/required")
-    check_no_conflict(host.anywhere, f"{at}/host/anywhere")
 
 
 def check_no_conflict(items: Sequence[Item], at: str) -> None:

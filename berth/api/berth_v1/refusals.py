@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from berth.api.errors import Refused
 from berth.api.operations.berth_v1 import codes
-from berth.candidates.references import UnknownName
+from berth.candidates.references import UnknownName, UnknownReference
 
 
 def too_large(bound: str, most: int) -> Refused:
@@ -36,11 +36,16 @@ def unknown_name(unknown: UnknownName, *, within: str = "", flavor: str = "") ->
 
 def unknown_provider(reference: str, at: str) -> Refused:
     """400: a provider of a body does not exist; `at` is the pointer to its reference."""
+    return unknown_reference(UnknownReference(at, "provider", reference))
+
+
+def unknown_reference(unknown: UnknownReference) -> Refused:
+    """400: what a reference of a body stands for does not exist."""
     return Refused(
         400,
-        f"There is no provider {reference}.",
+        f"There is no {unknown.kind} {unknown.reference}.",
         code=codes.NAME_UNKNOWN,
-        facts={"pointer": at, "did_you_mean": []},
+        facts={"pointer": unknown.at, "did_you_mean": []},
     )
 
 

@@ -6,6 +6,7 @@ Source: spec/beyond.md 1.6.
 
 from __future__ import annotations
 
+from berth.api.entity_tags import holds_if_none_match
 from berth.api.rendering import STATUS_LINES
 from berth.api.request import Request, Response
 from berth.index.snapshot import Snapshot
@@ -17,18 +18,16 @@ def is_unchanged(request: Request, response: Response, snapshot: Snapshot) -> bo
     Then the response is 304, and there is nothing to compute. Cost: one look at the clock, which
     took the snapshot.
     """
-    tag = f'"{snapshot.revision}"'
-    response.set_header("etag", tag)
-    response.set_header("cache-control", "no-cache")
-    if not _matches(request.env.get("HTTP_IF_NONE_MATCH"), tag):
+    tag = set_tag(response, snapshot)
+    if holds_if_none_match(request, tag):
         return False
     response.status = STATUS_LINES[304]
     return True
 
 
-def _matches(header: str | None, tag: str) -> bool:
-    """Whether an `If-None-Match` header names an entity tag (RFC 9110, 13.1.2); weak ones count."""
-    if not header:
-        return False
-    tags = [item.strip() for item in header.split(",")]
-    return "*" in tags or any(item.removeprefix("W/") == tag for item in tags)
+def set_tag(response: Response, snapshot: Snapshot) -> str:
+    """Set the `ETag` of an answer about the whole fleet, and return it."""
+    tag = f'"{snapshot.revision}"'
+    response.set_header("etag", tag)
+    response.set_header("cache-control", "no-cache")
+    return tag

@@ -18,11 +18,22 @@ def show_version(services: Services, request: Request, response: Response) -> No
         response,
         {
             "version": namespace.version,
+            "auth_strategy": services.settings.auth_strategy,
             "stable": stable,
             "experimental": experimental,
             **BOUNDS,
+            **_bounds_of(services),
         },
     )
+
+
+def _bounds_of(services: Services) -> dict[str, float]:
+    """The bounds that the operator has chosen."""
+    seconds = services.search.time_budget_s
+    return {
+        "max_watchers": services.settings.watchers_max,
+        **({"max_search_seconds": seconds} if seconds > 0 else {}),
+    }
 
 
 def features(namespace: Namespace) -> tuple[list[str], list[str]]:

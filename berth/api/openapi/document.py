@@ -15,6 +15,7 @@ from berth.api.microversion import SERVICE_TYPE, VERSION_MAX, VERSION_MIN, ByMic
 from berth.api.namespaces import PLACEMENT
 from berth.api.openapi.dialect import described, ecma
 from berth.api.openapi.parameters import (
+    PRECONDITION_PARAMETERS,
     TAG_PARAMETER,
     VERSION_HEADER,
     path_parameters,
@@ -91,11 +92,21 @@ def describe(
             "headers": _headers(namespace, microversion),
             "parameters": parameters,
             "responses": {
-                PHRASES[status].replace(" ", ""): _refusal(status, namespace) for status in REFUSALS
+                PHRASES[status].replace(" ", ""): _refusal(status, namespace)
+                for status in REFUSALS
+                if (status != 410 or any(each.gone for each in namespace.operations))
+                and (status != 412 or any(each.precondition for each in namespace.operations))
             },
             "securitySchemes": _SECURITY[auth_strategy],
         },
     }
+
+
+#: A stream of server-sent events, which no schema describes.
+_EVENTS: Final[dict[str, Any]] = {
+    "schema": {"type": "string"},
+    "example": 'event: names\ndata: {"change": "names", "commits": 1}\n\n',
+}
 
 
 def _components_of(namespace: Namespace) -> Iterator[Component]:
@@ -141,6 +152,8 @@ def _operation(
         parameters += query_parameters(operation.query, microversion)
     if any(answer.tagged for answer in operation.answers_at(microversion)):
         parameters.append(TAG_PARAMETER)
+    if operation.precondition:
+        parameters += PRECONDITION_PARAMETERS
     if operation is not DESCRIPTION and not namespace.version:
         parameters.append({"$ref": "#/components/parameters/Microversion"})
     shown: dict[str, Any] = {
@@ -209,6 +222,10 @@ def _responses(
         reference = {"$ref": f"#/components/responses/{PHRASES[status].replace(' ', '')}"}
         if status == 409:
             reference["description"] = operation.conflict
+        if status == 410:
+            reference["description"] = operation.gone
+        if status == 412:
+            reference["description"] = operation.precondition
         responses[str(status)] = reference
     return responses
 
@@ -221,6 +238,8 @@ def _refusals_of(operation: Operation, auth_strategy: str) -> Iterable[int]:
         403: not is_public,
         404: "{" in operation.path,
         409: operation.conflict != "",
+        410: operation.gone != "",
+        412: operation.precondition != "",
         415: operation.body is not None,
         429: not is_public and auth_strategy in _SLOWING,
         503: not is_public,
@@ -249,6 +268,8 @@ def _success(
         response["content"] = _content(name, example, schemas, answer.media_type)
     elif answer.component is not None:
         response["content"] = {answer.media_type: {"schema": ref(answer.component.name)}}
+    if answer.other_media_type:
+        response["content"][answer.other_media_type] = _EVENTS
     return response
 
 

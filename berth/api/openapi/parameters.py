@@ -25,6 +25,25 @@ TAG_PARAMETER: Final[dict[str, Any]] = {
     "schema": {"type": "string"},
 }
 
+#: For operations that have a precondition.
+PRECONDITION_PARAMETERS: Final[tuple[dict[str, Any], ...]] = (
+    {
+        "name": "If-Match",
+        "in": "header",
+        "required": False,
+        "description": "The `ETag` that the client has seen: if it is another one now, the response"
+        " is 412, and nothing is written.",
+        "schema": {"type": "string"},
+    },
+    {
+        "name": "If-None-Match",
+        "in": "header",
+        "required": False,
+        "description": "With `*`, the response is 412 if the object exists.",
+        "schema": {"type": "string"},
+    },
+)
+
 
 def version_parameter(microversion: int) -> dict[str, Any]:
     """The version header; the default is 1.0."""

@@ -26,6 +26,8 @@ REFUSALS: Mapping[int, tuple[str, str]] = {
     406: ("The microversion is not supported, or `Accept` excludes JSON.", "EarlyErrors"),
     408: ("The request body did not arrive in time.", "EarlyErrors"),
     409: ("The request conflicts with the current state.", "Errors"),
+    410: ("The journal no longer has the revision.", "Errors"),
+    412: ("A precondition in the headers does not hold.", "Errors"),
     413: ("The request body is too large.", "EarlyErrors"),
     414: ("The path and query are too long.", "EarlyErrors"),
     415: ("The request body is not `application/json`.", "Errors"),

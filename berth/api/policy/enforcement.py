@@ -123,7 +123,7 @@ def _hint(needs: tuple[str, ...] | None, roles: Sequence[str]) -> str:
     elif needs:
         needed = f"It needs {' or '.join(needs)}"
     else:
-        needed = "The policy allows it to nobody"
+        needed = "The policy allows it to no one"
     has = f"the role{'s' if len(roles) > 1 else ''} {', '.join(roles)}" if roles else "no role"
     return f"{needed}; you have {has}."
 

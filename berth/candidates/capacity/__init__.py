@@ -10,7 +10,8 @@ Source: spec/beyond.md 4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -27,9 +28,13 @@ from berth.candidates.references import References, request_of
 from berth.candidates.resolve import NothingFits, resolve
 from berth.index.aggregate_sets import Mask
 from berth.index.block import Ints
+from berth.index.draining import tolerating
 from berth.index.snapshot import Snapshot
 
-__all__ = ["Capacity", "Counting", "Total", "total"]
+__all__ = ["Capacity", "Counting", "MostPlaced", "Total"]
+
+#: As `Question.tolerate`.
+Tolerated = tuple[str, ...] | Literal["*"]
 
 
 class Counting:
@@ -40,12 +45,17 @@ class Counting:
 
     def __init__(self, snapshot: Snapshot, budget: Budget) -> None:
         self.snapshot = snapshot
-        self.fleet = Fleet(snapshot)
         self.budget = budget
         self._free = Free(snapshot)
         self._steps = Steps(budget)
         self._references = References(snapshot)
-        self._leftovers = Leftovers(snapshot, self.fleet, budget)
+        #: Drains that some requests tolerate -> the fleet as these see it.
+        self._views: dict[Tolerated, _View] = {(): _View.of(snapshot, budget)}
+
+    @property
+    def fleet(self) -> Fleet:
+        """The hosts."""
+        return self._views[()].fleet
 
     def capacity(self, alternatives: Sequence[Question]) -> Capacity:
         """The capacity for a request: of its alternatives, the first that fits anywhere, else the
@@ -59,27 +69,50 @@ class Counting:
 
     def _capacity(self, alternative: int, question: Question) -> Capacity:
         request = request_of(question, self._references)
+        snapshot, fleet, _ = self._view(question)
         counts: HostCounts | None = None
         together: Together | None = None
         try:
-            plan = resolve(self.snapshot, request, one_per_tree=False)
+            plan = resolve(snapshot, request, one_per_tree=False)
         except NothingFits:
             pass
         else:
             counts = HostCounts(
-                self.snapshot,
+                snapshot,
                 plan,
-                self.fleet,
+                fleet,
                 self._free,
                 budget=self.budget,
                 steps=self._steps,
             )
-            together = Together(self.snapshot, plan, self.fleet, counts, self._free, self.budget)
-        return Capacity(question, alternative, self.fleet, counts, together)
+            together = Together(snapshot, plan, fleet, counts, self._free, self.budget)
+        return Capacity(question, alternative, fleet, counts, together)
 
     def fragments(self, capacity: Capacity) -> dict[str, Fragments]:
         """What is left of each class of a request, by name."""
-        return self._leftovers.of(capacity.question, capacity.total().count)
+        leftovers = self._view(capacity.question).leftovers
+        return leftovers.of(capacity.question, capacity.total().count)
+
+    def _view(self, question: Question) -> _View:
+        tolerated = question.tolerate
+        if tolerated not in self._views:
+            snapshot = tolerating(self.snapshot, tolerated)
+            self._views[tolerated] = _View.of(snapshot, self.budget)
+        return self._views[tolerated]
+
+
+class _View(NamedTuple):
+    """The fleet as requests see it that tolerate the same drains."""
+
+    snapshot: Snapshot
+    fleet: Fleet
+    leftovers: Leftovers
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, budget: Budget) -> _View:
+        """What requests see."""
+        fleet = Fleet(snapshot)
+        return cls(snapshot, fleet, Leftovers(snapshot, fleet, budget))
 
 
 class Capacity:
@@ -125,17 +158,26 @@ class Capacity:
         return int(np.count_nonzero(count))
 
 
-def total(
-    snapshot: Snapshot, plan: Plan, budget: Budget, hosts: Mapping[int, Mask] | None = None
-) -> Total:
-    """How often a plan, which takes some resource, fits some hosts of a snapshot together.
+class MostPlaced:
+    """How often a plan, which takes some resource, fits the hosts of a snapshot at most.
 
-    If the budget ends, the count is a lower bound, and the other bound is coarse.
+    If the budget ends, the bounds are coarse.
 
-    Args:
-        hosts: the rows of each block that count; None for all hosts.
+    Attributes:
+        each: on each host of the fleet alone.
     """
-    fleet, free = Fleet(snapshot), Free(snapshot)
-    counts = HostCounts(snapshot, plan, fleet, free, budget=budget, steps=Steps(budget))
-    together = Together(snapshot, plan, fleet, counts, free, budget)
-    return together.total(None if hosts is None else fleet.of_blocks(hosts))
+
+    def __init__(self, snapshot: Snapshot, plan: Plan, budget: Budget) -> None:
+        self.fleet = Fleet(snapshot)
+        free = Free(snapshot)
+        counts = HostCounts(snapshot, plan, self.fleet, free, budget=budget, steps=Steps(budget))
+        self._together = Together(snapshot, plan, self.fleet, counts, free, budget)
+        self.each = counts.at_most
+
+    def together(self, hosts: Mask | None = None, *, per_host: int | None = None) -> int:
+        """On some hosts together; on all by default.
+
+        Args:
+            per_host: no host gets more; None for no such bound.
+        """
+        return self._together.at_most(hosts, per_host=per_host)

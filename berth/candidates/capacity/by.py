@@ -7,7 +7,7 @@ A host is in the aggregates of its root. Source: spec/beyond.md 4.2.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from berth.candidates.explain.inventories import named_provider
 from berth.index.aggregate_sets import Mask
 from berth.index.block import Ints
 from berth.model.ids import AggregateId
+
+#: Stands for having no label of a key; no label has this value.
+NO_VALUE: Final = ""
 
 
 class Line(NamedTuple):
@@ -38,8 +41,14 @@ class Partition:
         values: the values of the label, or the uuids of the aggregates, ascending.
     """
 
-    def __init__(self, counting: Counting, key: str | None) -> None:
-        """The hosts by the values of a label; None for each aggregate by itself."""
+    def __init__(self, counting: Counting, key: str | None, *, with_rest: bool = False) -> None:
+        """The hosts by the values of a label.
+
+        Args:
+            key: that of the label; None for each aggregate by itself.
+            with_rest: whether the hosts in no other part are one too, if there are any: that of
+                the empty value.
+        """
         self._roots = counting.fleet.roots_in()
         present: Mask = np.zeros(self._roots.max(initial=0) + 1, dtype=np.bool_)
         present[self._roots] = True
@@ -58,6 +67,9 @@ class Partition:
             table = sets.having_any(aggregates[value])[: len(present)] & present
             if table.any():
                 self._tables[value] = table
+        rest = present & ~_any_of(self._tables.values(), len(present))
+        if with_rest and rest.any():
+            self._tables = {NO_VALUE: rest, **self._tables}
 
     @property
     def values(self) -> list[str]:
@@ -82,6 +94,13 @@ class Partition:
         order = np.zeros(self._roots.max(initial=0) + 1, dtype=np.int64)
         np.add.at(order, self._roots, values)
         return order
+
+
+def _any_of(tables: Iterable[Mask], size: int) -> Mask:
+    any_of: Mask = np.zeros(size, dtype=np.bool_)
+    for table in tables:
+        any_of |= table
+    return any_of
 
 
 def _line(capacity: Capacity, hosts: Mask) -> Line:

@@ -16,13 +16,14 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from berth.candidates.budget import Budget
+from berth.candidates.capacity.largest import largest_amount
 from berth.candidates.explain.amounts import Amount
 from berth.candidates.explain.asking import Asking
 from berth.candidates.explain.atoms import atoms_of, bits
 from berth.candidates.explain.reduction import Reduction
 from berth.candidates.fleet import Fleet
 from berth.candidates.masks import Rows
-from berth.candidates.question import Question
+from berth.candidates.question import Question, Split
 from berth.candidates.references import References
 from berth.index.aggregate_sets import Mask
 from berth.index.block import Columns, Ints
@@ -50,7 +51,8 @@ class Fragments(NamedTuple):
     @property
     def stranded(self) -> int:
         """What is free and of no use to the request."""
-        return self.free - self.usable
+        # If the budget ended, what is free was not added up.
+        return max(self.free - self.usable, 0)
 
 
 class Leftovers:
@@ -67,11 +69,12 @@ class Leftovers:
         self._suited: dict[Hashable, Mask] = {}
         self._free: dict[tuple[Hashable, ClassId], int] = {}
         self._most_alone: dict[ClassId, tuple[Ints, Rows]] = {}
+        self._most_rooms: dict[ClassId, tuple[Ints, Mask]] = {}
 
     def of(self, question: Question, count: int) -> dict[str, Fragments]:
         """What is left of each class of a request that fits so often, in the order of the
         request."""
-        atoms = list(atoms_of(question))
+        atoms = list(atoms_of(question, has_drained=self._snapshot.has_drained))
         asking = Asking(
             self._snapshot,
             self._fleet,
@@ -123,6 +126,8 @@ class Leftovers:
         for block_id, row, node in self._fleet.serving(hosts):
             block = self._snapshot.block(block_id)
             line = block.shape.row_of_node.get(class_id, {}).get(node)
+            if block.drained is not None and block.drained[node, row]:
+                continue
             if line is not None and not (block_id in rows and rows[block_id][row]):
                 columns = block.columns[class_id]
                 free += int(max(columns.capacity[line, row] - columns.used[line, row], 0))
@@ -139,16 +144,67 @@ class Leftovers:
         if is_alone and self._fleet.is_settled:
             others = [asking.alone(n) for n in range(len(asking.atoms)) if n != number]
             return self._most_of(class_id, others)
-        hosts = asking.fit(kept, amounts={number: 0})
+        if any(group.split for _, group in question.groups):
+            hosts = asking.fit(kept, amounts={number: 0})
+            return self._largest_among(asking, kept, number, hosts, split)
+        return self._largest_unsplit(asking, kept, number)
+
+    def _largest_among(
+        self,
+        asking: Asking,
+        kept: int,
+        number: int,
+        hosts: Mask,
+        split: Split | None,
+        above: int = 0,
+    ) -> int:
+        """As `_largest`, of some hosts."""
+        if not hosts.any():
+            return above
+        larger = Amount(asking, number, split).largest_within(kept, hosts, above=above)
+        return above if larger is None else larger.amount
+
+    def _largest_unsplit(self, asking: Asking, kept: int, number: int) -> int:
+        """As `_largest`, where nothing is split."""
+        atom = asking.atoms[number]
+        assert atom.asked is not None
+        assert atom.group is not None
+        wanted = atom.group, self._snapshot.names.class_ids[atom.asked[0]]
+        plan = asking.plan(kept, {number: 0})
+        if plan is None:
+            return 0
+        room, first = self._rooms(wanted[1])
         best = 0
-        if is_alone:
-            # One provider is all that these hosts have.
-            best = self._most_of(class_id, [hosts, self._fleet.settled])
-            hosts &= ~self._fleet.settled
-        if hosts.any():
-            larger = Amount(asking, number, split).largest_within(kept, hosts, above=best)
-            best = best if larger is None else larger.amount
+        for hosts in (first, None):
+            among = room > best if hosts is None else hosts
+            if not among.any():
+                continue
+            rows = self._fleet.by_block(among)
+            larger = largest_amount(self._snapshot, plan, wanted, rows, self._budget)
+            if larger is None:
+                return self._largest_among(asking, kept, number, room > best, None, best)
+            best = max(best, larger)
         return best
+
+    def _rooms(self, class_id: ClassId) -> tuple[Ints, Mask]:
+        """For each host no less than what a provider can give it at once, and some of the hosts
+        with most, next to each other where many have as much."""
+        kept = self._most_rooms.get(class_id)
+        if kept is None:
+            most = np.zeros(self._fleet.size, dtype=np.int64)
+            for _, block, hosts in self._fleet.spans:
+                if class_id in block.columns:
+                    most[hosts] = block.columns[class_id].room.max(axis=0)
+            if class_id in self._snapshot.sharing.classes:
+                most = np.where(self._fleet.shared, most.max(), most)
+            first: Mask = most > 0
+            if len(most) > _FIRST:
+                least = np.partition(most, len(most) - _FIRST)[-_FIRST]
+                first = first & (most > least)
+                equal = np.flatnonzero(most == max(least, 1))
+                first[equal[: _FIRST - np.count_nonzero(first)]] = True
+            kept = self._most_rooms[class_id] = most, first
+        return kept
 
     def _most_of(self, class_id: ClassId, masks: Sequence[Mask]) -> int:
         """The most that the only provider of one of the hosts in all of some masks can give

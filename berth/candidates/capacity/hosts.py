@@ -24,7 +24,7 @@ from berth.candidates.capacity.branching import Steps
 from berth.candidates.capacity.factors import WAYS_MAX, Factor, factors_of
 from berth.candidates.capacity.filling import Filling, Placements, asked_of, most_of
 from berth.candidates.capacity.free import Cell, Free
-from berth.candidates.capacity.packing import Bounds, pack
+from berth.candidates.capacity.packing import Bounds, Solved, pack
 from berth.candidates.filter import filter_trees
 from berth.candidates.fleet import Fleet
 from berth.candidates.masks import Rows
@@ -53,6 +53,13 @@ class Piece(NamedTuple):
     cells: Mapping[Cell, Mask | None]
     factors: tuple[tuple[Factor, Bounds], ...]
     rows: Mask | None
+
+
+class _Packing(NamedTuple):
+    """A factor, and what has been searched of it."""
+
+    factor: Factor
+    solved: Solved
 
 
 class HostCounts:
@@ -92,6 +99,8 @@ class HostCounts:
         self.at_most: Ints = self.count
         self.pieces: list[Piece] = []
         self.placements: dict[tuple[int, int], list[Placements]] = {}
+        #: The choices of all candidates of some trees, if all rows have them -> their factors.
+        self._factors: dict[tuple[tuple[int, ...], ...], tuple[_Packing, ...]] = {}
         #: What candidates with some choices take.
         self._given: dict[tuple[int, ...], dict[Cell, int | Ints]] = {}
         self._starts = {span.block_id: span.hosts.start for span in fleet.spans}
@@ -142,14 +151,14 @@ class HostCounts:
             return
         hosts = start + trees.rows
         listed = self._listed(trees, batches)
-        factors = factors_of(self._plan, batches)
-        packed = tuple((factor, self._packed(factor, trees)) for factor in factors)
+        factors = self._factors_of(trees, batches)
+        packed = tuple((each.factor, self._packed(each, trees)) for each in factors)
         bounds = least_of(bounds for _, bounds in packed)
         if listed is not None:
             bounds = Bounds(np.where(listed, bounds.count, 0), np.where(listed, bounds.at_most, 0))
         self._set(hosts, bounds)
         if self._snapshot.sharing.by_aggregate:
-            cells = united([factor.having() for factor in factors])
+            cells = united([factor.having() for factor, _ in packed])
             self.pieces.append(Piece(trees, hosts, cells, packed, listed))
 
     def _of_one(self, batch: Batch) -> Ints:
@@ -167,11 +176,21 @@ class HostCounts:
         assert least is not None
         return least if len(batch.rows) == len(least) else least[batch.rows]
 
-    def _packed(self, factor: Factor, trees: Trees) -> Bounds:
+    def _factors_of(self, trees: Trees, batches: Sequence[Batch]) -> tuple[_Packing, ...]:
+        if any(len(batch.positions) < len(trees.rows) for batch in batches):
+            return _packings(self._plan, batches)
+        # PERF bench, capacity: the trees of one shape fill many blocks.
+        key = tuple([batch.choices for batch in batches])
+        factors = self._factors.get(key)
+        if factors is None:
+            factors = self._factors[key] = _packings(self._plan, batches)
+        return factors
+
+    def _packed(self, packing: _Packing, trees: Trees) -> Bounds:
         def times(cell: Cell, amount: int) -> Ints:
             return self._free.times(trees, cell, amount)
 
-        return pack(factor, times, len(trees.rows), self._steps)
+        return pack(packing.factor, times, len(trees.rows), self._steps, packing.solved)
 
     def _listed(self, trees: Trees, batches: Sequence[Batch]) -> Mask | None:
         """The rows of which all candidates were found; None for all. The others are noted."""
@@ -245,6 +264,10 @@ class HostCounts:
             for at in filter(None, map(self._snapshot.locate, providers))
             if class_id in self._snapshot.block(at.block_id).shape.node_types[at.node].classes
         )
+
+
+def _packings(plan: Plan, batches: Sequence[Batch]) -> tuple[_Packing, ...]:
+    return tuple(_Packing(factor, {}) for factor in factors_of(plan, batches))
 
 
 def least_of(several: Iterable[Bounds]) -> Bounds:

@@ -29,6 +29,10 @@ _ENDLESS: Final = 1 << 55
 Times = Callable[[Cell, int], Ints]
 
 
+#: What the cells of a factor have and which ways there are -> so often at least, and at most.
+Solved = dict[tuple[int, ...], tuple[int, int]]
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """How often something fits in each row: so often at least, and so often at most."""
@@ -42,8 +46,12 @@ class Bounds:
         return self.count is self.at_most or bool((self.count == self.at_most).all())
 
 
-def pack(factor: Factor, times: Times, rows: int, steps: Steps) -> Bounds:
-    """How often the ways of a factor fit in each of some rows."""
+def pack(factor: Factor, times: Times, rows: int, steps: Steps, solved: Solved) -> Bounds:
+    """How often the ways of a factor fit in each of some rows.
+
+    Args:
+        solved: what was searched of this factor before; more is added.
+    """
     ways = factor.ways
     if len(ways) == 1:
         return _exactly(_of_one(ways[0], times, rows))
@@ -51,8 +59,8 @@ def pack(factor: Factor, times: Times, rows: int, steps: Steps) -> Bounds:
     if sets is not None:
         return _exactly(_nested(ways, sets, times, rows))
     if len(ways) > WAYS_MAX:
-        return _searched(factor, times, rows, None)
-    return _searched(factor, times, rows, steps)
+        return _searched(factor, times, rows, None, solved)
+    return _searched(factor, times, rows, steps, solved)
 
 
 def _exactly(count: Ints) -> Bounds:
@@ -124,7 +132,9 @@ def _sum(several: Iterable[Ints], rows: int) -> Ints:
 # --- Other structures
 
 
-def _searched(factor: Factor, times: Times, rows: int, steps: Steps | None) -> Bounds:
+def _searched(
+    factor: Factor, times: Times, rows: int, steps: Steps | None, solved: Solved
+) -> Bounds:
     """A construction below, cuts above, and a search where they differ.
 
     Args:
@@ -143,22 +153,36 @@ def _searched(factor: Factor, times: Times, rows: int, steps: Steps | None) -> B
         [way.rows[open_rows] if way.rows is not None else free[0] >= 0 for way in factor.ways]
     )
     keys = np.ascontiguousarray(np.concatenate((free, having.astype(np.int64))).T)
-    distinct, which = np.unique(keys, axis=0, return_inverse=True)
-    solved = np.array(
-        [_solved(factor, cells, each, steps) for each in distinct.tolist()], dtype=np.int64
-    )[which.ravel()]
-    count[open_rows] = np.maximum(count[open_rows], solved[:, 0])
-    at_most[open_rows] = np.minimum(at_most[open_rows], solved[:, 1])
+    distinct, which = _distinct(keys)
+    bounds = np.array(
+        [_solved(factor, cells, tuple(each), steps, solved) for each in distinct.tolist()],
+        dtype=np.int64,
+    )[which]
+    count[open_rows] = np.maximum(count[open_rows], bounds[:, 0])
+    at_most[open_rows] = np.minimum(at_most[open_rows], bounds[:, 1])
     return Bounds(count, at_most)
 
 
+def _distinct(keys: Ints) -> tuple[Ints, Ints]:
+    """The different rows, and for each row which of them it is."""
+    if (keys == keys[0]).all():
+        # PERF bench, capacity: in an empty fleet, and sorting takes longer than all the rest.
+        return keys[:1], np.zeros(len(keys), dtype=np.int64)
+    distinct, which = np.unique(keys, axis=0, return_inverse=True)
+    return distinct, which.ravel()
+
+
 def _solved(
-    factor: Factor, cells: Sequence[Cell], key: Sequence[int], steps: Steps
+    factor: Factor, cells: Sequence[Cell], key: tuple[int, ...], steps: Steps, solved: Solved
 ) -> tuple[int, int]:
     """The least and the most of one row, given what its cells have and which ways it has."""
-    free = key[: len(cells)]
-    ways = [way for way, has in zip(factor.ways, key[len(cells) :], strict=True) if has]
-    return Branching(factor._replace(ways=tuple(ways)), cells, steps).solve(free)
+    bounds = solved.get(key)
+    if bounds is None:
+        free = key[: len(cells)]
+        ways = [way for way, has in zip(factor.ways, key[len(cells) :], strict=True) if has]
+        bounds = Branching(factor._replace(ways=tuple(ways)), cells, steps).solve(free)
+        solved[key] = bounds
+    return bounds
 
 
 def _constructed(ways: Sequence[Way], times: Times, rows: int) -> Ints:

@@ -75,22 +75,40 @@ class Together:
 
     def total(self, hosts: Mask | None = None) -> Total:
         """How often the request fits on some hosts together; on all by default."""
-        count, at_most = self._counts.count, self._counts.at_most
+        count = self._counts.count
         if hosts is not None:
-            count, at_most = np.where(hosts, count, 0), np.where(hosts, at_most, 0)
+            count = np.where(hosts, count, 0)
         if not self._pools:
             total = int(count.sum())
-            return Total(total, total if at_most is count else int(at_most.sum()))
-        of_host, size = self._components.of_host, self._components.size
+            is_exact = self._counts.at_most is self._counts.count
+            return Total(total, total if is_exact else self.at_most(hosts))
+        of_host = self._components.of_host
         alone = of_host == _ALONE
         filled = self._filled(hosts)
         # One host alone may do better than all in turn.
         np.maximum.at(filled, of_host[~alone], count[~alone])
-        most = np.zeros(size, dtype=np.int64)
+        return Total(int(count[alone].sum() + filled.sum()), self.at_most(hosts))
+
+    def at_most(self, hosts: Mask | None = None, *, per_host: int | None = None) -> int:
+        """No more requests fit some hosts together; all by default.
+
+        Args:
+            per_host: no host gets more; None for no such bound.
+        """
+        at_most = self._counts.at_most
+        if hosts is not None:
+            at_most = np.where(hosts, at_most, 0)
+        if per_host is not None:
+            at_most = np.minimum(at_most, per_host)
+        if not self._pools:
+            return int(at_most.sum())
+        of_host = self._components.of_host
+        alone = of_host == _ALONE
+        most = np.zeros(self._components.size, dtype=np.int64)
         np.add.at(most, of_host[~alone], at_most[~alone])
         for cut in self._cuts(hosts):
             most = np.minimum(most, cut)
-        return Total(int(count[alone].sum() + filled.sum()), int(at_most[alone].sum() + most.sum()))
+        return int(at_most[alone].sum() + most.sum())
 
     def _cuts(self, hosts: Mask | None) -> Iterable[Ints]:
         """For each class what all providers of each component can give."""

@@ -34,6 +34,8 @@ from berth.candidates.explain.verdict import summary_of, verdict_of
 from berth.candidates.fleet import Fleet
 from berth.candidates.question import Question
 from berth.candidates.references import References, UnknownName, unknown_names, unknown_references
+from berth.index.aggregate_sets import Mask
+from berth.index.draining import tolerating
 from berth.index.snapshot import Snapshot
 
 __all__ = ["Explanation", "Wanted", "explain"]
@@ -46,6 +48,7 @@ def explain(
 
     What the time of `budget` cuts short is a lower bound; the verdict comes first.
     """
+    snapshot = tolerating(snapshot, question.tolerate)
     references = References(snapshot)
     unknown = tuple(unknown_names(question, snapshot))
     explaining = _Explaining(snapshot, question, references, unknown, budget)
@@ -77,7 +80,8 @@ class _Explaining:
         self._references = references
         self._unknown = unknown
         self._fleet = Fleet(snapshot)
-        self._atoms = [atom for atom in atoms_of(question) if not _names(atom, unknown)]
+        atoms = atoms_of(question, has_drained=snapshot.has_drained)
+        self._atoms = [atom for atom in atoms if not _names(atom, unknown)]
         self._reduction = Reduction(question, self._atoms, references)
         self._asking = Asking(snapshot, self._fleet, self._atoms, self._reduction, budget)
         self._all = bits(range(len(self._atoms)))
@@ -87,14 +91,12 @@ class _Explaining:
         prefixes = prefixes_of(asking)
         fit = Count(int(prefixes[-1].hosts.sum()), prefixes[-1].at_least)
         empty = asking.with_nothing_used()
-        # Nothing that an atom of the host says depends on what is used.
-        first = next((n for n, atom in enumerate(self._atoms) if atom.group is not None), 0)
-        if_empty = empty.fit(self._all, among=prefixes[first].hosts)
+        if_undrained, if_empty = self._if_undrained(prefixes), self._if_empty(empty, prefixes)
         counts = HostCounts(
             total=fleet.size,
             pools=int(fleet.pools().sum()),
             fit=fit,
-            fit_if_undrained=fit,
+            fit_if_undrained=if_undrained,
             fit_if_empty=count(asking, if_empty),
         )
         verdict = verdict_of(asking, counts, if_empty, self._unknown)
@@ -120,6 +122,22 @@ class _Explaining:
             paint=painted(asking, prefixes) if wanted.paint else None,
             is_complete=not is_cut(asking),
         )
+
+    def _if_undrained(self, prefixes: list[Prefix]) -> Count:
+        """How many hosts would fit without drains."""
+        asking = self._asking
+        if not asking.drains:
+            return Count(int(prefixes[-1].hosts.sum()), prefixes[-1].at_least)
+        return count(asking, asking.fit(self._all & ~asking.drains))
+
+    def _if_empty(self, empty: Asking, prefixes: list[Prefix]) -> Mask:
+        """The hosts that would fit without drains and with nothing used."""
+        # Nothing that an atom of the host says depends on what is used.
+        first = next((n for n, atom in enumerate(self._atoms) if atom.group is not None), 0)
+        among = prefixes[first].hosts
+        if empty.drains:
+            among = self._asking.fit(bits(range(first)) & ~empty.drains)
+        return empty.fit(self._all & ~empty.drains, among=among)
 
     def _help(self, wanted: Wanted, prefixes: list[Prefix]) -> _Help:
         relaxing = Relaxing(self._asking, prefixes, self._amounts())

@@ -20,10 +20,11 @@ from berth.candidates.explain.reduction import Amounts, Reduction
 from berth.candidates.fitting import fitting_hosts
 from berth.candidates.fleet import Fleet
 from berth.candidates.masks import fits, fits_if_unused
-from berth.candidates.plan import TraitTest
+from berth.candidates.plan import Plan, TraitTest
 from berth.candidates.request import CandidatesRequest
 from berth.candidates.resolve import NothingFits, plan_of
 from berth.index.aggregate_sets import Mask
+from berth.index.draining import undrained
 from berth.index.memory import Memory
 from berth.index.scenario import nothing_used
 from berth.index.snapshot import Snapshot
@@ -74,14 +75,37 @@ class Asking:
                 name = atom.asked[0]
                 self._of_class[name] = self._of_class.get(name, 0) | 1 << number
         self._groups = tuple(groups.values())
+        #: The atom that nothing is drained, if there is one.
+        self.drains = bits(n for n, atom in enumerate(atoms) if atom.part is Part.DRAINS)
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        """The fleet; what searches keep ends with this object."""
+        """The fleet as if nothing were drained; what searches keep ends with this object."""
+        return undrained(self._drained)
+
+    @cached_property
+    def _drained(self) -> Snapshot:
         # PERF bench, explain: copying what is used of 100,000 hosts takes as long as two searches,
         # and flat hosts need none.
         snapshot = nothing_used(self._present) if self._is_unused else self._present
         return replace(snapshot, memory=Memory(_KEPT_BYTES_MAX, is_brief=True))
+
+    def snapshot_of(self, kept: int) -> Snapshot:
+        """The fleet that is asked for some atoms: `snapshot`, unless one of them says that nothing
+        is drained."""
+        return self._drained if kept & self.drains else self.snapshot
+
+    @cached_property
+    def _affected(self) -> Mask:
+        """The hosts that lack, once drains count, a provider that might have served them, although
+        their root is not drained."""
+        affected = self.fleet.none()
+        is_shared = False
+        for _, block, hosts in self.fleet.spans:
+            if block.drained is not None:
+                affected[hosts] = block.drained.any(axis=0)
+                is_shared |= self._present.sharing.trait in block.shape.traits
+        return affected | self.fleet.shared if is_shared else affected
 
     def with_nothing_used(self) -> Asking:
         """The same questions of the same hosts with nothing used."""
@@ -99,7 +123,12 @@ class Asking:
         hosts = self._alone.get(number)
         if hosts is None:
             asked = self.atoms[number].asked
-            hosts = self._giving(number, asked[1]) if asked is not None else self._meeting(number)
+            if 1 << number == self.drains:
+                hosts = self.fleet.undrained()
+            elif asked is not None:
+                hosts = self._giving(number, asked[1])
+            else:
+                hosts = self._meeting(number)
             self._alone[number] = hosts
         return hosts
 
@@ -115,6 +144,8 @@ class Asking:
             amounts: what to ask for instead.
         """
         amounts = amounts or {}
+        if kept & self.drains:
+            return self._fit_undrained(kept, among, amounts)
         bound = self._bound(kept, among, amounts)
         if not bound.any():
             return bound
@@ -124,6 +155,17 @@ class Asking:
                     bound &= self._fit_group(kept & own, amounts, bound)
             return bound
         return self._search(kept, amounts, bound)
+
+    def _fit_undrained(self, kept: int, among: Mask | None, amounts: Amounts) -> Mask:
+        """`fit` with drains. A drain only takes providers away, so only hosts that would fit
+        without are asked, and of those only the ones that may have lost a provider."""
+        bound = self._bound(self.drains, among, {})
+        fitting = self.fit(kept & ~self.drains, among=bound, amounts=amounts)
+        affected = fitting & self._affected
+        if affected.any():
+            fitting &= ~affected
+            fitting |= self._search(kept, amounts, affected)
+        return fitting
 
     def _fit_group(self, kept: int, amounts: Amounts, bound: Mask) -> Mask:
         """Those of some hosts, which fit each of some atoms of one group alone, that fit them
@@ -199,10 +241,18 @@ class Asking:
                 giving[hosts] = every[0] if len(every) == 1 else every.any(axis=0)
         return giving
 
-    def fit_request(self, request: CandidatesRequest, among: Mask | None) -> Mask:
-        """The hosts that fit a request."""
+    def fit_request(self, request: CandidatesRequest, kept: int, among: Mask | None) -> Mask:
+        """The hosts that fit a request, in the fleet that is asked for some atoms."""
         rows = None if among is None else self.fleet.by_block(among)
-        return self.fleet.of_blocks(self._rows(request, rows))
+        return self.fleet.of_blocks(self._rows(request, self.snapshot_of(kept), rows))
+
+    def plan(self, kept: int, amounts: Amounts) -> Plan | None:
+        """The plan of some atoms; None if nothing fits without a search.
+
+        Args:
+            amounts: what to ask for instead.
+        """
+        return _plan_of(self.snapshot_of(kept), self.reduction.request(kept, amounts))
 
     def _bound(self, kept: int, among: Mask | None, amounts: Amounts) -> Mask:
         """The hosts that fit each of some atoms alone."""
@@ -219,15 +269,21 @@ class Asking:
         )
 
     def _search(self, kept: int, amounts: Amounts, among: Mask | None) -> Mask:
-        return self.fit_request(self.reduction.request(kept, amounts), among)
+        return self.fit_request(self.reduction.request(kept, amounts), kept, among)
 
     def _rows(
-        self, request: CandidatesRequest, rows: Mapping[int, Mask] | None
+        self, request: CandidatesRequest, snapshot: Snapshot, rows: Mapping[int, Mask] | None
     ) -> Mapping[int, Mask]:
         if self.budget.is_spent():
             return {}
-        try:
-            plan = plan_of(self.snapshot, request, one_per_tree=False)
-        except NothingFits:
+        plan = _plan_of(snapshot, request)
+        if plan is None:
             return {}
-        return fitting_hosts(self.snapshot, plan, self.budget, rows)
+        return fitting_hosts(snapshot, plan, self.budget, rows)
+
+
+def _plan_of(snapshot: Snapshot, request: CandidatesRequest) -> Plan | None:
+    try:
+        return plan_of(snapshot, request, one_per_tree=False)
+    except NothingFits:
+        return None

@@ -18,9 +18,15 @@ from berth.candidates.references import escaped, pointers_of_within
 _NAMED_MAX: Final = 3
 
 
+#: The pointer and the words of the atom that no provider is drained.
+DRAINS_AT: Final = "/drains"
+DRAINS_TEXT: Final = "not drained"
+
+
 class Part(Enum):
     """What an atom constrains; the value is the member of the request."""
 
+    DRAINS = "drains"
     IN = "in"
     NOT_IN = "not_in"
     REQUIRED = "required"
@@ -60,8 +66,14 @@ class Atom:
         return self.part in (Part.TOGETHER, Part.APART)
 
 
-def atoms_of(question: Question) -> Iterator[Atom]:
-    """The atoms of a question, in the order in which each further one only removes hosts."""
+def atoms_of(question: Question, *, has_drained: bool) -> Iterator[Atom]:
+    """The atoms of a question, in the order in which each further one only removes hosts.
+
+    Args:
+        has_drained: whether any provider is drained that the question does not tolerate.
+    """
+    if has_drained:
+        yield Atom(DRAINS_AT, DRAINS_TEXT, Part.DRAINS, None, 0)
     yield from _of_host(question.host)
     for name, group in question.groups:
         yield from _of_group(name, group)

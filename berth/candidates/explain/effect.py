@@ -38,7 +38,7 @@ def ineffective_relations(
     }
     if not relations or not hosts.any():
         return
-    snapshot = asking.snapshot
+    snapshot = asking.snapshot_of(kept)
     plan = plan_of(snapshot, asking.reduction.request(kept, {}), one_per_tree=False)
     rows = asking.fleet.by_block(hosts)
     for trees in filter_trees(snapshot, plan, asking.budget, among=rows):

@@ -56,7 +56,7 @@ def shortage_of(asking: Asking, atom: Atom, kept: int, host: int, *, possible: i
 
 def _having(asking: Asking, atom: Atom, kept: int, host: int) -> Iterator[Location]:
     """The providers that could serve a group on a host, if they had enough."""
-    snapshot, fleet = asking.snapshot, asking.fleet
+    snapshot, fleet = asking.snapshot_of(kept), asking.fleet
     request = asking.reduction.request_of_group(atom, kept)
     try:
         plan = plan_of(snapshot, request, one_per_tree=False)

@@ -30,7 +30,7 @@ def fitting_if_split(asking: Asking, kept: int) -> Mask | None:
     among = _promising(asking, request)
     if not among.any():
         return among
-    return asking.fit_request(_split(request), among)
+    return asking.fit_request(_split(request), kept, among)
 
 
 def _promising(asking: Asking, request: CandidatesRequest) -> Mask:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from berth.candidates.explain.asking import Asking
+from berth.candidates.explain.atoms import DRAINS_TEXT
 from berth.candidates.explain.explanation import HostCounts, Relaxation, Verdict
 from berth.candidates.references import UnknownName
 from berth.index.aggregate_sets import Mask
@@ -31,6 +32,8 @@ def verdict_of(
         return Verdict.GAVE_UP
     if counts.fit_if_undrained.hosts:
         return Verdict.DRAINED
+    if counts.fit_if_undrained.at_least:
+        return Verdict.GAVE_UP
     if not counts.fit_if_empty.hosts:
         # Nothing is said of what could fit, before all hosts were looked at.
         return Verdict.GAVE_UP if counts.fit_if_empty.at_least else Verdict.NEVER
@@ -57,7 +60,10 @@ def summary_of(
     relaxations: Sequence[Relaxation],
 ) -> str:
     """One or two sentences, and what would help most."""
-    sentences = [_said(verdict, counts, unknown), _helpful(relaxations)]
+    others = [each for each in relaxations if each.texts != (DRAINS_TEXT,)]
+    # The sentence of this verdict says what fits without drains.
+    helpful = others if verdict is Verdict.DRAINED else relaxations
+    sentences = [_said(verdict, counts, unknown), _helpful(helpful)]
     return " ".join(filter(None, sentences))
 
 
@@ -104,7 +110,9 @@ def _helpful(relaxations: Sequence[Relaxation]) -> str:
 
 
 def _condition(text: str) -> str:
-    """`VCPU 16` and `trait HW_CPU_X86_AVX2`, but `"in zone=z1"`, in a sentence."""
+    """`VCPU 16`, `trait HW_CPU_X86_AVX2` and `drains`, but `"in zone=z1"`, in a sentence."""
+    if text == DRAINS_TEXT:
+        return "drains"
     is_noun = text[0].isupper() or text.startswith("trait ")
     return text if is_noun else f'"{text}"'
 

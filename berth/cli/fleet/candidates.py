@@ -10,6 +10,7 @@ import click
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.fleet.access import Access, accessing
+from berth.cli.fleet.ordering import ordering
 from berth.cli.fleet.wanted import Wanted, wanting
 
 if TYPE_CHECKING:
@@ -18,11 +19,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @wanting
-@click.option(
-    "--order",
-    type=click.Choice(["any", "random", "pack", "spread"]),
-    help="Which candidate comes first: one on the fullest host (pack) or the emptiest (spread).",
-)
+@ordering("Which candidate comes first: one on the fullest host (pack) or the emptiest (spread).")
 @click.option(
     "--limit", metavar="N", type=click.IntRange(1, 10_000), help="At most N.  [default: 10]"
 )
@@ -34,18 +31,24 @@ if TYPE_CHECKING:
 )
 @accessing
 def candidates(
-    access: Access, wanted: Wanted, order: str | None, limit: int | None, per_host: int | None
+    access: Access,
+    wanted: Wanted,
+    order: dict[str, Any] | None,
+    limit: int | None,
+    per_host: int | None,
 ) -> None:
     """Find where a request fits.
 
     \b
       berth candidates VCPU=8 MEMORY_MB=16384 --required HW_CPU_X86_AVX2
+      berth candidates m1.large --host-member-of zone=z1
       berth candidates VCPU=4 --group '_GPU0 VGPU=1' --group '_GPU1 VGPU=1' \\
         --apart _GPU0,_GPU1@HW_NUMA_ROOT
       berth candidates 'resources=VCPU:16&required=HW_CPU_X86_AVX512F'
 
-    The last one takes a query of GET /allocation_candidates, as a log shows it. LEVEL is provider,
-    tree, subtree, or a trait of the nearest provider above that has it.
+    An argument without = is the name of a flavor. The last example takes a query of GET
+    /allocation_candidates, as a log shows it. LEVEL is provider, tree, subtree, or a trait of the
+    nearest provider above that has it.
 
     If nothing fits, it prints what `berth why` would print.
 
@@ -55,8 +58,9 @@ def candidates(
     from berth.cli.fleet.candidate_tables import print_candidates
     from berth.cli.fleet.client import print_answer
     from berth.cli.fleet.explanations import print_explanations
+    from berth.cli.fleet.warned import print_warnings
 
-    options = {"limit": limit, "per_host": per_host, "order": {"by": order} if order else None}
+    options = {"limit": limit, "per_host": per_host, "order": order}
     body = {
         "limit": 10,
         **wanted.body(),
@@ -70,6 +74,7 @@ def candidates(
             print_answer(answer)
         elif every:
             print_candidates(client, result, body["limit"])
+            print_warnings(result.get("warnings", ()))
         elif explanation := result.get("explanation"):
             print_explanations(explanation)
     if not every:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from berth.cli.columns import amount, print_columns, print_line
+from berth.cli.fleet.warned import print_warnings
 
 if TYPE_CHECKING:
     from berth.cli.fleet.references import Json
@@ -40,10 +41,7 @@ def print_capacities(answer: Json, by: Sequence[str]) -> None:
     for name, each in flavors.items():
         if name not in counted:
             print_line(f"{name} was not counted: {_why_not(each)}")
-    for warning in answer["warnings"]:
-        if "reference" in warning:
-            noun = warning["code"].removeprefix("unknown_")
-            print_line(f"There is no {noun} {warning['reference']}; it matches nothing.")
+    print_warnings(answer["warnings"])
     if not answer["complete"]:
         click.echo("The time ended: some figures are lower bounds.")
 

@@ -10,6 +10,7 @@ import click
 
 from berth.cli.fleet.access import Access, accessing
 from berth.cli.fleet.completing import provider_names
+from berth.cli.fleet.owners import consumer_typed
 from berth.cli.fleet.references import parsed_uuid
 
 if TYPE_CHECKING:
@@ -43,14 +44,7 @@ if TYPE_CHECKING:
 )
 @click.option("--project", metavar="PROJECT", help="The consumer's project.")
 @click.option("--user", metavar="USER", help="The consumer's user.  [default with --for: PROJECT]")
-@click.option(
-    "--type",
-    "consumer_type",
-    default="INSTANCE",
-    show_default=True,
-    metavar="TYPE",
-    help="The consumer's type.",
-)
+@consumer_typed("The consumer's type.")
 @click.option(
     "--mapping",
     "mappings",

@@ -3,20 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from berth import client as api
-from berth.cli.fleet.refusals import InConflict, NoOwnApi, NotThere, ServiceRefused
+from berth.cli.fleet.refusals import Forbidden, InConflict, NoOwnApi, NotThere, ServiceRefused
 from berth.client.client import (
     AGGREGATES,
     CANDIDATES,
     CAPACITY,
     CONSUMERS,
+    DRAINS,
     EXPLAIN,
     FLAVORS,
+    FLEET,
+    LEASES,
+    PERMISSIONS,
     PLACE,
     consumer_path,
     path_of,
@@ -30,11 +36,16 @@ __all__ = [
     "CANDIDATES",
     "CAPACITY",
     "CONSUMERS",
+    "DRAINS",
     "EXPLAIN",
     "FLAVORS",
+    "FLEET",
+    "LEASES",
+    "PERMISSIONS",
     "PLACE",
     "Client",
     "consumer_path",
+    "failing",
     "of_transport",
     "path_of",
     "print_answer",
@@ -57,15 +68,33 @@ class Client(api.Client):
         """Send a request.
 
         Raises:
-            NotThere, InConflict, ServiceRefused: the service refused, and changed nothing.
+            NotThere, InConflict, Forbidden, ServiceRefused: the service refused, and changed
+                nothing.
             NoOwnApi: it does not have this route.
             Unreachable: it does not answer.
         """
-        try:
+        with failing():
             return super().send(method, path, body)
-        except api.Refused as refusal:
-            kind = _KINDS.get(type(refusal), ServiceRefused)
-            raise kind(str(refusal), refusal.code) from refusal
+
+    @property
+    def for_programs(self) -> api.Client:
+        """The same client with the refusals of `berth.client`, which its other parts expect."""
+        return api.Client(self._service)
+
+
+@contextmanager
+def failing() -> Iterator[None]:
+    """Turn refusals of `berth.client` into failures of the command.
+
+    Raises:
+        NotThere, InConflict, Forbidden, NoOwnApi, ServiceRefused: the service refused a request.
+    """
+    try:
+        yield
+    except api.Refused as refusal:
+        other = Forbidden if refusal.status == HTTPStatus.FORBIDDEN else ServiceRefused
+        kind = _KINDS.get(type(refusal), other)
+        raise kind(str(refusal), refusal.code) from refusal
 
 
 def of_transport(transport: Transport, *, as_json: bool = False) -> Client:

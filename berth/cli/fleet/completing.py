@@ -41,6 +41,14 @@ def flavor_names(context: click.Context, parameter: click.Parameter, prefix: str
     return _named(context, prefix, FLAVORS, "flavors")
 
 
+def drain_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
+    """The drains that start with a prefix."""
+    # Deferred: other completions do not need it.
+    from berth.client.client import DRAINS
+
+    return _named(context, prefix, DRAINS, "drains")
+
+
 def trait_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
     """The traits that start with a prefix, which may follow other text such as `!`."""
     end = max(prefix.rfind(mark) for mark in "!,:") + 1

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +13,6 @@ from berth.cli.fleet.access import Access, accessing
 from berth.cli.fleet.provider import provider_argument
 
 if TYPE_CHECKING:
-    from berth.cli.fleet.client import Client
     from berth.cli.fleet.references import Json
 
 
@@ -30,41 +30,43 @@ def show(access: Access, reference: str) -> None:
     CONSUMER is a UUID, or the consumer's project and name, such as web/job-17.
     """
     # Deferred: `--help` does not need them.
-    from berth.cli.fleet.client import path_of, print_answer
-    from berth.cli.fleet.references import consumer_uuid_of
-    from berth.cli.fleet.refusals import NotThere
+    from berth.cli.fleet.client import consumer_path, path_of, print_answer
+    from berth.cli.fleet.references import consumer_uuid_of, names_of
+    from berth.cli.fleet.refusals import Forbidden, NotThere
 
     with access.client() as client:
         uuid = consumer_uuid_of(client, reference)
-        answer = client.get(path_of("allocations", uuid))
+        try:
+            answer = client.get(path_of("allocations", uuid))
+        except Forbidden:
+            # A member of a project sees its consumers by berth's own route only.
+            answer = client.get(consumer_path(uuid))
         if access.as_json:
             print_answer(answer)
             return
         body = answer.json()
-        if not body["allocations"]:
-            raise NotThere(f"no consumer {uuid} has allocations")
-        _print_consumer(client, uuid, body)
+        allocations = body["allocations"]
+        if not allocations:
+            raise NotThere(f"no consumer {reference} has allocations")
+        names = {each: given["name"] for each, given in allocations.items() if "name" in given}
+        _print_consumer(uuid, body, names or names_of(client, allocations))
 
 
-def _print_consumer(client: Client, uuid: str, body: Json) -> None:
-    # Deferred: `--help` does not need it.
-    from berth.cli.fleet.references import names_of
-
+def _print_consumer(uuid: str, body: Json, names: Mapping[str, str]) -> None:
+    generation = body.get("consumer_generation") or body["generation"]
     print_fields(
         [
             ("consumer", uuid),
             ("type", body["consumer_type"]),
             ("project", body["project_id"]),
             ("user", body["user_id"]),
-            ("generation", amount(body["consumer_generation"])),
+            ("generation", amount(generation)),
         ]
     )
     click.echo()
-    allocations = body["allocations"]
-    names = names_of(client, allocations)
     rows = sorted(
         [names[provider], resource_class, amount(used)]
-        for provider, allocation in allocations.items()
+        for provider, allocation in body["allocations"].items()
         for resource_class, used in allocation["resources"].items()
     )
     print_columns(("PROVIDER", "CLASS", "USED"), rows, right=["USED"])

@@ -5,31 +5,77 @@ from __future__ import annotations
 
 import click
 
+from berth.cli.address import DEFAULT_HOST, DEFAULT_PORT
+from berth.cli.deferred import importing
 from berth.cli.fleet.access import Access, accessing
+from berth.cli.fleet.demo_fleet import HOSTS, demo_fleet
+
+_SIZES = click.IntRange(8, 100_000)
 
 
 @click.group()
 def demo() -> None:
-    """Make a fleet to try things on, and take it away."""
+    """Load or remove a demo fleet, or serve one."""
 
 
 @demo.command()
 @click.option("--remove", is_flag=True, help="Take the fleet away again.")
+@click.option(
+    "--hosts",
+    default=HOSTS,
+    show_default=True,
+    type=_SIZES,
+    metavar="N",
+    help="How many hosts; with --remove, of the fleet to take away.",
+)
 @accessing
-def load(access: Access, remove: bool) -> None:
+def load(access: Access, remove: bool, hosts: int) -> None:
     """Make a fleet of 200 hosts, the same one every time.
 
     It has three zones and 25 racks, two NUMA nodes in each host, GPUs in every fifth, local disks
     in two zones and a shared pool in the third, and virtual machines on about two thirds of it.
     """
-    # Deferred: `--help` does not need them.
+    # Deferred: `--help` does not need it.
     from berth.cli.fleet import demo_loading
-    from berth.cli.fleet.demo_fleet import demo_fleet
 
+    fleet = demo_fleet(hosts)
     with access.client() as client:
         if remove:
-            sentence = demo_loading.remove(client, demo_fleet())
+            sentence = demo_loading.remove(client, fleet)
         else:
-            sentence = demo_loading.load(client, demo_fleet())
+            sentence = demo_loading.load(client, fleet)
         if not access.as_json:
             click.echo(sentence)
+
+
+@demo.command()
+@click.option(
+    "--hosts", default=2_000, show_default=True, type=_SIZES, metavar="N", help="How many hosts."
+)
+@click.option(
+    "--changes",
+    default=10.0,
+    show_default=True,
+    type=click.FloatRange(0, 100),
+    metavar="N",
+    help="How many changes a second; 0 for a fleet in which nothing happens.",
+)
+@click.option(
+    "--bind",
+    default=f"{DEFAULT_HOST}:{DEFAULT_PORT}",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Address to listen on. Port 0 picks a free port and prints it.",
+)
+def serve(hosts: int, changes: float, bind: str) -> None:
+    """Serve a fleet in which something goes on, to look at its page.
+
+    The service has a database of its own and no authentication. Virtual machines are placed and
+    released, some with a lease; racks are drained; flavors are stored. Ctrl-C ends it, and nothing
+    is left.
+    """
+    # Deferred: `--help` does not need it.
+    with importing():
+        from berth.cli.fleet.demo_service import serve_demo
+
+    serve_demo(bind, hosts=hosts, changes=changes)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fleet of `berth demo load`: always the same names, UUIDs, amounts and use.
+"""The fleet of `berth demo`: for a number of hosts always the same names, UUIDs, amounts and use.
 
-Racks 1-9 are in zone z1, 10-17 in z2, and 18-25 in z3, eight hosts each. The hosts of z3 have no
-disk of their own; they share a pool by way of the zone's aggregate.
+A rack has eight hosts. Of the 25 racks of 200 hosts, 1-9 are in zone z1, 10-17 in z2, and 18-25 in
+z3; in a larger fleet, the zones have the same shares. The hosts of z3 have no disk of their own;
+they share a pool by way of the zone's aggregate.
 """
 
 from __future__ import annotations
@@ -15,15 +16,22 @@ from typing import Final
 
 _NAMESPACE: Final = uuid.UUID("6d3f4a52-7c1e-5b0e-9a86-0d5c1f2e7b44")
 
-_HOSTS: Final = 200
+#: Hosts of the fleet unless somebody wants more.
+HOSTS: Final = 200
+
 _HOSTS_IN_RACK: Final = 8
-#: The first rack of each zone.
-_ZONES: Final[Mapping[str, int]] = {"z1": 1, "z2": 10, "z3": 18}
+#: How many racks of 25 are in zones before each.
+_ZONES: Final[Mapping[str, int]] = {"z1": 0, "z2": 9, "z3": 17}
 _POOL_ZONE: Final = "z3"
+#: DISK_GB of the pool for each host of the fleet.
+_POOL_GB: Final = 1_000
 
 _VCPU: Final = 32
 _MEMORY_MB: Final = 131_072
 _VGPU: Final = 4
+
+#: Who the virtual machines belong to.
+PROJECTS: Final = ("web", "batch", "lab")
 
 #: VCPU, MEMORY_MB and DISK_GB, with the share of virtual machines that are at most so large.
 _FLAVORS: Final = (
@@ -71,27 +79,45 @@ class DemoFleet:
         return sorted(trait for trait in traits if trait.startswith("CUSTOM_"))
 
 
-def demo_fleet() -> DemoFleet:
-    """The fleet: 681 providers."""
+def demo_fleet(hosts: int = HOSTS) -> DemoFleet:
+    """The fleet: of 200 hosts, it has 681 providers."""
     rng = Random(200)
-    hosts = [_Host(number) for number in range(1, _HOSTS + 1)]
+    size = _Size(hosts)
+    racked = [_Host(number, size) for number in range(1, hosts + 1)]
     pool = DemoProvider(
         _uuid("pool"),
         f"pool-{_POOL_ZONE}",
         None,
-        {"DISK_GB": {"total": 200_000}},
+        {"DISK_GB": {"total": _POOL_GB * hosts}},
         ("MISC_SHARES_VIA_AGGREGATE", "STORAGE_DISK_SSD"),
         (_uuid(_POOL_ZONE),),
     )
-    machines = [machine for host in hosts for machine in _machines(host, rng)]
+    machines = [machine for host in racked for machine in _machines(host, rng)]
     return DemoFleet(
-        (pool, *(provider for host in hosts for provider in host.providers())),
+        (pool, *(provider for host in racked for provider in host.providers())),
         tuple(
-            DemoConsumer(_uuid(f"vm{number}"), ("web", "batch", "lab")[number % 3], allocations)
+            DemoConsumer(_uuid(f"vm{number}"), PROJECTS[number % 3], allocations)
             for number, allocations in enumerate(machines)
         ),
-        dict(_labels()),
+        dict(_labels(size)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """How many hosts there are."""
+
+    hosts: int
+
+    @property
+    def racks(self) -> int:
+        return -(-self.hosts // _HOSTS_IN_RACK)
+
+    def zone(self, rack: int) -> str:
+        """The zone of a rack, from 1."""
+        return [zone for zone, before in _ZONES.items() if before * self.racks <= 25 * (rack - 1)][
+            -1
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +125,19 @@ class _Host:
     """A host by its number, from 1."""
 
     number: int
+    size: _Size
 
     @property
     def name(self) -> str:
-        return f"cn{self.number:03}"
+        return f"cn{self.number:0{max(3, len(str(self.size.hosts)))}}"
 
     @property
-    def rack(self) -> int:
-        return (self.number - 1) // _HOSTS_IN_RACK + 1
+    def rack(self) -> str:
+        return _rack((self.number - 1) // _HOSTS_IN_RACK + 1)
 
     @property
     def zone(self) -> str:
-        return [zone for zone, first in _ZONES.items() if first <= self.rack][-1]
+        return self.size.zone((self.number - 1) // _HOSTS_IN_RACK + 1)
 
     @property
     def disk(self) -> str:
@@ -129,7 +156,7 @@ class _Host:
             None,
             {"DISK_GB": {"total": 2_000, "reserved": 140}} if has_disk else {},
             ("COMPUTE_NODE", *(["STORAGE_DISK_SSD"] if has_disk else [])),
-            (_uuid(self.zone), _uuid(_rack(self.rack))),
+            (_uuid(self.zone), _uuid(self.rack)),
         )
         for node in range(2):
             yield self._numa(node)
@@ -179,10 +206,10 @@ def _flavor(fraction: float) -> tuple[int, int, int]:
     return next(flavor for share, flavor in _FLAVORS if fraction < share)
 
 
-def _labels() -> Iterator[tuple[str, dict[str, str]]]:
+def _labels(size: _Size) -> Iterator[tuple[str, dict[str, str]]]:
     for number, zone in enumerate(_ZONES, start=1):
         yield _uuid(zone), {"name": f"az-{number}", "zone": zone}
-    for rack in range(1, _HOSTS // _HOSTS_IN_RACK + 1):
+    for rack in range(1, size.racks + 1):
         yield _uuid(_rack(rack)), {"name": f"rack-{_rack(rack)}", "rack": _rack(rack)}
 
 

@@ -10,8 +10,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from berth.cli.columns import counted
-from berth.cli.fleet.client import AGGREGATES, path_of
-from berth.cli.fleet.refusals import InConflict, NoOwnApi, NotThere
+from berth.cli.fleet.client import AGGREGATES, PERMISSIONS, path_of
+from berth.cli.fleet.refusals import Forbidden, InConflict, NoOwnApi, NotThere
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
@@ -25,12 +25,26 @@ _BATCH: Final = 200
 _THREADS: Final = 8
 
 
+#: What loading needs; a caller who may do only some of it would leave half a fleet.
+_NEEDED: Final = (
+    "placement:traits:update",
+    "placement:resource_providers:create",
+    "placement:resource_providers:traits:update",
+    "placement:resource_providers:aggregates:update",
+    "placement:reshaper:reshape",
+    "placement:allocations:manage",
+    "berth:aggregates:update",
+)
+
+
 def load(client: Client, fleet: DemoFleet) -> str:
     """Write the fleet; return a sentence about it.
 
     Raises:
+        Forbidden: the caller may not do all of it; nothing is written.
         InConflict: it is there already, or a provider has the name of one of its providers.
     """
+    _check_rights(client)
     if _present(client, fleet):
         raise InConflict(
             "the demo fleet is there already: `berth demo load --remove` takes it away"
@@ -87,6 +101,18 @@ def remove(client: Client, fleet: DemoFleet) -> str:
             client.send("DELETE", path_of("traits", trait))
     _label(client, {uuid: {} for uuid in fleet.labels})
     return f"removed {counted(len(present), 'provider')} and {counted(len(consumers), 'consumer')}"
+
+
+def _check_rights(client: Client) -> None:
+    """Check that the caller may do everything, if the service says so."""
+    try:
+        permissions = client.read(PERMISSIONS)["permissions"]
+    except NotThere:
+        return
+    for rule in _NEEDED:
+        permission = permissions.get(rule, {})
+        if not permission.get("allowed", True):
+            raise Forbidden(f"you may not load the demo fleet: {permission['reason']}")
 
 
 def _present(client: Client, fleet: DemoFleet) -> set[str]:

@@ -6,12 +6,13 @@ Source: spec/beyond.md 3.6 and 8.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from berth.cli.columns import amount, counted, print_columns, print_line
+from berth.cli.fleet.warned import print_warnings
 
 if TYPE_CHECKING:
     from berth.cli.fleet.references import Json
@@ -19,8 +20,24 @@ if TYPE_CHECKING:
 _HEADS: Final = ("CONSTRAINT", "ALONE", "LEFT", "")
 
 
-def print_explanations(answer: Any) -> None:
-    """Print an explanation, or one for each alternative of a request."""
+def fits(answer: Any) -> bool:
+    """Whether a request fits by itself, in any of its alternatives."""
+    return any(each["verdict"] == "fits" for each in answer.get("alternatives", (answer,)))
+
+
+def print_explanations(answer: Any, warnings: Iterable[Mapping[str, str]] = ()) -> None:
+    """Print an explanation, or one for each alternative of a request, and its warnings.
+
+    Args:
+        warnings: further ones.
+    """
+    several = answer.get("alternatives", (answer,))
+    _print_each(answer)
+    own = (warning for explanation in several for warning in explanation["warnings"])
+    print_warnings([*own, *warnings])
+
+
+def _print_each(answer: Any) -> None:
     if isinstance(answer.get("alternatives"), list):
         for number, explanation in enumerate(answer["alternatives"]):
             click.echo(f"{'' if number == 0 else chr(10)}Alternative {number}:")

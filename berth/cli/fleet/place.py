@@ -9,17 +9,27 @@ from typing import Any
 import click
 
 from berth.cli.fleet.access import Access, accessing
+from berth.cli.fleet.durations import lease_seconds as seconds_of
+from berth.cli.fleet.ordering import ordering
+from berth.cli.fleet.owners import consumer_typed
 from berth.cli.fleet.wanted import Wanted, wanting
 
 #: Options that `berth place` and `berth move` share.
-ordering = click.option(
-    "--order",
-    type=click.Choice(["any", "random", "pack", "spread"]),
-    help="Which host is best: the fullest (pack) or the emptiest (spread).  [default: spread]",
+placing_order = ordering(
+    "Which host is best: the fullest (pack) or the emptiest (spread).  [default: spread]"
 )
 dry_running: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
     "--dry-run", is_flag=True, help="Print what would be done, and write nothing."
 )
+
+
+def leasing(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add `--lease`; the command gets it as `lease_seconds`.
+
+    Args:
+        text: the help.
+    """
+    return click.option("--lease", "lease_seconds", type=seconds_of, metavar="TIME", help=text)
 
 
 @click.command()
@@ -35,14 +45,7 @@ dry_running: Callable[[Callable[..., None]], Callable[..., None]] = click.option
 @click.option(
     "--user", metavar="USER", help="The consumers' user.  [default with --for: the PROJECT]"
 )
-@click.option(
-    "--type",
-    "consumer_type",
-    default="INSTANCE",
-    show_default=True,
-    metavar="TYPE",
-    help="The consumers' type.",
-)
+@consumer_typed("The consumers' type.")
 @click.option(
     "--consumer",
     "consumers",
@@ -68,7 +71,11 @@ dry_running: Callable[[Callable[..., None]], Callable[..., None]] = click.option
     metavar="KEY",
     help="All of them on one host (host), or on hosts with one value of a label (rack).",
 )
-@ordering
+@leasing(
+    "Take back what they get after this time, such as 10m, unless `berth lease set` renews it.  "
+    "[default: never]"
+)
+@placing_order
 @dry_running
 @accessing
 def place(
@@ -82,19 +89,21 @@ def place(
     count: int | None,
     max_per: Sequence[str],
     within: str | None,
-    order: str | None,
+    lease_seconds: int | None,
+    order: dict[str, Any] | None,
     dry_run: bool,
 ) -> None:
     """Choose hosts for consumers, and claim there, in one transaction.
 
     \b
       berth place VCPU=8 MEMORY_MB=16384 --for web/job-17 --user alice
-      berth place --flavor m1.large --count 8 --max-per host=1 --within rack \\
+      berth place VCPU=8 MEMORY_MB=16384 --for web/job-18 --user alice --lease 10m
+      berth place m1.large --count 8 --max-per host=1 --within rack \\
         --project web --user alice --dry-run
 
-    It takes the options of `berth candidates`. With --for or --consumer, a command that failed can
-    be run again: a consumer that was placed already is not placed twice. --nothing-used and the
-    like need --dry-run.
+    It takes the arguments and options of `berth candidates`. With --for or --consumer, a command
+    that failed can be run again: a consumer that was placed already is not placed twice.
+    --nothing-used and the like need --dry-run.
 
     Exit codes: 0 placed; 13 a dry run found places; 14 nothing fits.
     """
@@ -115,7 +124,8 @@ def place(
         "consumers": placed,
         **limits_of(max_per),
         **({"within": within} if within else {}),
-        **({"order": {"by": order}} if order else {}),
+        **({"lease_seconds": lease_seconds} if lease_seconds else {}),
+        **({"order": order} if order else {}),
     }
     with access.client() as client:
         send_placement(client, body, dry_run=dry_run)

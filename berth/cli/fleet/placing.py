@@ -6,7 +6,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -17,9 +19,11 @@ from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
 from berth.cli.fleet.claims import parsed_name
 from berth.cli.fleet.client import PLACE, consumer_path, print_answer
-from berth.cli.fleet.explanations import print_explanations
-from berth.cli.fleet.references import names_of
-from berth.cli.fleet.refusals import InConflict
+from berth.cli.fleet.durations import utc_time
+from berth.cli.fleet.explanations import fits, print_explanations
+from berth.cli.fleet.references import find_provider, names_of
+from berth.cli.fleet.refusals import NEXT_STEPS, Forbidden, InConflict, NotThere
+from berth.cli.fleet.warned import print_warnings
 from berth.client.errors import Refused
 
 if TYPE_CHECKING:
@@ -78,18 +82,29 @@ def limits_of(texts: Iterable[str]) -> dict[str, dict[str, int]]:
     return {"max_per": limits} if limits else {}
 
 
-def moving(client: Client, reference: str, wanted: Wanted, to: str | None) -> dict[str, Any]:
-    """The body that moves a consumer.
+def consumer_to_move(client: Client, reference: str) -> Json:
+    """A consumer as it is now.
 
     Raises:
         NotThere: it holds nothing.
     """
-    consumer = client.read(consumer_path(reference))
+    consumer: Json = client.read(consumer_path(reference))
+    return consumer
+
+
+def moving(client: Client, consumer: Json, wanted: Wanted, to: str | None) -> dict[str, Any]:
+    """The body that moves a consumer.
+
+    Raises:
+        NotThere: there is no provider `to`.
+    """
     if not (wanted.amounts or wanted.group or wanted.flavor or wanted.request):
         wanted = replace(wanted, amounts=_amounts_of(consumer))
     body = wanted.body()
     host = body["request"].setdefault("host", {})
     if to is not None:
+        with suppress(Forbidden):  # a member of a project may not read providers
+            find_provider(client, to)
         host["in"] = [to]
     elif "in" not in host:
         host["not_in"] = [*host.get("not_in", ()), *consumer["allocations"]]
@@ -109,8 +124,19 @@ def _amounts_of(consumer: Json) -> list[str]:
     return [f"{name}={number}" for name, number in sums.items()]
 
 
-def send_placement(client: Client, body: Mapping[str, Any], *, dry_run: bool) -> None:
+def send_placement(
+    client: Client,
+    body: Mapping[str, Any],
+    *,
+    dry_run: bool,
+    called: Sequence[str] = (),
+    had_lease: bool = False,
+) -> None:
     """Place, and print where; for a dry run only print.
+
+    Args:
+        called: what the user calls the consumers; without it, by name or UUID.
+        had_lease: whether they had leases, which end unless the body has one.
 
     Raises:
         CommandFailed: nothing fits (NOTHING_FITS), or it was a dry run (PENDING).
@@ -120,32 +146,83 @@ def send_placement(client: Client, body: Mapping[str, Any], *, dry_run: bool) ->
     try:
         answer = client.send("POST", path, body)
     except InConflict as error:
+        if step := NEXT_STEPS.get(error.error_code):
+            fact, already, _ = str(error).partition(" already")
+            raise InConflict(f"{fact}{already}; {step}", error.error_code) from error
         if error.error_code not in _NO_PLACE:
             raise
         refusal = error.__cause__
-        if isinstance(refusal, Refused) and refusal.explanation and not client.as_json:
-            print_explanations(refusal.explanation)
+        if isinstance(refusal, Refused) and not client.as_json:
+            _print_why(refusal)
         raise CommandFailed(str(error), ExitCode.NOTHING_FITS) from error
     if client.as_json:
         print_answer(answer)
     else:
-        _print_placements(client, body["consumers"], answer.json(), is_done=not dry_run)
+        ended = "its lease would end" if dry_run else "its lease ended"
+        note = f"; {ended}" if had_lease and "lease_seconds" not in body else ""
+        consumers = called or [_called(consumer) for consumer in body["consumers"]]
+        _print_placements(client, consumers, answer.json(), is_done=not dry_run, note=note)
     if dry_run:
         raise CommandFailed("nothing was written", ExitCode.PENDING)
 
 
+def _print_why(refusal: Refused) -> None:
+    """Print why nothing fits; where the request itself fits, the refusal says what limits it."""
+    if refusal.explanation and not fits(refusal.explanation):
+        print_explanations(refusal.explanation, refusal.warnings)
+    else:
+        print_warnings(refusal.warnings)
+
+
+def _called(consumer: Json) -> str:
+    """A consumer of a body, by its name or its UUID."""
+    is_named = "name" in consumer
+    return f"{consumer['project_id']}/{consumer['name']}" if is_named else str(consumer["uuid"])
+
+
 def _print_placements(
-    client: Client, consumers: Sequence[Json], answer: Json, *, is_done: bool
+    client: Client, consumers: Sequence[str], answer: Json, *, is_done: bool, note: str
 ) -> None:
     placements: Mapping[str, Json] = answer["placements"]
-    uuids = {uuid for each in placements.values() for uuid in (each["host"], *each["allocations"])}
-    names = names_of(client, uuids)
+    names = _names(client, answer, is_done=is_done)
     done = "placed" if is_done else "would place"
     if answer["repeated"]:
-        done = "already placed"
-    for wanted, (uuid, each) in zip(consumers, placements.items(), strict=True):
-        consumer = f"{wanted['project_id']}/{wanted['name']}" if "name" in wanted else uuid
-        click.echo(f"{done} {consumer} on {names[each['host']]}: {_given(each, names)}")
+        done, note = "already placed", ""
+    for consumer, each in zip(consumers, placements.values(), strict=True):
+        lease = _lease(each.get("lease"))
+        click.echo(
+            f"{done} {consumer} on {names[each['host']]}: {_given(each, names)}{lease}{note}"
+        )
+    print_warnings(answer.get("warnings", ()))
+
+
+def _names(client: Client, answer: Json, *, is_done: bool) -> Mapping[str, str]:
+    """The names of the providers of an answer, which older services do not send."""
+    placements: Mapping[str, Json] = answer["placements"]
+    uuids = {uuid for each in placements.values() for uuid in (each["host"], *each["allocations"])}
+    if (sent := answer.get("providers")) is not None:
+        return {uuid: sent.get(uuid, uuid) for uuid in uuids}
+    names = names_of(client, uuids)
+    if is_done and all(uuid == name for uuid, name in names.items()):
+        # A member of a project may not read providers, but sees the names in its own consumers.
+        names |= _names_held(client, placements)
+    return names
+
+
+def _lease(lease: Mapping[str, str] | None) -> str:
+    """Until when it is leased, if it is."""
+    if lease is None:
+        return ""
+    return f"; leased until {utc_time(datetime.fromisoformat(lease['expires_at']))}"
+
+
+def _names_held(client: Client, consumers: Iterable[str]) -> dict[str, str]:
+    """The names of the providers that some consumers hold something of."""
+    names: dict[str, str] = {}
+    for uuid in consumers:
+        with suppress(NotThere):  # released meanwhile
+            names |= client.consumer(uuid).providers
+    return names
 
 
 def _given(placement: Json, names: Mapping[str, str]) -> str:

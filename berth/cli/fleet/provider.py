@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -147,11 +147,54 @@ def tree(access: Access, reference: str) -> None:
 
     with access.client() as client:
         uuid = uuid_of(client, reference)
-        answer = client.get("/resource_providers", [("in_tree", uuid)])
         if access.as_json:
-            print_answer(answer)
+            print_answer(client.get("/resource_providers", [("in_tree", uuid)]))
         else:
-            print_tree(client, reference, answer.json()["resource_providers"])
+            print_tree(client, uuid)
+
+
+@provider.command()
+@click.argument("file", metavar="FILE", type=click.File())
+@click.option(
+    "--remove-missing",
+    is_flag=True,
+    help="Also remove the providers of the tree that are not in the file.",
+)
+@click.option(
+    "--create-names",
+    is_flag=True,
+    help="Create the custom traits and resource classes that do not exist.",
+)
+@click.option("--dry-run", is_flag=True, help="Only print what would change.")
+@accessing
+def apply(
+    access: Access, file: TextIO, remove_missing: bool, create_names: bool, dry_run: bool
+) -> None:
+    """Change a tree of providers to match FILE, completely or not at all.
+
+    \b
+      providers:
+      - name: cn1
+        inventories: {DISK_GB: {total: 2000, reserved: 140}}
+      - name: cn1_numa0
+        parent: cn1
+        inventories: {VCPU: {total: 32}}
+        traits: [HW_NUMA_ROOT]
+
+    FILE is YAML or JSON, or - for standard input. The provider without a parent is the root; a tree
+    that does not exist is created. For each provider, the inventories, traits and aggregates in the
+    file replace the present ones; what the file leaves out stays.
+
+    Exit codes: 0 done; 13 the dry run found changes.
+    """
+    # Deferred: `--help` does not need them.
+    from berth.cli.fleet.provider_files import read_wanted_tree
+    from berth.cli.fleet.tree_edits import send_tree
+
+    reference, body = read_wanted_tree(file)
+    body |= {"remove_missing": remove_missing, "create_names": create_names}
+    with access.client() as client:
+        send_tree(client, reference, body, dry_run=dry_run)
 
 
 @provider.command()

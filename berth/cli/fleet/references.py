@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from berth.cli.fleet.refusals import NoOwnApi, NotThere
+from berth.cli.fleet.refusals import Forbidden, NoOwnApi, NotThere
 
 if TYPE_CHECKING:
     from berth.cli.fleet.client import Client
@@ -65,7 +65,18 @@ def consumer_uuid_of(client: Client, reference: str) -> str:
 
 
 def names_of(client: Client, uuids: Collection[str]) -> dict[str, str]:
-    """The names of providers by UUID; one that is gone keeps its UUID as its name."""
+    """The names of providers by UUID.
+
+    One that is gone keeps its UUID as its name, and so do all if the caller may not read providers,
+    as a member of a project.
+    """
+    try:
+        return _names_of(client, uuids)
+    except Forbidden:
+        return {uuid: uuid for uuid in uuids}
+
+
+def _names_of(client: Client, uuids: Collection[str]) -> dict[str, str]:
     if len(uuids) > _REQUESTS_MAX:
         listed = client.read("/resource_providers")["resource_providers"]
         every = {str(provider["uuid"]): str(provider["name"]) for provider in listed}

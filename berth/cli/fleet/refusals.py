@@ -1,8 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a service refused to a command: one sentence for people, and the code of the API."""
 
+from typing import Final
+
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed
+
+#: What to do about a refusal on the command line, which the service says for other programs.
+NEXT_STEPS: Final = {
+    "berth.consumer.holds": (
+        "`berth move` moves a consumer, and `berth release` gives back what it has"
+    ),
+}
 
 
 class ServiceRefused(CommandFailed):
@@ -12,6 +21,10 @@ class ServiceRefused(CommandFailed):
         super().__init__(message, ExitCode.SERVICE)
         #: The API's code of the error.
         self.error_code = error_code
+
+
+class Forbidden(ServiceRefused):
+    """The caller's role does not allow a request."""
 
 
 class NotThere(ServiceRefused):

@@ -11,13 +11,13 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, TextIO
 
 import click
 
 from berth.cli.fleet.completing import amounts as classes_for_amounts
-from berth.cli.fleet.completing import flavor_names, provider_names, trait_names
+from berth.cli.fleet.completing import drain_names, flavor_names, provider_names, trait_names
 from berth.cli.fleet.filters import amounts_of, conditions
 
 #: A query string of `GET /allocation_candidates`, alone or after the path in a line of a log.
@@ -32,11 +32,25 @@ def _several(
 
 _Options = tuple[Callable[[Callable[..., None]], Callable[..., None]], ...]
 
-#: What a request consists of.
+
+def _flavors_and_amounts(
+    context: click.Context, parameter: click.Parameter, prefix: str
+) -> list[str]:
+    """The flavors and the resource classes that start with a prefix."""
+    return [
+        *flavor_names(context, parameter, prefix),
+        *classes_for_amounts(context, parameter, prefix),
+    ]
+
+
+_AMOUNTS: Final = click.argument(
+    "amounts", metavar="[CLASS=AMOUNT]...", nargs=-1, shell_complete=classes_for_amounts
+)
+_FLAVOR_OR_AMOUNTS: Final = click.argument(
+    "amounts", metavar="[FLAVOR|CLASS=AMOUNT]...", nargs=-1, shell_complete=_flavors_and_amounts
+)
+#: What a request consists of, beside amounts.
 _OF_REQUEST: Final[_Options] = (
-    click.argument(
-        "amounts", metavar="[CLASS=AMOUNT]...", nargs=-1, shell_complete=classes_for_amounts
-    ),
     click.option(
         "--request",
         metavar="FILE",
@@ -67,7 +81,12 @@ _OF_REQUEST: Final[_Options] = (
     _several("--host-not-in", "PROVIDER", "Not these hosts.", provider_names),
     _several("--together", "A,B@LEVEL", "Groups with one and the same LEVEL (see below)."),
     _several("--apart", "A,B@LEVEL", "Groups with different ones."),
-    _several("--tolerate", "DRAIN", "Also use what this drain excludes; * is any drain."),
+    _several(
+        "--tolerate",
+        "DRAIN",
+        "Also use what this drain excludes; * is any drain.",
+        drain_names,
+    ),
 )
 _FLAVOR: Final = click.option(
     "--flavor",
@@ -77,6 +96,8 @@ _FLAVOR: Final = click.option(
 )
 _OF_SCENARIO: Final[_Options] = (
     click.option("--nothing-used", is_flag=True, help="Ask as if nothing were used."),
+    _several("--drain", "PROVIDER", "Ask as if this provider were drained.", provider_names),
+    _several("--undrain", "DRAIN", "Ask as if this drain were deleted.", drain_names),
     _several("--without-host", "PROVIDER", "Ask as if this host were gone.", provider_names),
     _several("--without-consumer", "UUID", "Ask as if this consumer were gone."),
     _several(
@@ -85,12 +106,23 @@ _OF_SCENARIO: Final[_Options] = (
         "Ask as if there were another host like this one, or N more.",
         provider_names,
     ),
+    _several(
+        "--allocation-ratio",
+        "CLASS=RATIO[@AGGREGATES]",
+        "Ask as if a class had this allocation ratio, on all hosts or on those in AGGREGATES.",
+        classes_for_amounts,
+    ),
 )
 
 #: What the fields of these options begin with.
-_ASSUMING: Final = ("nothing", "without", "add")
+_ASSUMING: Final = ("nothing", "drain", "undrain", "without", "add", "allocation")
 #: A provider, and how many hosts like it.
 _ADDED: Final = re.compile(r"(?P<like>[^*].*?)(?:\*(?P<count>[0-9]+))?")
+
+#: A class, its allocation ratio, and on which hosts.
+_RATIO: Final = re.compile(
+    r"(?P<resource_class>[A-Z0-9_]+)=(?P<ratio>[0-9]+(\.[0-9]+)?)(@(?P<member_of>.+))?"
+)
 
 #: The members of a group, and whether each is a list of conditions or of references.
 _CONDITIONS: Final = ("required", "member_of")
@@ -194,9 +226,9 @@ class WantedRequest:
 
     def _host(self) -> dict[str, Any]:
         return {
-            **_items("required", self.host_required),
-            **_items("anywhere", self.host_anywhere),
-            **_items("member_of", self.host_member_of),
+            **items_of("required", self.host_required),
+            **items_of("anywhere", self.host_anywhere),
+            **items_of("member_of", self.host_member_of),
             **({"in": list(self.host_in)} if self.host_in else {}),
             **({"not_in": list(self.host_not_in)} if self.host_not_in else {}),
         }
@@ -208,9 +240,12 @@ class Wanted(WantedRequest):
 
     flavor: str | None
     nothing_used: bool
+    drain: Sequence[str]
+    undrain: Sequence[str]
     without_host: Sequence[str]
     without_consumer: Sequence[str]
     add_host: Sequence[str]
+    allocation_ratio: Sequence[str]
 
     @property
     def is_empty(self) -> bool:
@@ -234,6 +269,15 @@ class Wanted(WantedRequest):
         return body
 
     def _request(self) -> dict[str, Any]:
+        named = [each for each in self.amounts if "=" not in each]
+        if len(named) > 1 or (named and self.flavor):
+            raise click.UsageError(f"name one flavor, not also {named[-1]}")
+        if named and len(self.amounts) > 1:
+            raise click.UsageError(
+                f"{named[0]} is not CLASS=AMOUNT, as in VCPU=4, and a flavor excludes amounts"
+            )
+        if named:
+            return replace(self, flavor=named[0], amounts=())._request()
         if not self.flavor:
             return WantedRequest._request(self)
         self._exclude("flavor", _OF_FLAVOR)
@@ -243,20 +287,27 @@ class Wanted(WantedRequest):
         """The assumptions."""
         return {
             **({"nothing_used": True} if self.nothing_used else {}),
+            **({"drain": list(self.drain)} if self.drain else {}),
+            **({"undrain": list(self.undrain)} if self.undrain else {}),
             **({"without_hosts": list(self.without_host)} if self.without_host else {}),
             **({"without_consumers": list(self.without_consumer)} if self.without_consumer else {}),
             **({"add_hosts": list(map(_added, self.add_host))} if self.add_host else {}),
+            **(
+                {"allocation_ratio": list(map(_ratio, self.allocation_ratio))}
+                if self.allocation_ratio
+                else {}
+            ),
         }
 
 
 def wanting(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of a question; the command gets a `Wanted` as `wanted`."""
-    return _taking(Wanted, (*_OF_REQUEST, _FLAVOR, *_OF_SCENARIO), command)
+    return _taking(Wanted, (_FLAVOR_OR_AMOUNTS, *_OF_REQUEST, _FLAVOR, *_OF_SCENARIO), command)
 
 
 def wanting_request(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of a request; the command gets a `WantedRequest` as `wanted`."""
-    return _taking(WantedRequest, _OF_REQUEST, command)
+    return _taking(WantedRequest, (_AMOUNTS, *_OF_REQUEST), command)
 
 
 def _taking(
@@ -293,7 +344,7 @@ def read_json(file: TextIO) -> dict[str, Any]:
 def _group(amounts: Sequence[str], texts: Mapping[str, Iterable[str]]) -> dict[str, Any]:
     group: dict[str, Any] = {"resources": amounts_of(amounts)} if amounts else {}
     for name in _CONDITIONS:
-        group |= _items(name, texts.get(name, ()))
+        group |= items_of(name, texts.get(name, ()))
     for name in _REFERENCES:
         if references := list(texts.get(name, ())):
             group[name] = references
@@ -318,8 +369,9 @@ def _named_group(text: str) -> tuple[str, dict[str, Any]]:
     return name, _group(amounts, texts)
 
 
-def _items(member: str, texts: Iterable[str]) -> dict[str, Any]:
-    """Conditions in the grammar of requests: `A`, `!A`, or a list of which one is enough."""
+def items_of(member: str, texts: Iterable[str]) -> dict[str, Any]:
+    """A member with conditions in the grammar of requests: `A`, `!A`, or a list of which one is
+    enough."""
     items: list[str | list[str]] = []
     for text in texts:
         for names, is_forbidden in conditions(text):
@@ -343,3 +395,18 @@ def _added(text: str) -> dict[str, Any]:
     if match is None or match["count"] == "0":
         raise click.UsageError(f"--add-host '{text}' is not PROVIDER or PROVIDER*N, as in 'cn3*10'")
     return {"like": match["like"], "count": int(match["count"] or 1)}
+
+
+def _ratio(text: str) -> dict[str, Any]:
+    """An allocation ratio to assume, as it is typed: `VCPU=8@zone=z1`."""
+    match = _RATIO.fullmatch(text)
+    if match is None:
+        raise click.UsageError(
+            f"--allocation-ratio {text} is not CLASS=RATIO or CLASS=RATIO@AGGREGATES, as in"
+            " VCPU=8@zone=z1"
+        )
+    return {
+        "resource_class": match["resource_class"],
+        "ratio": float(match["ratio"]),
+        **items_of("member_of", [match["member_of"]] if match["member_of"] else ()),
+    }

@@ -21,10 +21,11 @@ def why(access: Access, wanted: Wanted, nearest: int | None, seconds: float | No
 
     \b
       berth why VCPU=16 MEMORY_MB=32768 --required HW_CPU_X86_AVX512F --host-member-of zone=z2
+      berth why m1.large --host-in cn31
       berth why 'resources=VCPU:16&required=HW_CPU_X86_AVX512F'
 
-    It takes the options of `berth candidates`. ALONE counts the hosts that satisfy one constraint
-    by itself, and LEFT those that satisfy it and all above it.
+    It takes the arguments and options of `berth candidates`. ALONE counts the hosts that satisfy
+    one constraint by itself, and LEFT those that satisfy it and all above it.
     """
     # Deferred: `--help` does not need them.
     from berth.cli.fleet.client import EXPLAIN, print_answer

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from berth.api.environ import CLIENT_GONE
-from berth.api.paths import is_search
+from berth.api.paths import is_search, is_watch
 from berth.edge.server.slow_clients import SlowClients, WatchedBody
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def for_granian(
         for name, value in leaked.items():
             if environ.get(name) == value:
                 del environ[name]
-        if is_search(environ):
+        if is_search(environ) or is_watch(environ):
             # No other request takes long enough for this to matter.
             environ[CLIENT_GONE] = functools.partial(
                 slow_clients.has_gone, environ["REMOTE_ADDR"], time.monotonic()

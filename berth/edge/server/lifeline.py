@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from typing import Final
 
 #: Seconds between two checks whether the parent is still running. A check is one system call.
@@ -26,18 +27,27 @@ _ASKED_TIMES: Final = 3
 _ASKED_EACH_S: Final = 5.0
 
 
-def end_with_parent(parent: int) -> None:
+def end_with_parent(
+    parent: int, is_stopping: Callable[[], bool], stopping: threading.Event
+) -> None:
     """In a worker: stop as on SIGTERM, finishing its requests, once its parent has exited.
 
     Args:
         parent: the process id that the parent itself passed on: it may have exited already.
+        is_stopping: whether the parent stops its workers.
+        stopping: set once this worker stops, for requests that wait.
     """
-    threading.Thread(target=_watch, args=(parent,), name="lifeline", daemon=True).start()
+    threading.Thread(
+        target=_watch, args=(parent, is_stopping, stopping), name="lifeline", daemon=True
+    ).start()
 
 
-def _watch(parent: int) -> None:
+def _watch(parent: int, is_stopping: Callable[[], bool], stopping: threading.Event) -> None:
     while os.getppid() == parent:
+        if is_stopping():
+            stopping.set()
         time.sleep(_POLL_S)
+    stopping.set()
     # More than once: a worker that is just about to serve can lose the first signal. And not often:
     # a second signal while Granian waits for requests to finish blocks the interpreter, and with it
     # those requests.

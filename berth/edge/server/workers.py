@@ -16,6 +16,7 @@ import resource
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, MutableSequence
 from pathlib import Path
@@ -81,14 +82,16 @@ GRANIAN_LOGGING: dict[str, Any] = {
 CANNOT_START = 9
 
 #: Builds a worker's application; also returns the seconds to wait for a client.
-Load = Callable[[], tuple[WSGIApplication, float]]
+Load = Callable[[threading.Event], tuple[WSGIApplication, float]]
 
 
 class NoWorkerStarts(Exception):
     """No worker can start; the log says why."""
 
 
-def threads_for(admission: AdmissionSettings, receiving: ReceivingSettings) -> int:
+def threads_for(
+    admission: AdmissionSettings, receiving: ReceivingSettings, *, watchers_max: int
+) -> int:
     """Enough threads for every request to reach admission control, its body read.
 
     Granian starts them as requests queue up, and ends those that were idle for 30 s. A worker with
@@ -96,7 +99,7 @@ def threads_for(admission: AdmissionSettings, receiving: ReceivingSettings) -> i
     """
     running = 2 * admission.reads_running_max + admission.writes_running_max
     waiting = 3 * admission.requests_waiting_max + receiving.bodies_waiting_max
-    return running + waiting + THREADS_REFUSING
+    return running + waiting + watchers_max + THREADS_REFUSING
 
 
 def connections_for_files() -> int:
@@ -138,10 +141,17 @@ def run(
     Raises:
         NoWorkerStarts: no worker can start.
     """
+    # The workers, which are forked, read it.
+    is_stopping = multiprocessing.Value("b", 0, lock=False)
+
+    def stop() -> None:
+        is_stopping.value = 1
+        stopping()
+
     server = Server(
         "berth",
         announce=announce,
-        stopping=stopping,
+        stopping=stop,
         address=host,
         port=port,
         interface=Interfaces.WSGI,
@@ -166,7 +176,12 @@ def run(
     try:
         server.serve(
             target_loader=functools.partial(
-                load_worker, load, os.getpid(), workers if pinned else None, port
+                load_worker,
+                load,
+                os.getpid(),
+                workers if pinned else None,
+                port,
+                lambda: bool(is_stopping.value),
             ),
             wrap_loader=False,
         )
@@ -188,20 +203,27 @@ def leave_signals_to_the_parent() -> None:
 
 
 def load_worker(
-    load: Load, parent: int, pinned: int | None, port: int, worker: int
+    load: Load,
+    parent: int,
+    pinned: int | None,
+    port: int,
+    is_stopping: Callable[[], bool],
+    worker: int,
 ) -> WSGIApplication:
     """In a worker: build its application, or exit and log why.
 
     Args:
         pinned: the number of workers to distribute over the CPUs; None: do not pin this one.
         port: the port of the service.
+        is_stopping: whether the service stops.
         worker: its number, from 0.
     """
     if pinned is not None:
         affinity.pin(worker, pinned, parent)
-    end_with_parent(parent)
+    stopping = threading.Event()
+    end_with_parent(parent, is_stopping, stopping)
     try:
-        application, client_seconds_max = load()
+        application, client_seconds_max = load(stopping)
     except (BerthError, ConfigurationError) as error:
         LOG.error("Worker %d cannot start: %s", worker + 1, error)
         sys.exit(CANNOT_START)

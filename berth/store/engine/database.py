@@ -12,17 +12,18 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, TypeVar
 
-from sqlalchemy import Engine, Executable, exc
+from sqlalchemy import Engine, Executable, exc, select
 
-from berth.model.errors import DatabaseUnavailable, LostRace, UnsupportedDatabase
+from berth.model.errors import LostRace, OutcomeUnknown, UnsupportedDatabase
 from berth.store.engine import journal
 from berth.store.engine.dedicated import CommitFailed, DedicatedConnection
 from berth.store.engine.dialect import Dialect, PoolOptions
 from berth.store.engine.driver_errors import is_lost, translated
+from berth.store.engine.expressions import server_time
 from berth.store.engine.group_commit import Batchable, GroupCommit, Write
 from berth.store.engine.placement_sweep import PlacementSweep
 from berth.store.engine.pool_counts import PoolCounts
@@ -34,9 +35,6 @@ T = TypeVar("T")
 
 #: The default number of runs of one unit of work that may lose a race.
 ATTEMPTS: Final = 10
-
-#: How long the journal is kept: a reader that slept longer reloads everything.
-JOURNAL_KEPT: Final = timedelta(hours=1)
 
 #: Each process trims the journal once in this number of commits; an idle database needs no trim.
 _COMMITS_BETWEEN_TRIMS: Final = 1000
@@ -62,6 +60,8 @@ _OUTCOME_PAUSE_S: Final = 0.1
 #: The longest pause before a unit is run again.
 _PAUSE_S_MAX: Final = 0.02
 
+_CLOCK: Final = select(server_time())
+
 _LOST_RACE: Final = "lost race"
 _BUSY: Final = "busy"
 _LOST_CONNECTION: Final = "lost connection"
@@ -86,17 +86,6 @@ class _CommitFailed(CommitFailed):
         self.writer = writer
         self.touched = touched
         self.error = error
-
-
-class _OutcomeUnknown(DatabaseUnavailable):
-    """It is not known whether a commit took place."""
-
-    def __init__(self) -> None:
-        message = (
-            "The database failed while it committed, and cannot be asked whether it did: look "
-            "before you try again"
-        )
-        super().__init__(message, public=message)
 
 
 class CommitFirst(Exception):
@@ -126,6 +115,9 @@ class Observer:
     def found_foreign_write(self) -> None:
         """berth found a provider that another program wrote: see `foreign_writes`."""
 
+    def expired(self, consumers: int) -> None:
+        """A commit released this many consumers, because their leases had expired."""
+
 
 def utc_now() -> datetime:
     """The current time as the tables store it: UTC, naive."""
@@ -145,6 +137,7 @@ class Database:
         rng: random.Random,
         sleep: Callable[[float], None],
         in_list_max: int,
+        journal_kept: timedelta,
     ) -> None:
         self.engine: Final = engine
         self.dialect: Final = dialect
@@ -152,6 +145,10 @@ class Database:
         #: Runs that were repeated, by reason: "busy", "lost race" or "lost connection".
         self.retries: Final[Counter[str | None]] = Counter()
         self.observer = Observer()
+        #: Set after each commit of this process; whoever waits for it clears it.
+        self.has_committed: Final = threading.Event()
+        #: Makes the span of a write, by its name; None without tracing.
+        self.tracer: Callable[[str], AbstractContextManager[object]] | None = None
         self._pool_counts = PoolCounts(
             engine, lambda connections, in_use: self.observer.pool_changed(connections, in_use)
         )
@@ -160,6 +157,7 @@ class Database:
         self._rng = rng
         self._sleep = sleep
         self._in_list_max = in_list_max
+        self._journal_kept = journal_kept
         self._statements = Statements(engine.dialect)
         self._writes = GroupCommit(self._settle, mixes_batches=dialect.is_embedded)
         #: The clock row that the leader of a group commit uses. Not kept per connection: those
@@ -178,6 +176,11 @@ class Database:
         self._watching = DedicatedConnection(
             engine, dialect.for_reading, survives=dialect.is_transient, recycle_s=recycle_s
         )
+
+    @property
+    def engine_name(self) -> str:
+        """The engine, for people: sqlite, postgresql, mysql or mariadb."""
+        return self.engine.dialect.name
 
     @contextmanager
     def read(self) -> Iterator[Tx]:
@@ -230,6 +233,12 @@ class Database:
             DatabaseUnavailable: the database cannot be written, or was locked each time, or it is
                 not known whether the commit took place (spec/commit-rules.md, rule 7).
         """
+        if self.tracer is None:
+            return self._write(unit, attempts, batch)
+        with self.tracer("commit"):
+            return self._write(unit, attempts, batch)
+
+    def _write(self, unit: Callable[[Tx], T], attempts: int, batch: Batchable | None) -> T:
         runs_left: Counter[str | None] = Counter(
             {_LOST_RACE: max(attempts, 1), _BUSY: _BUSY_ATTEMPTS, _LOST_CONNECTION: _LOST_ATTEMPTS}
         )
@@ -294,6 +303,17 @@ class Database:
         while cause is not None and not isinstance(cause, exc.DBAPIError):
             cause = cause.__cause__
         return cause is not None and (is_lost(cause) or self.dialect.is_away(cause.orig))
+
+    def clock(self) -> datetime:
+        """The time that decides what has expired: naive UTC, of the server if there is one.
+
+        Raises:
+            DatabaseUnavailable: the database cannot be queried.
+        """
+        if self.dialect.is_embedded:
+            return self._now()
+        ((now,),) = self.rows(_CLOCK, {})
+        return self.dialect.stored_time(now)
 
     def commit_stamp(self) -> CommitStamp | None:
         """A value that differs from an earlier one if anyone has committed in between.
@@ -389,6 +409,7 @@ class Database:
             if parts:
                 self._commit(run, list(parts))
                 self.observer.committed(sum(outcome.error is None for outcome in done.values()))
+                self.has_committed.set()
         for write, outcome in done.items():
             if outcome.error is None:
                 write.succeed(outcome.result)
@@ -407,7 +428,7 @@ class Database:
         """A dedicated connection in a transaction that may write; rolled back unless committed.
 
         Raises:
-            _OutcomeUnknown: it may have been committed.
+            OutcomeUnknown: it may have been committed.
         """
         try:
             with self._writing.use(self.dialect.begin_writing) as run:
@@ -436,9 +457,9 @@ class Database:
         tx = parts[-1]
         writer = journal.record(tx, self._writer, touched, tx.now)
         if writer.seq % _COMMITS_BETWEEN_TRIMS == 0:
-            journal.trim(tx, tx.now - JOURNAL_KEPT)
+            journal.trim(tx, tx.now - self._journal_kept)
             journal.fold_idle(tx, tx.now)
-            self._placement_sweep.run(tx, tx.now - JOURNAL_KEPT)
+            self._placement_sweep.run(tx, tx.now - self._journal_kept)
         try:
             run.commit()
         except exc.DBAPIError as error:
@@ -451,7 +472,7 @@ class Database:
         """Whether a COMMIT that failed took place after all; if not, it never will.
 
         Raises:
-            _OutcomeUnknown: the database cannot be queried.
+            OutcomeUnknown: the database cannot be queried.
         """
         deadline = time.monotonic() + _OUTCOME_S_MAX
         while True:
@@ -459,7 +480,7 @@ class Database:
                 return self._outcome_of(failure)
             except exc.SQLAlchemyError as error:
                 if self.dialect.is_embedded or time.monotonic() > deadline:
-                    raise _OutcomeUnknown from error
+                    raise OutcomeUnknown from error
             self._sleep(_OUTCOME_PAUSE_S)
 
     def _outcome_of(self, failure: _CommitFailed) -> bool:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expressions that differ between engines."""
 
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -78,6 +79,14 @@ class epoch_seconds(FunctionElement[int]):
     name = "epoch_seconds"
 
 
+class server_time(FunctionElement[datetime]):
+    """The time of the server's clock, naive UTC. An embedded engine has none of its own."""
+
+    type = DateTime()
+    inherit_cache = True
+    name = "server_time"
+
+
 @compiles(rewritten)
 @compiles(stored_ratio)
 @compiles(common_text)
@@ -142,3 +151,19 @@ def _to_char(element: time_text, compiler: SQLCompiler, **options: Any) -> str:
 def _date_format(element: time_text, compiler: SQLCompiler, **options: Any) -> str:
     form: ColumnElement[str] = literal_column(f"'%Y-%m-%d %H:%i:%s{'.%f' * element.fraction}'")
     return compiler.process(func.date_format(*element.clauses, form), **options)
+
+
+@compiles(server_time)
+def _current(element: server_time, compiler: SQLCompiler, **options: Any) -> str:
+    return "CURRENT_TIMESTAMP"
+
+
+@compiles(server_time, "postgresql")
+def _clock_time(element: server_time, compiler: SQLCompiler, **options: Any) -> str:
+    # Not now(), which is when the transaction began.
+    return "timezone('UTC', clock_timestamp())"
+
+
+@compiles(server_time, "mysql")
+def _utc_time(element: server_time, compiler: SQLCompiler, **options: Any) -> str:
+    return "utc_timestamp(6)"

@@ -2,14 +2,15 @@
 """The writers' clock and the journal: how every index learns what each commit touched.
 
 Each process that writes owns a row of `berth_writer` and counts its commits there. `berth_journal`
-lists the providers that each commit touched under that count, and whether only their usage changed.
+lists the providers that each commit touched under that count, whether only their usage changed, and
+the UUIDs of those that it deleted.
 Both are part of the commit itself.
 Commit order between writers does not matter, and a gap in the numbers means nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -32,7 +33,7 @@ from berth.store.engine.tables import berth_journal, berth_writer
 from berth.store.engine.transaction import Change, Tx
 
 #: In the journal, instead of a provider: definitions of traits or resource classes, spellings or
-#: labels of aggregates, flavors, or the database's identity, changed.
+#: labels of aggregates, flavors, drains, or the database's identity, changed.
 NAMES: Final = 0
 
 #: Another process may take over a row that has not been written for this long.
@@ -109,28 +110,32 @@ class Writer(NamedTuple):
 
 
 class Touched(NamedTuple):
-    """Providers that changed, those of which only the usage changed, and the changes of what
-    projects use."""
+    """Providers that changed, those of which only the usage changed, the changes of what projects
+    use, and the UUIDs of the providers that are gone."""
 
     providers: frozenset[int]
     usage_only: frozenset[int]
     project_usages: ProjectDeltas
+    gone: Mapping[int, str]
 
     @classmethod
     def of(cls, parts: Sequence[Tx]) -> Touched:
         """The union of what the parts of one commit touch."""
         providers: set[int] = set()
         usage_only: set[int] = set()
+        gone: dict[int, str] = {}
         for tx in parts:
             providers.update(tx.touched)
             usage_only.update(tx.usage_changed)
+            # The first one: a later one with the same id was created in this commit.
+            gone = {**tx.gone, **gone}
             if tx.names_touched:
                 providers.add(NAMES)
         if len(parts) == 1:
             deltas = parts[0].project_usages
         else:
             deltas = ProjectDeltas().merge(tx.project_usages for tx in parts)
-        return cls(frozenset(providers), frozenset(usage_only - providers), deltas)
+        return cls(frozenset(providers), frozenset(usage_only - providers), deltas, gone)
 
     def __bool__(self) -> bool:
         return bool(self.providers or self.usage_only)
@@ -182,6 +187,7 @@ def _notes(writer: Writer, touched: Touched, now: datetime) -> list[dict[str, An
             "provider_id": provider,
             "usage_only": usage_only,
             "created_at": now,
+            "gone_uuid": touched.gone.get(provider),
         }
         for providers, usage_only in ((touched.providers, False), (touched.usage_only, True))
         for provider in sorted(providers)

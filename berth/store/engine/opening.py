@@ -7,7 +7,7 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import exc
 from sqlalchemy.engine import make_url
@@ -34,6 +34,8 @@ class DatabaseOptions:
     answer_s_max: int | None = None
     #: Read only: an SQLite file is not changed, and may be one that cannot be written.
     read_only: bool = False
+    #: Seconds for which the journal is kept: a reader that slept longer reloads everything.
+    journal_s: float = 3600
 
 
 def open_database(
@@ -74,6 +76,7 @@ def open_database(
         rng=rng or random.Random(),
         sleep=sleep,
         in_list_max=in_list_max,
+        journal_kept=timedelta(seconds=options.journal_s),
     )
     _let_go_after_fork(db)
     return db

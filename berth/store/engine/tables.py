@@ -248,6 +248,7 @@ berth_journal: Final = Table(
     Column("provider_id", Integer, primary_key=True, autoincrement=False),
     Column("usage_only", Boolean, nullable=False, server_default=false()),
     Column("created_at", DateTime, nullable=False),
+    Column("gone_uuid", String(36)),
     sqlite_with_rowid=False,
 )
 
@@ -317,6 +318,71 @@ berth_consumer_names: Final = Table(
     Column("consumer_uuid", String(36), nullable=False),
     UniqueConstraint("project_id", "name", name="uniq_berth_consumer_names0project_id0name"),
     UniqueConstraint("consumer_uuid", name="uniq_berth_consumer_names0consumer_uuid"),
+)
+
+#: Named sets of providers that get nothing new, unless `effect` is `none`. `id` is from 1 to
+#: `DRAINS_MAX`, so the primary key limits their number. `generation` counts the changes: it is the
+#: guard of each.
+berth_drains: Final = Table(
+    "berth_drains",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("name", String(255), nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("effect", String(16), nullable=False),
+    Column("reason", String(255), nullable=False),
+    Column("created_at", DateTime, nullable=False),
+    Column("created_by", String(255), nullable=False),
+    UniqueConstraint("name", name="uniq_berth_drains0name"),
+)
+
+#: The providers that each drain names; what is below them is drained too. A row goes with its
+#: provider; another program that deletes the provider leaves it, and then it counts for nothing:
+#: `provider_uuid` tells the provider from a later one with the same id.
+berth_drained: Final = Table(
+    "berth_drained",
+    metadata,
+    Column("drain_id", Integer, primary_key=True, autoincrement=False),
+    Column("provider_id", Integer, primary_key=True, autoincrement=False),
+    Column("provider_uuid", String(36), nullable=False),
+    Index("berth_drained_provider_id_idx", "provider_id"),
+    sqlite_with_rowid=False,
+)
+
+
+#: Leases: when berth takes back what consumers hold. A row counts for as long as the consumer is at
+#: `consumer_generation`: every write of its allocations increments that, also one of another
+#: program. `consumer_id` and `consumer_created_at` tell it from a later consumer with the same
+#: uuid: SQLite gives an id again, but keeps microseconds; engines that keep only seconds give no id
+#: again. `expires_at` is a whole second. `renewals` differs after each renewal, also within a
+#: second.
+berth_leases: Final = Table(
+    "berth_leases",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("consumer_uuid", String(36), nullable=False),
+    Column("consumer_id", Integer, nullable=False),
+    Column("consumer_created_at", DateTime),
+    Column("consumer_generation", Integer, nullable=False),
+    Column("expires_at", DateTime, nullable=False),
+    Column("renewals", Integer, nullable=False),
+    UniqueConstraint("consumer_uuid", name="uniq_berth_leases0consumer_uuid"),
+    Index("berth_leases_expires_at_idx", "expires_at"),
+)
+
+
+#: Whether a row of a drain is of the provider beside it.
+NAMED_BY_DRAIN: Final[ColumnElement[bool]] = and_(
+    berth_drained.c.provider_id == resource_providers.c.id,
+    berth_drained.c.provider_uuid == resource_providers.c.uuid,
+)
+#: Whether a lease counts for the consumer beside it.
+LEASE_COUNTS: Final[ColumnElement[bool]] = and_(
+    berth_leases.c.consumer_uuid == consumers.c.uuid,
+    berth_leases.c.consumer_id == consumers.c.id,
+    # Old versions of OpenStack Placement may have left it out.
+    berth_leases.c.consumer_created_at.is_not_distinct_from(consumers.c.created_at),
+    berth_leases.c.consumer_generation == consumers.c.generation,
 )
 
 

@@ -47,6 +47,7 @@ class Tx:
         "_statements",
         "connection",
         "dialect",
+        "gone",
         "in_list_max",
         "names_touched",
         "now",
@@ -72,8 +73,10 @@ class Tx:
         self.touched: Final[set[int]] = set()
         #: Ids of the providers of which only usages changed; one may be in both sets.
         self.usage_changed: Final[set[int]] = set()
+        #: Of the changed providers, those that were deleted, with their UUIDs.
+        self.gone: Final[dict[int, str]] = {}
         #: Whether definitions of traits or resource classes, spellings or labels of aggregates,
-        #: flavors, or the database's identity, changed.
+        #: flavors, drains, or the database's identity, changed.
         self.names_touched = False
         #: Changes of the counters of what projects use; the commit writes them.
         self.project_usages: Final = ProjectDeltas()
@@ -87,6 +90,11 @@ class Tx:
         pending = iter(values)
         while chunk := list(islice(pending, self.in_list_max)):
             yield chunk
+
+    def wait_briefly(self) -> None:
+        """Give up early, from now on, instead of waiting for a locked row: what follows locks rows
+        in no fixed order."""
+        self.dialect.wait_briefly(self._run)
 
     def rows(self, query: Executable, parameters: Parameters) -> list[Any]:
         """The rows of a query, as tuples. For queries that are built once (`prepared`)."""

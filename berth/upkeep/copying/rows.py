@@ -32,8 +32,11 @@ from berth.store.engine.database import Database
 from berth.store.engine.expressions import time_text
 from berth.store.engine.tables import (
     berth_consumer_names,
+    berth_drained,
+    berth_drains,
     berth_flavors,
     berth_labels,
+    berth_leases,
     berth_placements,
     metadata,
 )
@@ -52,14 +55,18 @@ def shown(value: object) -> str:
 
 Key = tuple[int, ...]
 
-#: The tables of OpenStack Placement, referenced ones first, labels, flavors, placements, and
-#: names of consumers. berth's other tables are computed from them, or belong to one database alone.
+#: The tables of OpenStack Placement, referenced ones first, labels, flavors, placements, names and
+#: leases of consumers, and drains. berth's other tables are computed from them, or belong to one
+#: database alone.
 TABLES: Final[tuple[Table, ...]] = (
     *(table for table in metadata.sorted_tables if not table.name.startswith("berth_")),
     berth_labels,
     berth_flavors,
     berth_placements,
     berth_consumer_names,
+    berth_drains,
+    berth_drained,
+    berth_leases,
 )
 
 #: Rows that are read, written and committed at once.

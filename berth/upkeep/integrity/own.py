@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only berth keeps: the database's identity, labels of aggregates, flavors, placements, and
-names of consumers."""
+"""What only berth keeps: the database's identity, labels of aggregates, flavors, placements,
+names and leases of consumers, and drains."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, Final
 
-from sqlalchemy import bindparam, delete, exists, func, select
+from sqlalchemy import bindparam, delete, exists, func, or_, select
 
+from berth.model.drain import Effect, is_drain_name
 from berth.model.flavor import is_flavor_name
 from berth.store.engine.tables import (
+    LEASE_COUNTS,
+    NAMED_BY_DRAIN,
     berth_consumer_names,
+    berth_drained,
+    berth_drains,
     berth_flavors,
     berth_labels,
+    berth_leases,
     berth_meta,
     berth_placements,
     consumers,
@@ -124,6 +130,54 @@ def _forget_names(tx: Tx, keys: Sequence[Key]) -> None:
     tx.connection.execute(_FORGET_NAME, [{"name_id": key["id"]} for key in keys])
 
 
+def _odd_drains(tx: Tx) -> Faults:
+    row = berth_drains.c
+    query = select(row.name, row.effect).order_by(row.id)
+    with closing(tx.connection.execute(query)) as rows:
+        for name, effect in rows:
+            if not is_drain_name(name) or effect not in _EFFECTS:
+                yield Fault(
+                    f"drain {name} is damaged: its effect is {effect}",
+                    None,
+                    "set it again with PUT /berth/v1/drains, or delete it",
+                    {},
+                )
+
+
+_EFFECTS: Final = frozenset(effect.value for effect in Effect)
+_member: Final = berth_drained.c
+#: Rows of which the drain, or the provider, is gone; another program leaves them when it deletes
+#: the provider, whose id a new one may get.
+_STRAY: Final = or_(
+    ~exists().where(berth_drains.c.id == _member.drain_id),
+    ~exists().where(NAMED_BY_DRAIN),
+)
+_FORGET_DRAINED: Final = delete(berth_drained).where(
+    _member.drain_id == bindparam("of_drain"),
+    _member.provider_id == bindparam("of_provider"),
+    _STRAY,
+)
+
+
+def _forget_drained(tx: Tx, keys: Sequence[Key]) -> None:
+    tx.connection.execute(
+        _FORGET_DRAINED,
+        [{"of_drain": key["drain_id"], "of_provider": key["provider_id"]} for key in keys],
+    )
+
+
+_leased: Final = berth_leases.c
+#: Leases that another program has left when it released the consumer, or changed what it holds.
+_COUNTS_FOR_NOBODY: Final = ~exists().where(LEASE_COUNTS)
+_FORGET_LEASE: Final = delete(berth_leases).where(
+    _leased.id == bindparam("lease_id"), _COUNTS_FOR_NOBODY
+)
+
+
+def _forget_leases(tx: Tx, keys: Sequence[Key]) -> None:
+    tx.connection.execute(_FORGET_LEASE, [{"lease_id": key["id"]} for key in keys])
+
+
 RULES: Final = (
     Rule(_lost_identity, _make_identity),
     Rule(_odd_labels),
@@ -134,5 +188,20 @@ RULES: Final = (
         lambda row: f"the name {row.name} is of consumer {row.consumer_uuid}, which is gone",
         lambda row: f"forget the name {row.name}",
         _forget_names,
+    ),
+    Rule(_odd_drains),
+    repairable(
+        select(_member.drain_id, _member.provider_id, _member.provider_uuid).where(_STRAY),
+        lambda row: (
+            f"drain {row.drain_id} names provider {row.provider_uuid}, and one of the two is gone"
+        ),
+        lambda row: f"forget provider {row.provider_uuid} in drain {row.drain_id}",
+        _forget_drained,
+    ),
+    repairable(
+        select(_leased.id, _leased.consumer_uuid).where(_COUNTS_FOR_NOBODY),
+        lambda row: f"the lease of consumer {row.consumer_uuid} is of an earlier state of it",
+        lambda row: f"forget the lease; consumer {row.consumer_uuid} keeps what it holds",
+        _forget_leases,
     ),
 )

@@ -226,9 +226,8 @@ def test_nothing_is_computed_for_304(client: Client, monkeypatch: pytest.MonkeyP
 @contextmanager
 def two_workers(settings: Settings, database: Database) -> Iterator[tuple[Client, Client]]:
     """Two services on one database, each with an index of its own."""
-    yield tuple(  # type: ignore[misc]
-        Client.of(create_app(settings, database, Index(database))) for _ in range(2)
-    )
+    one, other = (Client.of(create_app(settings, database, Index(database))) for _ in range(2))
+    yield one, other
 
 
 def test_every_worker_sees_labels_at_once(settings: Settings, database: Database) -> None:

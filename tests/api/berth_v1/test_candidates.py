@@ -374,7 +374,7 @@ PREFER: Final = {"weight": 1, "required": ["CUSTOM_GREEN"]}
             "/order/prefer/0/required/0",
         ),
         (spoiled(order={"prefer": [PREFER] * 17}), TOO_LARGE, "/order/prefer"),
-        (spoiled(what_if={"drain": []}), INVALID, "/what_if/drain"),
+        (spoiled(what_if={"drains": []}), INVALID, "/what_if/drains"),
         (spoiled(what_if={"without_consumers": ["x"]}), INVALID, "/what_if/without_consumers/0"),
         (
             spoiled(what_if={"allocation_ratio": [{"resource_class": "CUSTOM_NO", "ratio": 1}]}),

@@ -208,6 +208,13 @@ def test_references_that_stand_for_nothing_are_warned_of(fleet: Client) -> None:
     assert fleet.delete("/berth/v1/flavors/nowhere").status == 204
 
 
+def test_a_label_that_no_aggregate_has_is_warned_of(fleet: Client) -> None:
+    """Nothing is counted by it."""
+    answer = capacity(fleet, flavors=["small"], by=["zone", "zonee", "host", "aggregate"])
+    assert answer["flavors"]["small"]["by"]["zonee"] == {}
+    assert answer["warnings"] == [{"code": "unknown_label", "at": "/by/1", "reference": "zonee"}]
+
+
 def test_a_flavor_whose_trait_is_gone_says_so(fleet: Client) -> None:
     """The others are counted."""
     assert fleet.put("/traits/CUSTOM_GONE").status == 201
@@ -263,12 +270,20 @@ def test_refusals(fleet: Client) -> None:
     assert "Did you mean small?" in got[2]
 
 
+def test_hosts_without_the_label_are_in_no_part(fleet: Client) -> None:
+    """Only values that some host has are in the answer."""
+    assert capacity(fleet, flavors=["small"], by=["rack"])["flavors"]["small"]["by"] == {"rack": {}}
+
+
 def test_bounds_of_an_answer(fleet: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too many requests, parts, or lines of hosts are refused, before anything is counted."""
     many = {f"r{number}": SMALL for number in range(101)}
-    assert refusal(fleet, requests=many)[0] == "berth.request.too_large"
+    too_large = ("berth.request.too_large", "/requests")
+    assert refusal(fleet, requests=many)[:2] == too_large
     few = {f"r{number}": SMALL for number in range(99)}
-    assert refusal(fleet, flavors=["small", "disk"], requests=few)[0] == "berth.request.too_large"
+    got = refusal(fleet, flavors=["small", "disk"], requests=few)
+    assert got[:2] == too_large
+    assert "would count 101 flavors and requests in all" in got[2]
     monkeypatch.setattr("berth.api.berth_v1.capacity.CAPACITY_VALUES_MAX", 1)
     assert refusal(fleet, flavors=["small"], by=["zone"])[:2] == (
         "berth.request.too_large",

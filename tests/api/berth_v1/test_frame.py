@@ -37,6 +37,17 @@ def test_the_version_document_needs_no_token(tmp_path: Path) -> None:
     assert shown["experimental"] == []
     assert (shown["max_groups"], shown["max_references"]) == (64, 10_000)
     assert (shown["max_body_bytes"], shown["max_labels"]) == (2**20, 32)
+    assert (shown["max_lease_seconds"], shown["max_tries"]) == (86_400, 32)
+    assert (shown["max_alternatives"], shown["max_capacity_best"]) == (8, 1_000)
+    assert (shown["max_watchers"], shown["max_search_seconds"]) == (32, 5)
+
+
+def test_a_search_without_a_time_limit_has_no_bound(tmp_path: Path) -> None:
+    """The operator's bounds are in the version document, too."""
+    settings = "[berth]\ncandidates_time_budget = 0\nwatchers_max = 7\n"
+    shown = configured.serve(tmp_path, settings).get(PREFIX).json
+    assert "max_search_seconds" not in shown
+    assert shown["max_watchers"] == 7
 
 
 def test_each_part_of_the_api_is_in_the_version_document(api: Client) -> None:

@@ -128,7 +128,6 @@ REFUSED: Final[list[tuple[Any, str]]] = [
     ({"query": "resources=VCPU:1", "groups": {"": VCPU}}, "/groups"),
     ({"query": "resources=VCPU:1", "host": {}}, "/host"),
     ({"alternatives": [TWO]}, "/alternatives"),
-    ({"alternatives": [TWO] * 9}, "/alternatives"),
     ({"alternatives": [TWO, {"alternatives": [TWO, TWO]}]}, "/alternatives/1/alternatives"),
     ({"alternatives": [TWO, TWO], "tolerate": "*"}, "/tolerate"),
     ({"alternatives": [TWO, {"groups": {"": {}}}]}, "/alternatives/1/groups/"),
@@ -168,6 +167,7 @@ def test_a_fault_is_refused_with_a_pointer_to_it(
             "/together",
             "max_relations",
         ),
+        ({"alternatives": [TWO] * 9}, "/alternatives", "max_alternatives"),
     ],
     ids=lambda value: str(value)[:40],
 )

@@ -112,7 +112,12 @@ def test_members_place_for_no_one_else(member: Client, admin: Client, host: str)
         assert member.post(f"{V1}/place", json=each).status == 403, each
         assert member.post(f"{V1}/place?dry_run=true", json=each).status == 403, each
     assert held(admin, foreign) == {host: {"VCPU": 2}}
-    for path in (f"placements/{foreign}", f"consumers/{foreign}", "consumers/db/job"):
+    for path in (
+        f"placements/{foreign}",
+        f"consumers/{foreign}",
+        "consumers/db/job",
+        "placements/db/job",
+    ):
         assert member.get(f"{V1}/{path}").status == 403
     for path in (f"consumers/{foreign}", "consumers/db/job"):
         assert member.delete(f"{V1}/{path}").status == 403
@@ -128,11 +133,16 @@ MAY = {
     f"POST {V1}/capacity",
     f"POST {V1}/place",
     f"GET {V1}/placements/{{consumer}}",
+    f"GET {V1}/placements/{{project_id}}/{{name}}",
     f"GET {V1}/consumers",
     f"GET {V1}/consumers/{{uuid}}",
     f"DELETE {V1}/consumers/{{uuid}}",
     f"GET {V1}/consumers/{{project_id}}/{{name}}",
     f"DELETE {V1}/consumers/{{project_id}}/{{name}}",
+    f"GET {V1}/permissions",
+    f"GET {V1}/leases/{{consumer}}",
+    f"PUT {V1}/leases/{{consumer}}",
+    f"DELETE {V1}/leases/{{consumer}}",
 }
 
 

@@ -8,10 +8,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from threading import Semaphore
 from typing import Any, Final
 
 import pytest
 
+from berth.api.berth_v1.place_choosing import Choosing
+from berth.edge.admission import Line
 from berth.model.errors import CapacityExceeded, DatabaseUnavailable
 from berth.model.ids import ConsumerUUID, ProviderUUID
 from berth.store import allocations as store
@@ -113,6 +117,7 @@ def test_a_consumer_is_placed(fleet: Client) -> None:
         "tries": 1,
         "placements": {uuid: {**placement, "score": score}},
         "warnings": [],
+        "providers": {cn2: "cn2"},
     }
     assert held(fleet, uuid) == {"cn2": {"VCPU": 3}}
     shown = fleet.get(f"/allocations/{uuid}").json
@@ -130,6 +135,11 @@ def test_the_same_call_again_answers_the_same_and_writes_nothing(fleet: Client) 
     for placement in first["placements"].values():
         del placement["score"]
     assert again["placements"] == first["placements"]
+    assert [*again] == [*first]
+    for shown, repeated in zip(
+        first["placements"].values(), again["placements"].values(), strict=True
+    ):
+        assert [*shown] == [*repeated]
     dry = place(fleet, sent, "?dry_run=true")
     assert (dry["repeated"], dry["placements"]) == (True, again["placements"])
 
@@ -283,6 +293,23 @@ def test_the_first_alternative_that_has_places_counts(fleet: Client) -> None:
     assert place(fleet, body(4, several))["alternative"] == 1
 
 
+def test_hosts_whose_drain_is_tolerated_count(fleet: Client) -> None:
+    """Also in what is proven, where a choice alone proves nothing: amounts that may be split."""
+    split = {"resources": {"VCPU": 3}, "split": {"VCPU": {"parts": 2}}}
+    request: dict[str, Any] = {"groups": {"": split}, "tolerate": ["firmware"]}
+    drain = "/berth/v1/drains/firmware"
+    assert fleet.put(drain, json={"providers": list(FLEET.by_name)}).status == 201
+    try:
+        refusal = error(fleet.post(PATH, json=body(5, request)))
+        assert (refusal["code"], refusal["at_most"]) == ("berth.place.does_not_fit", 2)
+        assert set(hosts(place(fleet, body(2, request)))) == {"cn1", "cn2"}
+        del request["tolerate"]
+        refusal = error(fleet.post(PATH, json=body(1, request)))
+        assert (refusal["code"], refusal["at_most"]) == ("berth.place.does_not_fit", 0)
+    finally:
+        assert fleet.delete(drain).status == 204
+
+
 def test_warnings_name_what_does_not_exist(fleet: Client) -> None:
     """A provider that is excluded may have gone."""
     answer = place(fleet, body(request={**VCPU, "host": {"not_in": ["gone"]}}))
@@ -292,6 +319,38 @@ def test_warnings_name_what_does_not_exist(fleet: Client) -> None:
         "at": "/request/host/not_in/0",
         "reference": "gone",
     }
+
+
+def test_a_label_that_no_aggregate_has_is_warned_of(fleet: Client) -> None:
+    """Each host is alone in its group then, which is hardly what the caller meant."""
+    sent = body(2, within="racks", max_per={"rak": 1, "rack": 2, "host": 2})
+    refused = fleet.post(PATH, json={**sent, "explain": False})
+    assert error(refused)["code"] == "berth.place.does_not_fit"
+    unknown = [
+        {"code": "unknown_label", "at": "/max_per/rak", "reference": "rak"},
+        {"code": "unknown_label", "at": "/within", "reference": "racks"},
+    ]
+    assert refused.json["warnings"] == unknown
+    del sent["max_per"]
+    assert place(fleet, sent)["warnings"] == unknown[1:]
+    assert place(fleet, body(2, within="rack", max_per={"host": 1}))["warnings"] == []
+
+
+def test_a_refusal_warns_of_what_does_not_exist(fleet: Client) -> None:
+    """Else a host that is misspelt reads as one that is full."""
+    sent = body(request={**VCPU, "host": {"in": ["cn11"]}}, explain=False)
+    refused = fleet.post(PATH, json=sent)
+    assert error(refused)["code"] == "berth.place.does_not_fit"
+    (warning,) = refused.json["warnings"]
+    assert (warning["code"], warning["reference"]) == ("unknown_provider", "cn11")
+
+
+def test_a_refusal_names_the_limits_in_effect(fleet: Client) -> None:
+    """Hosts fit, so only these are the reason."""
+    detail = error(fleet.post(PATH, json=body(4, max_per={"rack": 1})))["detail"]
+    assert "At most 3 of the 4 consumers fit with max_per rack=1." in detail
+    detail = error(fleet.post(PATH, json=body(9, max_per={"host": 5}, within="rack")))["detail"]
+    assert "At most 8 of the 9 consumers fit with max_per host=5 and within rack." in detail
 
 
 @pytest.mark.parametrize(
@@ -312,7 +371,9 @@ def test_warnings_name_what_does_not_exist(fleet: Client) -> None:
             "berth.request.invalid",
         ),
         ({"replace": True}, "/consumers/0", "berth.request.invalid"),
-        ({"lease_seconds": 60}, "/lease_seconds", "berth.request.invalid"),
+        ({"lease_seconds": 0}, "/lease_seconds", "berth.request.invalid"),
+        ({"lease_seconds": 86_401}, "/lease_seconds", "berth.request.invalid"),
+        ({"lease_seconds": 60.0}, "/lease_seconds", "berth.request.invalid"),
         ({"max_per": {"host": 0}}, "/max_per/host", "berth.request.invalid"),
         ({"max_per": {"Rack": 1}}, "/max_per/Rack", "berth.request.invalid"),
         ({"within": ""}, "/within", "berth.request.invalid"),
@@ -435,6 +496,74 @@ def test_a_lost_race_is_followed_by_another_choice(
     answer = place(fleet, body(request=request))
     assert answer["tries"] == 2
     assert [each["host"] for each in answer["placements"].values()] == rivals
+
+
+def test_a_warning_is_not_lost_where_calls_share_a_search(
+    fleet: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that ask the same at once choose from one pool; their limits may differ."""
+    order = {"by": "pack"}
+    come, may_go = Semaphore(0), threading.Event()
+    claim = store.replace_allocations
+
+    def held_up(*arguments: Any, **options: Any) -> None:
+        come.release()
+        assert may_go.wait(30)
+        claim(*arguments, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "replace_allocations", held_up)
+        others = []
+        for _ in range(2):
+            # The second one leaves its pool, because the first is under way.
+            others.append(in_background(place, fleet, body(order=order)))
+            assert come.acquire(timeout=30)
+    answer = place(fleet, body(order=order, max_per={"rak": 1}))
+    may_go.set()
+    assert [each.result(30)["warnings"] for each in others] == [[], []]
+    assert [each["code"] for each in answer["warnings"]] == ["unknown_label"]
+
+
+def test_a_call_whose_time_ends_can_be_sent_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is 503 with `Retry-After`: that other requests were faster until then is no refusal."""
+    client = configured.serve(tmp_path)
+
+    def lost_late(*arguments: Any, **options: Any) -> None:
+        monkeypatch.setattr(Choosing, "is_late", True)
+        raise CapacityExceeded(ProviderUUID("p"), "VCPU", asked=1, free=0)
+
+    sent = body()
+    with built_over_http(FLEET, client):
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "replace_allocations", lost_late)
+            answered = client.post(PATH, json=sent)
+        assert error(answered, 503)["code"] == "berth.search.gave_up"
+        assert answered.headers["retry-after"] == "1"
+        monkeypatch.undo()
+        (placed,) = place(client, sent)["placements"]
+        assert client.delete(f"/allocations/{placed}").status == 204
+
+
+def test_a_call_without_a_place_for_its_search_can_be_sent_again(
+    fleet: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """503 with `Retry-After`, and nothing was written."""
+    sent = body()
+    enter, entered = Line.enter, list[Line]()
+
+    def only_the_request(line: Line) -> bool:
+        entered.append(line)
+        return len(entered) == 1 and enter(line)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Line, "enter", only_the_request)
+        answered = fleet.post(PATH, json=sent)
+    assert error(answered, 503)["code"] == "placement.overloaded"
+    assert len(entered) == 2, "the search came to no place, not the request"
+    assert answered.headers["retry-after"]
+    assert not place(fleet, sent)["repeated"]
 
 
 def test_a_lost_answer_is_asked_for_again(fleet: Client, monkeypatch: pytest.MonkeyPatch) -> None:

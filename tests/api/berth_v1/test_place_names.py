@@ -60,7 +60,10 @@ def test_berth_makes_the_uuid_of_a_named_consumer(api: Client, host: str) -> Non
     shown = done(api.get(f"{CONSUMERS}/{project}/job-17"), 200).json
     assert (shown["uuid"], shown["consumer_type"]) == (made, "JOB")
     assert held(api, made) == held(api, uuid) == {host: {"VCPU": 1}}
-    assert done(api.get(f"{V1}/placements/{made}"), 200).json["host"] == host
+    by_name = done(api.get(f"{V1}/placements/{project}/job-17"), 200).json
+    assert by_name == done(api.get(f"{V1}/placements/{made}"), 200).json
+    done(api.get(f"{V1}/placements/{project}/job-19"), 404)
+    assert by_name["host"] == host
 
 
 def test_a_repeated_call_is_known_by_its_names(api: Client, host: str) -> None:
@@ -80,6 +83,42 @@ def test_a_repeated_call_is_known_by_its_names(api: Client, host: str) -> None:
     done(api.delete(f"{CONSUMERS}/{project}/job"), 204)
     (new,) = done(place(api, sent), 200).json["placements"]
     assert new != uuid and held(api, new) == {host: {"VCPU": 1}}
+
+
+def test_a_dry_run_refuses_a_name_as_the_call_would(api: Client, host: str) -> None:
+    """A name that another consumer keeps is taken; one that it gives up in the same call is not."""
+    project = new_name("web")
+    (uuid,) = done(place(api, body(host, job(project, "a"))), 200).json["placements"]
+    taken = body(host, job(project, "a", uuid=new_uuid()))
+    for query in ("?dry_run=true", ""):
+        refused = refusal(api.post(f"{V1}/place{query}", json=taken), 409)
+        assert refused["code"] == "berth.consumer.name_taken"
+    other = new_uuid()
+    done(place(api, body(host, job(project, "b", uuid=other))), 200)
+    swapped = body(
+        host,
+        job(project, "a", uuid=other, consumer_generation=1),
+        job(project, "b", uuid=uuid, consumer_generation=1),
+        replace=True,
+    )
+    dry = done(api.post(f"{V1}/place?dry_run=true", json=swapped), 200).json["placements"]
+    assert [*done(place(api, swapped), 200).json["placements"]] == [*dry] == [other, uuid]
+
+
+def test_refusals_say_what_the_body_calls_the_consumers(api: Client, host: str) -> None:
+    """Not the UUIDs that berth gave them, or has just made up."""
+    project = new_name("web")
+    done(place(api, body(host, job(project, "a"))), 200)
+    holding = refusal(place(api, body(host, job(project, "a"), vcpu=2)), 409)["detail"]
+    assert f"Consumer {project}/a holds something already." in holding
+    moved = body(host, job(project, "a", consumer_generation=7), replace=True)
+    assert (
+        f"Consumer {project}/a is at generation 1, not 7."
+        in refusal(place(api, moved), 409)["detail"]
+    )
+    gone = body(host, job(project, "zz", consumer_generation=2), replace=True)
+    detail = refusal(place(api, gone), 409)["detail"]
+    assert f"Project {project} has no consumer named zz." in detail
 
 
 def test_a_named_consumer_is_moved(api: Client, host: str) -> None:
@@ -105,6 +144,7 @@ def test_odd_names_are_refused(api: Client, host: str) -> None:
         ([job(project, None)], "/consumers/0"),
         ([job(project, "a/b")], "/consumers/0/name"),
         ([job(project, "x" * 256)], "/consumers/0/name"),
+        ([job(f"{project}/a", "b")], "/consumers/0/name"),
         ([job(project, "a"), job(project, "b"), job(project, "a")], "/consumers/2/name"),
         ([job(project, "there"), job(project, None, uuid=uuid)], "/consumers"),
     ):

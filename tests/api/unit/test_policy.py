@@ -233,8 +233,8 @@ def refusal(policy: Policy, rule: str, *roles: str) -> str:
          "service; you have the roles member, reader."),
         ("role:ops and user_id:%(user_id)s", ("member",), "It needs the role ops together with a "
          "token of the same user; you have the role member."),
-        ("!", ("admin",), "The policy allows it to nobody; you have the role admin."),
-        ("rule:misspelt", ("admin",), "The policy allows it to nobody; you have the role admin."),
+        ("!", ("admin",), "The policy allows it to no one; you have the role admin."),
+        ("rule:misspelt", ("admin",), "The policy allows it to no one; you have the role admin."),
         ("not role:admin", ("admin",), "`berth policy list` shows what this rule asks for; you "
          "have the role admin."),
         ("(role:a or role:b) and role:c", ("c",), "`berth policy list` shows what this rule asks "

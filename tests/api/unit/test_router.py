@@ -22,7 +22,7 @@ PATHS = [
 def router() -> Router:
     """A router with these paths, without handlers."""
     nothing: Any = None
-    return Router(routes_of([namespace(*PATHS)]), nothing, nothing)
+    return Router(routes_of([namespace(*PATHS)]), nothing)
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,24 @@ def test_the_order_is_that_of_the_scores(berth: BothWays) -> None:
     assert both[-1] == "2 candidates on 1 host; no more fit"
 
 
+def test_a_preferred_host_comes_first(berth: BothWays) -> None:
+    """A trait outweighs the order; of a few hosts only, the best need not be among them."""
+    by_trait = ("VCPU=1", "--order", "pack", "--prefer", "STORAGE_DISK_SSD=5", "--per-host", "1")
+    first, *_, last = asked(berth, *by_trait, "--limit", "1000")
+    assert (first["score"]["prefer"], last["score"]["prefer"]) == ([5], [0])
+    against = asked(
+        berth, "VCPU=1", "--prefer", "in:STORAGE_DISK_SSD,COMPUTE_NODE=-2", "--limit", "1000"
+    )
+    assert against[-1]["score"]["prefer"] == [-2]
+    without = asked(berth, "VCPU=1", "--prefer", "!STORAGE_DISK_SSD", "--limit", "5")
+    assert [each["score"]["prefer"] for each in without] == [[1]] * 5
+    among = asked(berth, "VCPU=1", "--order", "pack", "--among", "3", "--per-host", "1")
+    assert len({each["host"] for each in among}) == 3
+    wrong = berth("candidates", "VCPU=1", "--prefer", "STORAGE_DISK_SSD=much")
+    assert wrong.code == 2
+    assert "as in STORAGE_DISK_SSD=5" in wrong.stderr
+
+
 def test_conditions_on_the_host_and_assumed_changes(berth: BothWays) -> None:
     """Labels of its aggregates, hosts that it may be, and a fleet that might be."""
     in_rack = asked(berth, "VCPU=1", "--host-member-of", "rack=r03", "--per-host", "1")
@@ -155,7 +173,8 @@ def test_a_file_may_have_the_request_or_the_whole_body(berth: BothWays, tmp_path
     ("arguments", "reason"),
     [
         ([], "nothing is wanted: give CLASS=AMOUNT, as in VCPU=4"),
-        (["VCPU"], "VCPU is not CLASS=AMOUNT"),
+        (["VCPU=x"], "VCPU=x is not CLASS=AMOUNT"),
+        (["VCPU=1", "DISK_GB"], "DISK_GB is not CLASS=AMOUNT, as in VCPU=4, and a flavor excludes"),
         (["VCPU=1", "VCPU=2"], "VCPU is named twice"),
         (["VCPU=1", "--group", "VGPU=1"], "begins with the group's name"),
         (["VCPU=1", "--apart", "_A,_B"], "--apart _A,_B is not A,B@LEVEL"),

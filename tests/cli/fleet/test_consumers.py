@@ -106,6 +106,44 @@ def test_a_member_asks_for_its_project(
     assert (refused.returncode, refused.stderr) == (11, "berth: no\n")
 
 
+class OfMember(OfOneProject):
+    """A service for a member, who may read consumers of the project by berth's own routes only."""
+
+    def __init__(self, path: str = "") -> None:
+        super().__init__(path)
+        if "/berth/v1/consumers/" in path:
+            self.status_code = 200
+            consumer = {
+                "uuid": JOB,
+                "name": "job",
+                "project_id": "web",
+                "user_id": "alice",
+                "consumer_type": "JOB",
+                "generation": 3,
+                "created_at": None,
+                "allocations": {OTHER: {"name": "cn1", "resources": {"VCPU": 2}}},
+                "lease": None,
+            }
+            self.text = json.dumps(consumer)
+
+    def request(self, url: str, method: str, **options: object) -> OfMember:
+        """The answer."""
+        return OfMember(url)
+
+
+def test_a_member_sees_a_consumer_of_its_project(
+    in_process: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By name or by UUID, with the names of the providers."""
+    with monkeypatch.context() as patched:
+        patched.setattr(access, "connect", lambda *_, **__: OfMember())
+        shown = in_process("consumer", "show", "web/job").stdout
+        assert shown == in_process("consumer", "show", JOB).stdout
+    lines = [line.split() for line in shown.splitlines()]
+    assert ["generation", "3"] in lines
+    assert lines[-1] == ["cn1", "VCPU", "2"]
+
+
 def test_a_name_is_claimed_once(berth: BothWays) -> None:
     """What it has is replaced on request, or at its generation."""
     berth.ok("claim", "--for", "web/job", JOB, "cn1:VCPU=1")

@@ -4,8 +4,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any, cast
 
+import pytest
+
+from berth.cli.fleet import demo_loading
+from berth.cli.fleet.client import Client
 from berth.cli.fleet.demo_fleet import demo_fleet
+from berth.cli.fleet.refusals import Forbidden
 from tests.cli.fleet.ways import BothWays
 
 CONSUMER = "11111111-2222-4333-8444-555555555555"
@@ -53,3 +59,44 @@ def test_the_fleet_is_loaded_and_removed(berth: BothWays) -> None:
     assert berth.ok("provider", "list").lines[-1] == "1 provider in 1 tree"
     assert berth.ok("trait", "list").stdout == before
     assert berth.ok("demo", "load", "--remove").stdout == "removed 0 providers and 0 consumers\n"
+
+
+def test_whoever_may_not_do_all_of_it_loads_nothing() -> None:
+    """Half a fleet would be in the way of the next attempt."""
+
+    class Administrator:
+        def read(self, path: str) -> Any:
+            """May do everything but reshape."""
+            assert path == "/berth/v1/permissions", "nothing else was read"
+            reshaping = {"allowed": False, "reason": "You need the role service."}
+            return {
+                "permissions": {
+                    "placement:traits:update": {"allowed": True},
+                    "placement:reshaper:reshape": reshaping,
+                }
+            }
+
+    with pytest.raises(Forbidden, match=r"^you may not load .*: You need the role service\.$"):
+        demo_loading.load(cast(Client, Administrator()), demo_fleet(8))
+
+
+def test_a_larger_fleet_has_zones_of_the_same_shares() -> None:
+    """Racks of eight hosts, names of one length, and a pool that grows with it."""
+    fleet = demo_fleet(2_000)
+    hosts = [host for host in fleet.providers if "COMPUTE_NODE" in host.traits]
+    assert (hosts[0].name, hosts[-1].name) == ("cn0001", "cn2000")
+    zones = {
+        labels["zone"]: sum(uuid in host.aggregates for host in hosts)
+        for uuid, labels in fleet.labels.items()
+        if "zone" in labels
+    }
+    assert zones == {"z1": 90 * 8, "z2": 80 * 8, "z3": 80 * 8}
+    assert fleet.providers[0].inventories == {"DISK_GB": {"total": 2_000_000}}
+
+
+def test_a_fleet_of_another_size_is_loaded_and_removed(berth: BothWays) -> None:
+    """The size names the fleet to take away, too."""
+    loaded = berth.ok("demo", "load", "--hosts", "16")
+    assert loaded.stdout.startswith("loaded 16 hosts with 55 providers and ")
+    removed = berth.ok("demo", "load", "--hosts", "16", "--remove")
+    assert removed.stdout.startswith("removed 55 providers and ")

@@ -5,10 +5,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from berth.cli.failure import CommandFailed
+from berth.cli.fleet.client import Client
+from berth.cli.fleet.placing import send_placement
+from berth.cli.fleet.references import names_of
+from berth.cli.fleet.refusals import Forbidden, NotThere
 from tests.cli.fleet.demo import load_demo
 from tests.cli.fleet.ways import BothWays
 
@@ -107,7 +113,93 @@ def test_nothing_fits(berth: BothWays) -> None:
     several = berth(
         "place", "VCPU=1", "--host-in", "cn010", "--count", "2", *OWNER, "--max-per=host=1"
     )
-    assert (several.code, several.stderr) == (14, "berth: At most 1 of the 2 consumers fit\n")
+    sentence = "berth: At most 1 of the 2 consumers fit with max_per host=1\n"
+    # Hosts fit, so a table of what keeps them from it would say nothing.
+    assert (several.code, several.stderr, several.stdout) == (14, sentence, "")
+
+
+def test_what_does_not_exist_is_said(berth: BothWays) -> None:
+    """A host or a label that is misspelt does not read as a full fleet."""
+    there_is_none = "There is no provider cn01O; it matches nothing."
+    for command in (
+        ("why", "VCPU=1"),
+        ("place", "VCPU=1", *OWNER),
+        ("candidates", "VCPU=1"),
+    ):
+        assert berth(*command, "--host-in", "cn01O").lines[-1] == there_is_none
+    excluded = ("candidates", "VCPU=1", "--host-in", "cn010", "--host-not-in", "cn01O")
+    assert berth.ok(*excluded).lines[-1] == there_is_none
+    at = ("--host-in", "cn010", "--consumer", CONSUMER, *OWNER)
+    placed, warning = berth.ok("place", "VCPU=1", *at, "--order", "any", "--within", "racks").lines
+    assert placed.startswith(f"placed {CONSUMER} on cn010: ")
+    assert warning == "No aggregate has the label racks; it matches nothing."
+    moved = berth("move", CONSUMER, "--to", "cn01O")
+    assert moved.code == 11
+    assert moved.stderr.startswith("berth: no provider is named cn01O; ")
+
+
+def test_an_argument_without_an_equals_sign_is_a_flavor(berth: BothWays) -> None:
+    """As in `berth capacity`."""
+    berth.ok("flavor", "set", "tiny", "VCPU=1")
+    at = ("--host-in", "cn010", "--order", "any")
+    (placed,) = berth.ok("place", "tiny", *at, "--consumer", CONSUMER, *OWNER).lines
+    assert placed.startswith(f"placed {CONSUMER} on cn010: ")
+    (moved,) = berth.ok("move", CONSUMER, "tiny", "--to", "cn011", "--order", "any").lines
+    assert moved.startswith(f"placed {CONSUMER} on cn011: ")
+    for question in ("candidates", "why"):
+        assert berth.ok(question, "tiny").lines == berth.ok(question, "--flavor", "tiny").lines
+    for arguments, sentence in (
+        (("tiny", "small"), "name one flavor, not also small"),
+        (("tiny", "--flavor", "tiny"), "name one flavor, not also tiny"),
+    ):
+        refused = berth("why", *arguments)
+        assert (refused.code, sentence in refused.stderr) == (2, True), refused
+    berth.ok("flavor", "delete", "tiny")
+
+
+def test_a_flavor_is_preserved(berth: BothWays) -> None:
+    """Its options are those of the order of a body."""
+    berth.ok("flavor", "set", "large", "VCPU=16")
+    command = ("place", "VCPU=1", "--host-in", "cn010", "--consumer", CONSUMER, *OWNER)
+    (placement,) = (
+        berth.ok(*command, "--preserve", "large=2", "--json").answer["placements"].values()
+    )
+    assert 0 < placement["score"]["preserve"] <= 1
+    refused = berth(*command, "--preserve", "large", "--order", "pack")
+    assert "--order and --preserve exclude each other" in refused.stderr
+    assert "--preserve large=x is not FLAVOR" in berth(*command, "--preserve", "large=x").stderr
+    berth.ok("flavor", "delete", "large")
+
+
+def test_a_dry_run_assumes_an_allocation_ratio(berth: BothWays) -> None:
+    """On all hosts, or on those of some aggregates."""
+    command = ("place", "VCPU=33", "--host-in", "cn010", *OWNER, "--dry-run")
+    zone = "zone=z1"
+    assert berth(*command).code == 14
+    for run in (berth.over_http, berth.on_database):
+        for ratio in ("VCPU=64", f"VCPU=64.0@{zone}", f"VCPU=64@in:{zone},zone=z3"):
+            printed = run(*command, "--allocation-ratio", ratio)
+            assert (printed.code, printed.stderr) == (13, "berth: nothing was written\n"), printed
+    assert (
+        "--allocation-ratio VCPU is not CLASS=RATIO"
+        in berth(*command, "--allocation-ratio", "VCPU").stderr
+    )
+
+
+def test_a_move_ends_a_lease_unless_it_has_one(berth: BothWays) -> None:
+    """It says so, and calls the consumer what the user called it."""
+    name = "shop/job-19"
+    at = ("--host-in", "cn010", "--order", "any", "--under", "cn010_numa0")
+    berth.ok("place", "VCPU=1", *at, "--for", name, "--lease", "10m")
+    again = ("move", name, "--to", "cn010", "--under", "cn010_numa0", "--order", "any")
+    placed = f"placed {name} on cn010: cn010_numa0 VCPU 1"
+    (leased,) = berth.ok(*again, "--lease", "10m").lines
+    assert re.fullmatch(rf"{placed}; leased until .+", leased)
+    dry = berth(*again, "--dry-run")
+    assert (dry.code, dry.stdout) == (13, f"would place {placed[7:]}; its lease would end\n")
+    assert berth.ok(*again).lines == [f"{placed}; its lease ended"]
+    assert berth.ok(*again).lines == [placed]
+    berth.ok("release", name)
 
 
 @pytest.mark.parametrize(
@@ -132,4 +224,69 @@ def test_who_holds_nothing_cannot_be_moved(berth: BothWays) -> None:
     berth.ok("place", "VCPU=1", "--under", "cn010_numa0", "--consumer", CONSUMER, *OWNER)
     printed = berth("place", "VCPU=2", "--host-in", "cn010", "--consumer", CONSUMER, *OWNER)
     assert printed.code == 11
-    assert "holds something already" in printed.stderr
+    assert printed.stderr == (
+        f"berth: Consumer {CONSUMER} holds something already; `berth move` moves a consumer, and"
+        " `berth release` gives back what it has\n"
+    )
+    for consumer in (CONSUMER, OTHER):
+        berth("release", consumer)
+    berth.ok("place", "VCPU=1", "--under", "cn010_numa0", "--for", "shop/job-20")
+    named = berth("place", "VCPU=2", "--host-in", "cn010", "--for", "shop/job-20")
+    assert named.stderr.startswith("berth: Consumer shop/job-20 holds something already; ")
+    berth.ok("release", "shop/job-20")
+
+
+def test_a_service_that_sends_names_is_not_asked_for_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """So a member of a project sees them in a dry run, too."""
+
+    class Newer(Member):
+        def send(self, method: str, path: str, body: object) -> Any:
+            """The same, with names."""
+            answer = super().send(method, path, body).json()
+            return SimpleNamespace(json=lambda: {**answer, "providers": {"u0": "cn1", "u1": "g0"}})
+
+    consumers = [{"project_id": "web", "name": f"job-{number}"} for number in (1, 2)]
+    with pytest.raises(CommandFailed):
+        send_placement(cast(Client, Newer()), {"consumers": consumers}, dry_run=True)
+    assert capsys.readouterr().out.splitlines() == [
+        "would place web/job-1 on cn1: g0 PGPU 1",
+        "would place web/job-2 on cn1: g0 PGPU 1",
+    ]
+
+
+class Member:
+    """A client whose caller may not read providers, but the consumers of a project."""
+
+    as_json = False
+
+    def read(self, path: str, *query: tuple[str, str]) -> Any:
+        """Refuse."""
+        raise Forbidden(f"you have the role member: {path} {query}")
+
+    def send(self, method: str, path: str, body: object) -> Any:
+        """Place two consumers, on the device of a host."""
+        allocations = {"u1": {"resources": {"PGPU": 1}}}
+        placed = {"host": "u0", "allocations": allocations}
+        return SimpleNamespace(
+            json=lambda: {"repeated": False, "placements": {"c1": placed, "c2": placed}}
+        )
+
+    def consumer(self, reference: str) -> Any:
+        """One with the names of its providers; the other was released meanwhile."""
+        if reference == "c2":
+            raise NotThere("it holds nothing")
+        return SimpleNamespace(providers={"u1": "cn1_gpu0"})
+
+
+def test_a_member_sees_the_names_in_its_own_consumers(capsys: pytest.CaptureFixture[str]) -> None:
+    """A placement that succeeded is no error; what has no name for the caller keeps its UUID."""
+    client = cast(Client, Member())
+    assert names_of(client, ["u0", "u1"]) == {"u0": "u0", "u1": "u1"}
+    consumers = [{"project_id": "web", "name": f"job-{number}"} for number in (1, 2)]
+    send_placement(client, {"consumers": consumers}, dry_run=False)
+    assert capsys.readouterr().out.splitlines() == [
+        "placed web/job-1 on u0: cn1_gpu0 PGPU 1",
+        "placed web/job-2 on u0: cn1_gpu0 PGPU 1",
+    ]

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import uuid
+from pathlib import Path
 
 import pytest
 
@@ -256,3 +258,78 @@ def test_json_is_the_answer_of_the_api(berth: BothWays, host: str) -> None:
     assert usages == {"resource_provider_generation": 1, "usages": {"DISK_GB": 0}}
     assert berth.ok("provider", "tree", host, "--json").answer["resource_providers"]
     assert berth.ok("trait", "create", "CUSTOM_J", "--json").stdout == ""
+
+
+TREE = """
+providers:
+- name: {host}
+  inventories: {{DISK_GB: {{total: 2000, reserved: 140}}}}
+- name: {host}-0
+  parent: {host}
+  inventories: {{VCPU: {{total: 32, allocation_ratio: 4.0}}}}
+  traits: [HW_NUMA_ROOT]
+- {{name: {host}-1, parent: {host}}}
+"""
+
+
+def test_a_file_makes_a_tree(
+    berth: BothWays, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """All of it at once; a dry run only says what would change."""
+    name, file = request.node.name, tmp_path / "tree.yaml"
+    file.write_text(TREE.format(host=name))
+    lines = [
+        f"+ {name}  DISK_GB=2,000(reserved:140)",
+        f"+ {name}-0  below {name}  VCPU=32(allocation_ratio:4.0)  +HW_NUMA_ROOT",
+        f"+ {name}-1  below {name}",
+        "3 providers changed",
+    ]
+    pending = berth("provider", "apply", str(file), "--dry-run")
+    assert (pending.code, pending.lines) == (13, lines)
+    assert pending.stderr == "berth: nothing was written\n"
+    assert berth("provider", "show", name).code == 11
+    assert berth.ok("provider", "apply", str(file)).lines == lines
+    assert berth.ok("provider", "tree", name).lines[1] == f"  {name}-0  VCPU 0/128  HW_NUMA_ROOT"
+    assert berth.ok("provider", "apply", str(file), "--dry-run").lines == ["0 providers changed"]
+
+
+def test_a_file_of_a_part_changes_that_part(berth: BothWays, host: str, tmp_path: Path) -> None:
+    """In JSON too; --remove-missing takes the rest away."""
+    berth.ok("inventory", "set", f"{host}-0", "VCPU=32")
+    berth.ok("trait", "set", f"{host}-0", "HW_NUMA_ROOT")
+    file = tmp_path / "tree.json"
+    stock = {"VCPU": {"total": 16}, "CUSTOM_GOLD": {"total": 1}}
+    line = {"name": f"{host}-0", "inventories": stock, "traits": ["CUSTOM_FAST"]}
+    file.write_text(json.dumps([line]))
+    refused = berth("provider", "apply", str(file))
+    assert refused.code == 11
+    assert "There is no resource class CUSTOM_GOLD" in refused.stderr
+    assert berth.ok("provider", "apply", str(file), "--create-names").lines == [
+        "+ resource class CUSTOM_GOLD",
+        "+ trait CUSTOM_FAST",
+        f"~ {host}-0  CUSTOM_GOLD=1  VCPU=32 -> 16  +CUSTOM_FAST  -HW_NUMA_ROOT",
+        "1 provider changed",
+    ]
+    file.write_text(json.dumps({"providers": [{"name": host}, {"name": f"{host}-0"}]}))
+    removed = berth.ok("provider", "apply", str(file), "--remove-missing")
+    assert removed.lines == [f"- {host}-1", "1 provider changed"]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("providers: [", "is neither YAML nor JSON"),
+        ("hosts: []", "has no list of providers"),
+        ("[]", "has no list of providers"),
+        ("[{traits: []}]", "has a provider without a uuid and a name"),
+    ],
+)
+def test_a_file_without_a_tree_is_refused(
+    berth: BothWays, tmp_path: Path, text: str, fault: str
+) -> None:
+    """With the name of the file."""
+    file = tmp_path / "tree.yaml"
+    file.write_text(text)
+    refused = berth("provider", "apply", str(file))
+    assert refused.code == 2
+    assert refused.stderr.startswith(f"berth: {file} {fault}")

@@ -158,6 +158,8 @@ def test_without_a_parent_it_ends_itself(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(lifeline, "_ASKED_EACH_S", 0.001)
     monkeypatch.setattr(lifeline, "_POLL_S", 0.001)
     monkeypatch.setattr(os, "kill", lambda _process, number: sent.append(number))
-    lifeline._watch(parent=-1)
+    stopping = threading.Event()
+    lifeline._watch(-1, lambda: False, stopping)
+    assert stopping.is_set()
     assert sent[0] == signal.SIGTERM
     assert sent[-1] == signal.SIGKILL

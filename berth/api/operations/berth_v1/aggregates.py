@@ -25,10 +25,10 @@ from berth.api.operations.berth_v1.rules import AGGREGATES_LIST, AGGREGATES_UPDA
 from berth.api.operations.fragments import UUID, exact_object, list_of, open_object
 from berth.api.schema import JSONSchema, Schema
 from berth.model.bounds import LABELS_MAX
+from berth.model.names import LABEL_KEY
 
 TAG: Final = "Aggregates"
 
-_KEY: Final = "[a-z][a-z0-9_.-]{0,62}"
 _VALUE: Final = "[^=]{1,255}"
 _VALUE_SCHEMA: JSONSchema = {
     "type": "string",
@@ -40,7 +40,7 @@ _VALUE_SCHEMA: JSONSchema = {
 _LABELS: dict[str, Any] = {
     "type": "object",
     "description": "Keys and values. The label `name` is unique among all aggregates.",
-    "patternProperties": {rf"^{_KEY}\Z": _VALUE_SCHEMA},
+    "patternProperties": {rf"^{LABEL_KEY}\Z": _VALUE_SCHEMA},
     "additionalProperties": False,
 }
 #: What `PUT` takes.
@@ -56,7 +56,8 @@ FILTERS: Final = Query(
             "labels."
         },
         example="zone=z1",
-        schema={"type": "string", "pattern": rf"^{_KEY}={_VALUE}\Z"},
+        schema={"type": "string", "pattern": rf"^{LABEL_KEY}={_VALUE}\Z"},
+        expected="a label, key=value, such as zone=z1",
         repeats_since=0,
     )
 )

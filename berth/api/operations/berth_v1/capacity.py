@@ -24,7 +24,7 @@ from berth.api.operations.fragments import (
     open_object,
 )
 from berth.api.schema import JSONSchema
-from berth.model.bounds import CAPACITY_KEYS_MAX, CAPACITY_REQUESTS_MAX
+from berth.model.bounds import CAPACITY_BEST_MAX, CAPACITY_KEYS_MAX, CAPACITY_REQUESTS_MAX
 from berth.model.flavor import NAME_PATTERN
 from berth.model.names import NAME_LENGTH_MAX
 
@@ -60,7 +60,7 @@ BODY_SCHEMA: Final = PointedSchema(
                 " `aggregate` for each aggregate, `host` for each host.",
             },
             "hosts_max": {
-                **integer(0, 1000, default=0),
+                **integer(0, CAPACITY_BEST_MAX, default=0),
                 "description": "How many of the hosts with the highest counts to name.",
             },
             "what_if": WHAT_IF,

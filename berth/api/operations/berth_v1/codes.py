@@ -22,6 +22,7 @@ DOES_NOT_FIT: Final = "berth.place.does_not_fit"
 UNDECIDED: Final = "berth.place.undecided"
 LOST_RACES: Final = "berth.place.lost_races"
 CONSUMER_HOLDS: Final = "berth.consumer.holds"
+PRECONDITION_FAILED: Final = "berth.precondition.failed"
 
 CODES: Final = ErrorCodes(
     since=0,
@@ -36,6 +37,7 @@ CODES: Final = ErrorCodes(
             ),
             *(errors.CONCURRENT_UPDATE, errors.INVENTORY_IN_USE, errors.PROVIDER_IN_USE),
             *(DOES_NOT_FIT, UNDECIDED, LOST_RACES, CONSUMER_HOLDS),
+            *(errors.DUPLICATE_NAME, PRECONDITION_FAILED),
             errors.OVERLOADED,
         }
     ),
@@ -65,6 +67,10 @@ CODES: Final = ErrorCodes(
         "explanation": {
             "type": "object",
             "description": "Why there is no place, as `POST /explain` answers it.",
-        }
+        },
+        "warnings": {
+            **list_of({"type": "object"}),
+            "description": "What a request that has no place names without effect.",
+        },
     },
 )

@@ -22,7 +22,7 @@ from berth.api.operation import (
     shows,
 )
 from berth.api.operations import examples
-from berth.api.operations.berth_v1.pieces import CONSUMER_NAME
+from berth.api.operations.berth_v1.pieces import CONSUMER_NAME, LEASE, LEASE_SECONDS
 from berth.api.operations.berth_v1.rules import (
     CONSUMERS_DELETE,
     CONSUMERS_LIST,
@@ -108,6 +108,7 @@ DELETING: Final = Query(
         means={0: "Release it only if it is still at this generation."},
         example="1",
         schema={"type": "string", "pattern": r"^[0-9]{1,9}\Z"},
+        expected="a generation, such as 1",
     )
 )
 
@@ -128,10 +129,7 @@ _MEMBERS: dict[str, JSONSchema] = {
         **object_by(UUID_36_PATTERN, _PROVIDER, at_least_one=True),
         "description": "What it holds, by the UUID of the provider.",
     },
-    "lease": {
-        "type": ["object", "null"],
-        "description": "When berth takes back what it holds; null if never.",
-    },
+    "lease": LEASE,
 }
 _EXAMPLE: Final[dict[str, Any]] = {
     "uuid": examples.CONSUMER,
@@ -145,7 +143,8 @@ _EXAMPLE: Final[dict[str, Any]] = {
     "lease": None,
 }
 _CONSUMER: Final = component("Consumer", (0, open_object(_MEMBERS)), example=_EXAMPLE)
-_END: Final = component(
+#: The last line of a list.
+END: Final = component(
     "End",
     (
         0,
@@ -171,7 +170,7 @@ _LINE: Final = component(
     "ConsumerLine",
     (0, {"anyOf": [ref("Consumer"), ref("End")]}),
     example=_EXAMPLE,
-    parts=(_CONSUMER, _END, WARNING),
+    parts=(_CONSUMER, END, WARNING),
 )
 
 _CLAIMED: dict[str, JSONSchema] = {
@@ -216,12 +215,17 @@ CLAIM: Final = closed_object(
             "description": "To replace what the consumer has: the generation that the client has "
             "seen. By default, it must be new.",
         },
+        "lease_seconds": {
+            **LEASE_SECONDS,
+            "description": "How long it may hold it, unless the lease is renewed: then berth takes"
+            " it back. By default, until it releases it.",
+        },
     },
     required=("allocations", "user_id", "consumer_type"),
 )
 _CLAIMED_CONSUMER: Final = component(
     "ClaimedConsumer",
-    (0, open_object(_CLAIMED)),
+    (0, open_object(_CLAIMED, optional={"lease": LEASE})),
     example={name: _EXAMPLE[name] for name in _CLAIMED},
 )
 

@@ -21,10 +21,8 @@ from berth.api.operations.berth_v1.explanation import (
     SOMETIMES,
 )
 from berth.api.operations.berth_v1.pieces import REVISION, REVISION_EXAMPLE
-from berth.api.operations.fragments import (
-    closed_object,
-    open_object,
-)
+from berth.api.operations.fragments import closed_object, open_object
+from berth.model.bounds import NEAREST_MAX
 
 BODY_SCHEMA: Final = PointedSchema(
     closed_object(
@@ -32,7 +30,7 @@ BODY_SCHEMA: Final = PointedSchema(
             "request": REQUEST,
             "what_if": WHAT_IF,
             "nearest_max": {
-                **integer(0, 50, default=NEAREST),
+                **integer(0, NEAREST_MAX, default=NEAREST),
                 "description": "How many of the hosts that come nearest to fitting.",
             },
             "relaxations": {

@@ -40,7 +40,7 @@ _DESCRIPTION: JSONSchema = {
     "type": "string",
     "maxLength": _DESCRIPTION_LENGTH_MAX,
     "default": "",
-    "description": "For people.",
+    "description": "A description; shown in lists.",
 }
 #: What `PUT` takes.
 PUT: Final = PointedSchema(

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from berth.api.operation import DRY_RUN, Parameter, Query
+from berth.api.operations.fragments import open_object
 from berth.api.schema import JSONSchema
+from berth.model.bounds import LEASE_SECONDS_MAX
 from berth.model.names import NAME_LENGTH_MAX
 
 REVISION_EXAMPLE: Final = "b1.w7rRkK2tq1MBjgI"
@@ -15,11 +19,55 @@ REVISION: JSONSchema = {
     "description": "The state of the database that the answer was made from.",
 }
 
-#: A name within a project: paths have it as a segment.
+
+def include_parameter(parts: Sequence[str], example: str, default: str) -> Parameter:
+    """`include`: what to show of each provider.
+
+    Args:
+        default: what is shown without it, in a sentence or two.
+    """
+    part = f"({'|'.join(parts)})"
+    named = ", ".join(f"`{each}`" for each in parts)
+    return Parameter(
+        name="include",
+        means={0: f"What to show of each provider, separated by commas: any of {named}. {default}"},
+        example=example,
+        schema={"type": "string", "pattern": rf"^({part}(,{part})*)?\Z"},
+        expected=f"any of {', '.join(parts)}, separated by commas",
+    )
+
+
+DRY_RUN_QUERY: Final = Query(
+    Parameter(
+        name=DRY_RUN,
+        means={0: "`true`: answer the same, and write nothing."},
+        example="true",
+        schema={"type": "string", "enum": ["true", "false"]},
+    )
+)
+
+#: Without slashes and control characters: paths have it as a segment.
+CONSUMER_NAME_PATTERN: Final = r"^[^/\x00-\x1f\x7f]+\Z"
+
+#: A name within a project.
 CONSUMER_NAME: JSONSchema = {
     "type": "string",
     "minLength": 1,
     "maxLength": NAME_LENGTH_MAX,
-    "pattern": r"^[^/\x00-\x1f\x7f]+\Z",
+    "pattern": CONSUMER_NAME_PATTERN,
     "description": "A name within the project, without a slash.",
+}
+
+LEASE_SECONDS: JSONSchema = {"type": "integer", "minimum": 1, "maximum": LEASE_SECONDS_MAX}
+EXPIRES_AT_EXAMPLE: Final = "2026-11-24T14:32:00Z"
+EXPIRES_AT: JSONSchema = {
+    "type": "string",
+    "format": "date-time",
+    "description": "When berth releases the consumer, at the next sweep.",
+}
+#: The lease of a consumer, in answers about it.
+LEASE: JSONSchema = {
+    **open_object({"expires_at": EXPIRES_AT}),
+    "type": ["object", "null"],
+    "description": "When berth releases it; null without a lease.",
 }

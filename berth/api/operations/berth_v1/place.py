@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`POST /berth/v1/place` and `GET /berth/v1/placements/{consumer}`. Source: spec/beyond.md 5."""
+"""`POST /berth/v1/place` and `GET /berth/v1/placements/...`. Source: spec/beyond.md 5."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from typing import Any, Final
 from berth.api.berth_v1.grammar import ORDER, REQUEST, WHAT_IF, integer
 from berth.api.berth_v1.pointed import PointedSchema
 from berth.api.operation import (
-    DRY_RUN,
     Body,
     Dated,
     Operation,
-    Parameter,
-    Query,
     Segment,
     always,
     component,
@@ -23,12 +20,20 @@ from berth.api.operation import (
 from berth.api.operations import examples
 from berth.api.operations.berth_v1 import rules
 from berth.api.operations.berth_v1.candidates import CANDIDATE_MEMBERS, SCORE
-from berth.api.operations.berth_v1.pieces import CONSUMER_NAME, REVISION, REVISION_EXAMPLE
+from berth.api.operations.berth_v1.pieces import (
+    CONSUMER_NAME,
+    DRY_RUN_QUERY,
+    LEASE,
+    LEASE_SECONDS,
+    REVISION,
+    REVISION_EXAMPLE,
+)
 from berth.api.operations.berth_v1.warnings import WARNING
 from berth.api.operations.fragments import (
     CONSUMER_TYPE,
     EXTERNAL_ID,
     GENERATION,
+    TEXT,
     UUID,
     UUID_36_PATTERN,
     closed_object,
@@ -37,17 +42,17 @@ from berth.api.operations.fragments import (
     open_object,
 )
 from berth.api.schema import JSONSchema
-from berth.model.bounds import CONSUMERS_MAX, LABEL_KEYS_MAX
+from berth.model.bounds import CONSUMERS_MAX, LABEL_KEYS_MAX, TRIES_MAX
+from berth.model.names import LABEL_KEY
 
 TAG: Final = "Placements"
 
 #: Candidates that are tried before giving up, unless the body says otherwise.
 TRIES: Final = 8
-_TRIES_MAX: Final = 32
 #: Hosts that are scored, unless the body says otherwise.
 AMONG: Final = 512
 
-_LABEL_KEY: Final = r"^[a-z][a-z0-9_.-]{0,62}\Z"
+_LABEL_KEY: Final = rf"^{LABEL_KEY}\Z"
 
 _CONSUMER: Final = closed_object(
     {
@@ -102,11 +107,12 @@ BODY_SCHEMA: Final = PointedSchema(
                 " back in the same transaction; each then needs `consumer_generation`.",
             },
             "lease_seconds": {
-                **integer(1, 86_400),
-                "description": "Reserved: leases do not exist yet, so this is refused.",
+                **LEASE_SECONDS,
+                "description": "How long they may hold it, unless the lease is renewed: then berth"
+                " takes it back. By default, until they release it.",
             },
             "tries": {
-                **integer(1, _TRIES_MAX, default=TRIES),
+                **integer(1, TRIES_MAX, default=TRIES),
                 "description": "How many candidates are tried if others are faster each time.",
             },
             "explain": {
@@ -117,14 +123,6 @@ BODY_SCHEMA: Final = PointedSchema(
             "what_if": {**WHAT_IF, "description": "With `dry_run=true` only."},
         },
         required=("request", "consumers"),
-    )
-)
-DRY_RUN_QUERY: Final = Query(
-    Parameter(
-        name=DRY_RUN,
-        means={0: "`true`: answer the same, and write nothing."},
-        example="true",
-        schema={"type": "string", "enum": ["true", "false"]},
     )
 )
 _CONSUMERS_EXAMPLE: Final = ("11111111-1f4a-4c11-8a3f-0d6f3d6f8a01",)
@@ -155,7 +153,13 @@ _PLACEMENT_EXAMPLE: Final[dict[str, Any]] = {
 }
 _PLACED: Final = component(
     "PlacedConsumer",
-    (0, open_object(_PLACEMENT_MEMBERS, optional={"score": SCORE, "name": CONSUMER_NAME})),
+    (
+        0,
+        open_object(
+            _PLACEMENT_MEMBERS,
+            optional={"score": SCORE, "name": CONSUMER_NAME, "lease": LEASE},
+        ),
+    ),
 )
 _PLACEMENTS: Final = component(
     "Placements",
@@ -178,6 +182,10 @@ _PLACEMENTS: Final = component(
                     "description": "By consumer, in the order of the body.",
                 },
                 "warnings": list_of(ref("Warning")),
+                "providers": {
+                    **object_by(UUID_36_PATTERN, TEXT),
+                    "description": "The names of the hosts, and of the providers in `allocations`.",
+                },
             },
             optional={
                 "alternative": {
@@ -199,6 +207,7 @@ _PLACEMENTS: Final = component(
             }
         },
         "warnings": [],
+        "providers": {examples.PROVIDER: "cn31"},
     },
     parts=(_PLACED, WARNING),
 )
@@ -234,5 +243,20 @@ OPERATIONS: Final = (
         details="For as long as the consumer holds exactly what it got.",
         answers=shows(_PLACEMENT, Dated.NO, means="The providers that serve each group."),
         target="berth_v1.consumers:project_of",
+    ),
+    Operation(
+        "GET",
+        "/placements/{project_id}/{name}",
+        handler="berth_v1.place:show_placement_by_name",
+        rule=rules.PLACE,
+        tag=TAG,
+        segments={
+            "project_id": Segment("The project of the consumer.", EXTERNAL_ID, "web"),
+            "name": Segment("Its name within the project.", CONSUMER_NAME, "job-17"),
+        },
+        summary="Show where a consumer with a name was placed",
+        details="For as long as the consumer holds exactly what it got.",
+        answers=shows(_PLACEMENT, Dated.NO, means="The providers that serve each group."),
+        target="berth_v1.consumers:project_of_path",
     ),
 )

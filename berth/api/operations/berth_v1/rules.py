@@ -22,12 +22,23 @@ CAPACITY: Final = for_readers("berth:capacity", "Ask how many more fit.")
 PLACE: Final = for_services(
     "berth:place", "Choose hosts for consumers and claim there, and show where they were placed."
 )
+FLEET: Final = for_readers("berth:fleet", "Read the fleet, its changes and single trees.")
 AGGREGATES_LIST: Final = for_readers("berth:aggregates:list", "List aggregates with their labels.")
 AGGREGATES_UPDATE: Final = for_services(
     "berth:aggregates:update", "Replace the labels of an aggregate."
 )
 FLAVORS_LIST: Final = for_readers("berth:flavors:list", "List flavors.")
 FLAVORS_UPDATE: Final = for_services("berth:flavors:update", "Create, replace and delete flavors.")
+TREES_UPDATE: Final = for_services(
+    "berth:trees:update", "Create and change whole trees of providers."
+)
+DRAINS_LIST: Final = for_readers("berth:drains:list", "List drains, and what is left on them.")
+DRAINS_UPDATE: Final = for_services("berth:drains:update", "Create, replace and delete drains.")
+LEASES_LIST: Final = for_readers("berth:leases:list", "List leases.")
+LEASES_UPDATE: Final = for_services("berth:leases:update", "Create, renew, end and sweep leases.")
+
+#: Admits every caller who is authenticated.
+PERMISSIONS: Final = Rule("berth:permissions:show", "@", "Show what the caller may do.")
 
 #: Also admits readers of the project that is asked for.
 _READERS_OF_PROJECT: Final = f"{READERS} or rule:project_reader_api"

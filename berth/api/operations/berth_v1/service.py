@@ -7,6 +7,7 @@ from typing import Final
 
 from berth.api.operation import Dated, Operation, component, shows
 from berth.api.operations import service
+from berth.api.operations.berth_v1.rules import PERMISSIONS
 from berth.api.operations.fragments import TEXT, list_of, open_object
 from berth.model.bounds import BOUNDS
 
@@ -26,13 +27,75 @@ _VERSION = component(
         open_object(
             {
                 "version": {**TEXT, "description": "The version; its minor counts additions."},
+                "auth_strategy": {
+                    "type": "string",
+                    "enum": ["keystone", "noauth2", "http_basic", "token"],
+                    "description": "How clients authenticate.",
+                },
                 "stable": _FEATURES,
                 "experimental": _EXPERIMENTAL,
                 **dict.fromkeys(BOUNDS, _BOUND),
+                "max_watchers": {
+                    **_BOUND,
+                    "description": "Requests that wait for changes at a time, in each worker.",
+                },
+            },
+            optional={
+                "max_search_seconds": {
+                    "type": "number",
+                    "description": "Seconds of a search; absent if it has no time limit.",
+                },
+            },
+        ),
+    ),
+    example={
+        "version": VERSION,
+        "auth_strategy": "token",
+        "stable": ["aggregates"],
+        "experimental": [],
+        **BOUNDS,
+        "max_watchers": 32,
+        "max_search_seconds": 5.0,
+    },
+)
+
+_PERMISSIONS = component(
+    "Permissions",
+    (
+        0,
+        open_object(
+            {
+                "permissions": {
+                    "type": "object",
+                    "description": "Each policy rule of the service, by its name. A rule about a "
+                    "project is decided for the caller's own project.",
+                    "additionalProperties": open_object(
+                        {
+                            "allowed": {
+                                "type": "boolean",
+                                "description": "Whether the rule allows the caller.",
+                            }
+                        },
+                        optional={
+                            "reason": {
+                                **TEXT,
+                                "description": "What the caller lacks, if it is not allowed.",
+                            }
+                        },
+                    ),
+                }
             }
         ),
     ),
-    example={"version": VERSION, "stable": ["aggregates"], "experimental": [], **BOUNDS},
+    example={
+        "permissions": {
+            "berth:drains:list": {"allowed": True},
+            "berth:drains:update": {
+                "allowed": False,
+                "reason": "It needs the role admin or the role service; you have the role auditor.",
+            },
+        }
+    },
 )
 
 OPERATIONS = (
@@ -53,5 +116,14 @@ OPERATIONS = (
         tag=TAG,
         summary="Show this document",
         answers=service.DESCRIPTION.answers,
+    ),
+    Operation(
+        "GET",
+        "/permissions",
+        handler="berth_v1.permissions:show_permissions",
+        rule=PERMISSIONS,
+        tag=TAG,
+        summary="Show what the caller may do",
+        answers=shows(_PERMISSIONS, Dated.NO),
     ),
 )

@@ -16,8 +16,9 @@ WARNING: Final = component(
             {
                 "code": {
                     **TEXT,
-                    "description": "`unknown_provider`, `unknown_aggregate`, `limit_ignored`,"
-                    " `relation_without_effect`; there may be others in later versions.",
+                    "description": "`unknown_provider`, `unknown_aggregate`, `unknown_drain`,"
+                    " `unknown_label`, `limit_ignored`, `relation_without_effect`; there may be"
+                    " others in later versions.",
                 },
                 "at": {**TEXT, "description": "The JSON pointer into the request."},
             },

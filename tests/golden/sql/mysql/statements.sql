@@ -37,66 +37,153 @@ SELECT consumers.uuid, consumers.generation, resource_classes.name, allocations.
 FROM resource_providers LEFT OUTER JOIN allocations ON allocations.resource_provider_id = resource_providers.id LEFT OUTER JOIN resource_classes ON resource_classes.id = allocations.resource_class_id LEFT OUTER JOIN consumers ON consumers.uuid = allocations.consumer_id
 WHERE resource_providers.uuid = %s ORDER BY allocations.id
 
+-- store.changes._COUNTED
+SELECT berth_journal.provider_id, count(*) AS count_1, min(CAST(berth_journal.usage_only AS SIGNED INTEGER)) AS min_1, max(berth_journal.gone_uuid) AS max_1
+FROM berth_journal
+WHERE berth_journal.writer_id = %s AND berth_journal.seq > %s AND berth_journal.seq <= %s GROUP BY berth_journal.provider_id
+
+-- store.changes._DELETIONS
+SELECT berth_journal.provider_id, berth_journal.gone_uuid
+FROM berth_journal
+WHERE berth_journal.writer_id = %s AND berth_journal.seq > %s AND berth_journal.provider_id IN (__[POSTCOMPILE_providers]) AND berth_journal.gone_uuid IS NOT NULL
+
+-- store.changes._ONE_BY_ONE
+SELECT berth_journal.provider_id, berth_journal.created_at, berth_journal.seq, berth_journal.gone_uuid
+FROM berth_journal
+WHERE berth_journal.writer_id = %s AND berth_journal.seq > %s AND berth_journal.seq <= %s AND berth_journal.provider_id IN (__[POSTCOMPILE_providers])
+
+-- store.changes._TRIMMED
+SELECT berth_writer.id, berth_writer.trimmed_seq
+FROM berth_writer
+
 -- store.claim_reads._FACTS
 SELECT 1, convert(consumers.uuid using utf8mb4) AS common_text_1, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id, (SELECT berth_consumer_names.id
 FROM berth_consumer_names
-WHERE berth_consumer_names.consumer_uuid = consumers.uuid) AS anon_1
+WHERE berth_consumer_names.consumer_uuid = consumers.uuid) AS anon_1, (SELECT CASE WHEN (berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation) THEN 1 ELSE 0 END AS anon_3
+FROM berth_leases
+WHERE berth_leases.consumer_uuid = consumers.uuid) AS anon_2
 FROM consumers
 WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 2, convert(allocations.consumer_id using utf8mb4) AS common_text_2, allocations.resource_provider_id, (SELECT resource_providers.generation
 FROM resource_providers
-WHERE resource_providers.id = allocations.resource_provider_id) AS anon_2, (SELECT max(berth_usages.generation) AS max_1
+WHERE resource_providers.id = allocations.resource_provider_id) AS anon_4, (SELECT max(berth_usages.generation) AS max_1
 FROM berth_usages
-WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_3, allocations.resource_class_id, allocations.used, NULL AS anon_4
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_5, allocations.resource_class_id, allocations.used, NULL AS anon_6, NULL AS anon__1
 FROM allocations
 WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 0, convert(resource_providers.uuid using utf8mb4) AS common_text_3, resource_providers.id, resource_providers.generation, (SELECT max(berth_usages.generation) AS max_2
 FROM berth_usages
-WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_5, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2
+WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_7, NULL AS anon_6, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
 FROM resource_providers
-WHERE resource_providers.uuid IN (__[POSTCOMPILE_providers]) UNION ALL SELECT 3, convert(projects.external_id using utf8mb4) AS common_text_4, projects.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4
+WHERE resource_providers.uuid IN (__[POSTCOMPILE_providers]) UNION ALL SELECT 3, convert(projects.external_id using utf8mb4) AS common_text_4, projects.id, NULL AS anon_6, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
 FROM projects
-WHERE projects.external_id IN (__[POSTCOMPILE_projects]) UNION ALL SELECT 4, convert(users.external_id using utf8mb4) AS common_text_5, users.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4
+WHERE projects.external_id IN (__[POSTCOMPILE_projects]) UNION ALL SELECT 4, convert(users.external_id using utf8mb4) AS common_text_5, users.id, NULL AS anon_6, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
 FROM users
-WHERE users.external_id IN (__[POSTCOMPILE_users]) UNION ALL SELECT 5, convert(consumer_types.name using utf8mb4) AS common_text_6, consumer_types.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4
+WHERE users.external_id IN (__[POSTCOMPILE_users]) UNION ALL SELECT 5, convert(consumer_types.name using utf8mb4) AS common_text_6, consumer_types.id, NULL AS anon_6, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
 FROM consumer_types
 WHERE consumer_types.name IN (__[POSTCOMPILE_types])
 
 -- store.claim_reads._FACTS_WITH_CLASSES
 SELECT 1, convert(consumers.uuid using utf8mb4) AS common_text_1, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id, (SELECT berth_consumer_names.id
 FROM berth_consumer_names
-WHERE berth_consumer_names.consumer_uuid = consumers.uuid) AS anon_1
+WHERE berth_consumer_names.consumer_uuid = consumers.uuid) AS anon_1, (SELECT CASE WHEN (berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation) THEN 1 ELSE 0 END AS anon_3
+FROM berth_leases
+WHERE berth_leases.consumer_uuid = consumers.uuid) AS anon_2
 FROM consumers
 WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 2, convert(allocations.consumer_id using utf8mb4) AS common_text_2, allocations.resource_provider_id, (SELECT resource_providers.generation
 FROM resource_providers
-WHERE resource_providers.id = allocations.resource_provider_id) AS anon_2, (SELECT max(berth_usages.generation) AS max_1
+WHERE resource_providers.id = allocations.resource_provider_id) AS anon_4, (SELECT max(berth_usages.generation) AS max_1
 FROM berth_usages
-WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_3, allocations.resource_class_id, allocations.used, NULL AS anon_4
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_5, allocations.resource_class_id, allocations.used, NULL AS anon_6, NULL AS anon__1
 FROM allocations
 WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 0, convert(resource_providers.uuid using utf8mb4) AS common_text_3, resource_providers.id, resource_providers.generation, (SELECT max(berth_usages.generation) AS max_2
 FROM berth_usages
-WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_5, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2
+WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_7, NULL AS anon_6, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
 FROM resource_providers
-WHERE resource_providers.uuid IN (__[POSTCOMPILE_providers]) UNION ALL SELECT 3, convert(projects.external_id using utf8mb4) AS common_text_4, projects.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4
+WHERE resource_providers.uuid IN (__[POSTCOMPILE_providers]) UNION ALL SELECT 3, convert(projects.external_id using utf8mb4) AS common_text_4, projects.id, NULL AS anon_6, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
 FROM projects
-WHERE projects.external_id IN (__[POSTCOMPILE_projects]) UNION ALL SELECT 4, convert(users.external_id using utf8mb4) AS common_text_5, users.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4
+WHERE projects.external_id IN (__[POSTCOMPILE_projects]) UNION ALL SELECT 4, convert(users.external_id using utf8mb4) AS common_text_5, users.id, NULL AS anon_6, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
 FROM users
-WHERE users.external_id IN (__[POSTCOMPILE_users]) UNION ALL SELECT 5, convert(consumer_types.name using utf8mb4) AS common_text_6, consumer_types.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4
+WHERE users.external_id IN (__[POSTCOMPILE_users]) UNION ALL SELECT 5, convert(consumer_types.name using utf8mb4) AS common_text_6, consumer_types.id, NULL AS anon_6, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
 FROM consumer_types
-WHERE consumer_types.name IN (__[POSTCOMPILE_types]) UNION ALL SELECT 6, convert(resource_classes.name using utf8mb4) AS common_text_7, resource_classes.id, NULL AS anon_4, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4
+WHERE consumer_types.name IN (__[POSTCOMPILE_types]) UNION ALL SELECT 6, convert(resource_classes.name using utf8mb4) AS common_text_7, resource_classes.id, NULL AS anon_6, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
 FROM resource_classes
 WHERE resource_classes.name IN (__[POSTCOMPILE_classes])
+
+-- store.claim_reads._FACTS_WITH_HOLDERS
+SELECT 1, convert(consumers.uuid using utf8mb4) AS common_text_1, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id, (SELECT berth_consumer_names.id
+FROM berth_consumer_names
+WHERE berth_consumer_names.consumer_uuid = consumers.uuid) AS anon_1, (SELECT CASE WHEN (berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation) THEN 1 ELSE 0 END AS anon_3
+FROM berth_leases
+WHERE berth_leases.consumer_uuid = consumers.uuid) AS anon_2
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 2, convert(allocations.consumer_id using utf8mb4) AS common_text_2, allocations.resource_provider_id, (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = allocations.resource_provider_id) AS anon_4, (SELECT max(berth_usages.generation) AS max_1
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_5, allocations.resource_class_id, allocations.used, NULL AS anon_6, NULL AS anon__1
+FROM allocations
+WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 0, convert(resource_providers.uuid using utf8mb4) AS common_text_3, resource_providers.id, resource_providers.generation, (SELECT max(berth_usages.generation) AS max_2
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_7, NULL AS anon_6, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
+FROM resource_providers
+WHERE resource_providers.uuid IN (__[POSTCOMPILE_providers]) UNION ALL SELECT 3, convert(projects.external_id using utf8mb4) AS common_text_4, projects.id, NULL AS anon_6, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
+FROM projects
+WHERE projects.external_id IN (__[POSTCOMPILE_projects]) UNION ALL SELECT 4, convert(users.external_id using utf8mb4) AS common_text_5, users.id, NULL AS anon_6, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
+FROM users
+WHERE users.external_id IN (__[POSTCOMPILE_users]) UNION ALL SELECT 5, convert(consumer_types.name using utf8mb4) AS common_text_6, consumer_types.id, NULL AS anon_6, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
+FROM consumer_types
+WHERE consumer_types.name IN (__[POSTCOMPILE_types]) UNION ALL SELECT 6, convert(resource_classes.name using utf8mb4) AS common_text_7, resource_classes.id, NULL AS anon_6, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
+FROM resource_classes
+WHERE resource_classes.name IN (__[POSTCOMPILE_classes]) UNION ALL SELECT 3, convert(projects.external_id using utf8mb4) AS common_text_8, projects.id, NULL AS anon_6, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
+FROM projects
+WHERE projects.id IN (SELECT consumers.project_id
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers])) UNION ALL SELECT 4, convert(users.external_id using utf8mb4) AS common_text_9, users.id, NULL AS anon_6, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
+FROM users
+WHERE users.id IN (SELECT consumers.user_id
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers])) UNION ALL SELECT 7, convert(berth_consumer_names.name using utf8mb4) AS common_text_10, berth_consumer_names.id, NULL AS anon_6, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
+FROM berth_consumer_names
+WHERE berth_consumer_names.consumer_uuid IN (__[POSTCOMPILE_consumers])
 
 -- store.claim_reads._RELEASE_FACTS
 SELECT 1, convert(consumers.uuid using utf8mb4) AS common_text_1, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id, (SELECT berth_consumer_names.id
 FROM berth_consumer_names
-WHERE berth_consumer_names.consumer_uuid = consumers.uuid) AS anon_1
+WHERE berth_consumer_names.consumer_uuid = consumers.uuid) AS anon_1, (SELECT CASE WHEN (berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation) THEN 1 ELSE 0 END AS anon_3
+FROM berth_leases
+WHERE berth_leases.consumer_uuid = consumers.uuid) AS anon_2
 FROM consumers
 WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 2, convert(allocations.consumer_id using utf8mb4) AS common_text_2, allocations.resource_provider_id, (SELECT resource_providers.generation
 FROM resource_providers
-WHERE resource_providers.id = allocations.resource_provider_id) AS anon_2, (SELECT max(berth_usages.generation) AS max_1
+WHERE resource_providers.id = allocations.resource_provider_id) AS anon_4, (SELECT max(berth_usages.generation) AS max_1
 FROM berth_usages
-WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_3, allocations.resource_class_id, allocations.used, NULL AS anon_4
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_5, allocations.resource_class_id, allocations.used, NULL AS anon_6, NULL AS anon__1
 FROM allocations
 WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
+
+-- store.claim_reads._RELEASE_FACTS_WITH_HOLDERS
+SELECT 1, convert(consumers.uuid using utf8mb4) AS common_text_1, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id, (SELECT berth_consumer_names.id
+FROM berth_consumer_names
+WHERE berth_consumer_names.consumer_uuid = consumers.uuid) AS anon_1, (SELECT CASE WHEN (berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation) THEN 1 ELSE 0 END AS anon_3
+FROM berth_leases
+WHERE berth_leases.consumer_uuid = consumers.uuid) AS anon_2
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 2, convert(allocations.consumer_id using utf8mb4) AS common_text_2, allocations.resource_provider_id, (SELECT resource_providers.generation
+FROM resource_providers
+WHERE resource_providers.id = allocations.resource_provider_id) AS anon_4, (SELECT max(berth_usages.generation) AS max_1
+FROM berth_usages
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_5, allocations.resource_class_id, allocations.used, NULL AS anon_6, NULL AS anon__1
+FROM allocations
+WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) UNION ALL SELECT 3, convert(projects.external_id using utf8mb4) AS common_text_3, projects.id, NULL AS anon_6, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
+FROM projects
+WHERE projects.id IN (SELECT consumers.project_id
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers])) UNION ALL SELECT 4, convert(users.external_id using utf8mb4) AS common_text_4, users.id, NULL AS anon_6, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
+FROM users
+WHERE users.id IN (SELECT consumers.user_id
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers])) UNION ALL SELECT 7, convert(berth_consumer_names.name using utf8mb4) AS common_text_5, berth_consumer_names.id, NULL AS anon_6, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
+FROM berth_consumer_names
+WHERE berth_consumer_names.consumer_uuid IN (__[POSTCOMPILE_consumers])
 
 -- store.claim_reads._ROOMS
 SELECT inventories.resource_provider_id, inventories.resource_class_id, berth_usages.used, berth_usages.generation, resource_providers.generation AS generation_1, inventories.total, inventories.reserved, inventories.min_unit, inventories.max_unit, inventories.step_size, inventories.allocation_ratio
@@ -106,29 +193,36 @@ WHERE inventories.resource_provider_id IN (__[POSTCOMPILE_providers])
 -- store.claim_reads._named_by_claim[0]
 SELECT 0, convert(resource_providers.uuid using utf8mb4) AS common_text_1, resource_providers.id, resource_providers.generation, (SELECT max(berth_usages.generation) AS max_1
 FROM berth_usages
-WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_1, NULL AS anon_2, NULL AS anon__1, NULL AS anon__2
+WHERE berth_usages.resource_provider_id = resource_providers.id) AS anon_1, NULL AS anon_2, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3
 FROM resource_providers
 WHERE resource_providers.uuid IN (__[POSTCOMPILE_providers])
 
 -- store.claim_reads._named_by_claim[1]
-SELECT 3, convert(projects.external_id using utf8mb4) AS common_text_1, projects.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4
+SELECT 3, convert(projects.external_id using utf8mb4) AS common_text_1, projects.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
 FROM projects
 WHERE projects.external_id IN (__[POSTCOMPILE_projects])
 
 -- store.claim_reads._named_by_claim[2]
-SELECT 4, convert(users.external_id using utf8mb4) AS common_text_1, users.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4
+SELECT 4, convert(users.external_id using utf8mb4) AS common_text_1, users.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
 FROM users
 WHERE users.external_id IN (__[POSTCOMPILE_users])
 
 -- store.claim_reads._named_by_claim[3]
-SELECT 5, convert(consumer_types.name using utf8mb4) AS common_text_1, consumer_types.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4
+SELECT 5, convert(consumer_types.name using utf8mb4) AS common_text_1, consumer_types.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
 FROM consumer_types
 WHERE consumer_types.name IN (__[POSTCOMPILE_types])
+
+-- store.claim_reads._named_classes_of_claim
+SELECT 6, convert(resource_classes.name using utf8mb4) AS common_text_1, resource_classes.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
+FROM resource_classes
+WHERE resource_classes.name IN (__[POSTCOMPILE_classes])
 
 -- store.claim_reads._of_consumers[0]
 SELECT 1, convert(consumers.uuid using utf8mb4) AS common_text_1, consumers.id, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id, (SELECT berth_consumer_names.id
 FROM berth_consumer_names
-WHERE berth_consumer_names.consumer_uuid = consumers.uuid) AS anon_1
+WHERE berth_consumer_names.consumer_uuid = consumers.uuid) AS anon_1, (SELECT CASE WHEN (berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation) THEN 1 ELSE 0 END AS anon_3
+FROM berth_leases
+WHERE berth_leases.consumer_uuid = consumers.uuid) AS anon_2
 FROM consumers
 WHERE consumers.uuid IN (__[POSTCOMPILE_consumers])
 
@@ -137,9 +231,28 @@ SELECT 2, convert(allocations.consumer_id using utf8mb4) AS common_text_1, alloc
 FROM resource_providers
 WHERE resource_providers.id = allocations.resource_provider_id) AS anon_1, (SELECT max(berth_usages.generation) AS max_1
 FROM berth_usages
-WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_2, allocations.resource_class_id, allocations.used, NULL AS anon_3
+WHERE berth_usages.resource_provider_id = allocations.resource_provider_id) AS anon_2, allocations.resource_class_id, allocations.used, NULL AS anon_3, NULL AS anon__1
 FROM allocations
 WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers])
+
+-- store.claim_reads._of_holders[0]
+SELECT 3, convert(projects.external_id using utf8mb4) AS common_text_1, projects.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
+FROM projects
+WHERE projects.id IN (SELECT consumers.project_id
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]))
+
+-- store.claim_reads._of_holders[1]
+SELECT 4, convert(users.external_id using utf8mb4) AS common_text_1, users.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
+FROM users
+WHERE users.id IN (SELECT consumers.user_id
+FROM consumers
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]))
+
+-- store.claim_reads._of_holders[2]
+SELECT 7, convert(berth_consumer_names.name using utf8mb4) AS common_text_1, berth_consumer_names.id, NULL AS anon_1, NULL AS anon__1, NULL AS anon__2, NULL AS anon__3, NULL AS anon__4, NULL AS anon__5
+FROM berth_consumer_names
+WHERE berth_consumer_names.consumer_uuid IN (__[POSTCOMPILE_consumers])
 
 -- store.claims._CHANGE_USAGE
 UPDATE berth_usages SET used=(berth_usages.used + %s), generation=coalesce(%s, berth_usages.generation) WHERE berth_usages.resource_provider_id = %s AND berth_usages.resource_class_id = %s AND (%s IS NULL OR (SELECT resource_providers.generation
@@ -175,47 +288,47 @@ FROM allocations INNER JOIN resource_providers ON resource_providers.id = alloca
 WHERE allocations.consumer_id IN (__[POSTCOMPILE_consumers]) ORDER BY allocations.id
 
 -- store.consumer_lists._BY_UUID
-SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at
-FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
+SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at, berth_leases.expires_at
+FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation
 WHERE consumers.uuid = %s
 
 -- store.consumer_lists._NEXT
-SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at
-FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
+SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at, berth_leases.expires_at
+FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation
 WHERE consumers.uuid > %s ORDER BY consumers.uuid
  LIMIT %s
 
 -- store.consumer_lists._OF_NAME
-SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at
-FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
+SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at, berth_leases.expires_at
+FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation
 WHERE consumers.uuid > %s AND berth_consumer_names.name = %s ORDER BY consumers.uuid
  LIMIT %s
 
 -- store.consumer_lists._OF_PROJECT
-SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at
-FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
+SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at, berth_leases.expires_at
+FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation
 WHERE consumers.uuid > %s AND projects.external_id = %s ORDER BY consumers.uuid
  LIMIT %s
 
 -- store.consumer_lists._OF_PROVIDER
-SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at
-FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
+SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at, berth_leases.expires_at
+FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation
 WHERE consumers.uuid > %s AND consumers.uuid IN (SELECT allocations.consumer_id
 FROM allocations
 WHERE allocations.resource_provider_id = %s) ORDER BY consumers.uuid
  LIMIT %s
 
 -- store.consumer_lists._OF_TREE
-SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at
-FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
+SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at, berth_leases.expires_at
+FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation
 WHERE consumers.uuid > %s AND consumers.uuid IN (SELECT allocations.consumer_id
 FROM allocations INNER JOIN resource_providers ON resource_providers.id = allocations.resource_provider_id
 WHERE resource_providers.root_provider_id = %s) ORDER BY consumers.uuid
  LIMIT %s
 
 -- store.consumer_lists._RECORDS
-SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at
-FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
+SELECT consumers.uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, consumer_types.name AS name_1, consumers.generation, consumers.created_at, berth_leases.expires_at
+FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation
 
 -- store.consumer_names._BY_NAME
 SELECT berth_consumer_names.consumer_uuid, berth_consumer_names.name, projects.external_id
@@ -236,7 +349,9 @@ WHERE berth_consumer_names.project_id IN (__[POSTCOMPILE_projects]) AND berth_co
 -- store.consumers._BY_UUID
 SELECT consumers.id, consumers.uuid, consumers.generation, consumers.consumer_type_id, consumers.project_id, consumers.user_id, (SELECT berth_consumer_names.id
 FROM berth_consumer_names
-WHERE berth_consumer_names.consumer_uuid = consumers.uuid) AS anon_1
+WHERE berth_consumer_names.consumer_uuid = consumers.uuid) AS anon_1, (SELECT CASE WHEN (berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation) THEN 1 ELSE 0 END AS anon_3
+FROM berth_leases
+WHERE berth_leases.consumer_uuid = consumers.uuid) AS anon_2
 FROM consumers
 WHERE consumers.uuid IN (__[POSTCOMPILE_uuids])
 
@@ -257,6 +372,50 @@ INSERT INTO consumers (created_at, uuid, project_id, user_id, generation, consum
 
 -- store.consumers._UPDATE
 UPDATE consumers SET updated_at=%s, project_id=%s, user_id=%s, generation=(consumers.generation + %s), consumer_type_id=%s WHERE consumers.id = %s AND consumers.generation = %s
+
+-- store.drains._ADD
+INSERT INTO berth_drained (drain_id, provider_id, provider_uuid) VALUES (%s, %s, %s)
+
+-- store.drains._COLUMNS
+SELECT berth_drains.name, berth_drains.id, berth_drains.generation, berth_drains.effect, berth_drains.reason, berth_drains.created_at, berth_drains.created_by
+FROM berth_drains
+
+-- store.drains._DELETE
+DELETE FROM berth_drains WHERE berth_drains.id = %s AND berth_drains.generation = %s
+
+-- store.drains._HOLDING
+SELECT DISTINCT allocations.resource_provider_id, allocations.consumer_id
+FROM allocations
+WHERE allocations.resource_provider_id IN (__[POSTCOMPILE_providers])
+
+-- store.drains._IDS
+SELECT berth_drains.id
+FROM berth_drains
+
+-- store.drains._INSERT
+INSERT INTO berth_drains (id, name, generation, effect, reason, created_at, created_by) VALUES (%s, %s, %s, %s, %s, %s, %s)
+
+-- store.drains._ONE
+SELECT berth_drains.name, berth_drains.id, berth_drains.generation, berth_drains.effect, berth_drains.reason, berth_drains.created_at, berth_drains.created_by
+FROM berth_drains
+WHERE berth_drains.name = %s
+
+-- store.drains._PROVIDERS
+SELECT berth_drained.provider_id, berth_drained.provider_uuid
+FROM berth_drained
+WHERE berth_drained.drain_id = %s
+
+-- store.drains._REMOVE
+DELETE FROM berth_drained WHERE berth_drained.drain_id = %s AND berth_drained.provider_id IN (__[POSTCOMPILE_providers])
+
+-- store.drains._REMOVE_ALL
+DELETE FROM berth_drained WHERE berth_drained.drain_id = %s
+
+-- store.drains._UPDATE
+UPDATE berth_drains SET generation=(berth_drains.generation + %s), effect=%s, reason=%s WHERE berth_drains.id = %s AND berth_drains.generation = %s
+
+-- store.engine.database._CLOCK
+SELECT utc_timestamp(6) AS server_time_1
 
 -- store.engine.journal._FENCE
 UPDATE berth_writer SET seq=(berth_writer.seq + %s), updated_at=%s, kept_seq=(%s + %s) WHERE berth_writer.id = %s AND berth_writer.seq = %s
@@ -295,7 +454,7 @@ UPDATE berth_writer SET seq=(berth_writer.seq + %s), updated_at=%s, kept_seq=(%s
 INSERT INTO berth_writer (seq, trimmed_seq, updated_at, kept_seq) VALUES (%s, %s, %s, %s)
 
 -- store.engine.journal._NOTE
-INSERT INTO berth_journal (writer_id, seq, provider_id, usage_only, created_at) VALUES (%s, %s, %s, %s, %s)
+INSERT INTO berth_journal (writer_id, seq, provider_id, usage_only, created_at, gone_uuid) VALUES (%s, %s, %s, %s, %s, %s)
 
 -- store.engine.placement_sweep._DELETE
 DELETE FROM berth_placements WHERE berth_placements.id > %s AND berth_placements.id <= %s AND berth_placements.created_at < %s AND NOT (EXISTS (SELECT allocations.id
@@ -349,6 +508,11 @@ WHERE berth_flavors.name = %s
 
 -- store.flavors._UPDATE
 UPDATE berth_flavors SET request=%s, expose=%s, description=%s WHERE berth_flavors.name = %s
+
+-- store.fleet_allocations._OF_PROVIDERS
+SELECT allocations.resource_provider_id, allocations.consumer_id, allocations.resource_class_id, allocations.used
+FROM allocations
+WHERE allocations.resource_provider_id IN (__[POSTCOMPILE_providers])
 
 -- store.foreign_writes._CLASS_NAMES
 SELECT resource_classes.id, resource_classes.name
@@ -435,6 +599,11 @@ SELECT resource_provider_aggregates.resource_provider_id, resource_provider_aggr
 FROM resource_providers INNER JOIN resource_provider_aggregates ON resource_provider_aggregates.resource_provider_id = resource_providers.id
 WHERE resource_providers.root_provider_id IN (__[POSTCOMPILE_roots])
 
+-- store.index_feed._OF_ROOTS[4]
+SELECT berth_drained.provider_id, berth_drained.drain_id
+FROM resource_providers INNER JOIN berth_drained ON berth_drained.provider_id = resource_providers.id AND berth_drained.provider_uuid = resource_providers.uuid
+WHERE resource_providers.root_provider_id IN (__[POSTCOMPILE_roots])
+
 -- store.index_feed._OF_ROOT_RANGE[0]
 SELECT resource_providers.id, resource_providers.uuid, resource_providers.parent_provider_id, resource_providers.root_provider_id, resource_providers.name, coalesce(resource_providers.generation, %s) AS coalesce_1, coalesce(timestampdiff(SECOND, '1970-01-01', coalesce(resource_providers.updated_at, resource_providers.created_at)), %s) AS coalesce_3
 FROM resource_providers
@@ -453,6 +622,11 @@ WHERE resource_providers.root_provider_id > %s AND resource_providers.root_provi
 -- store.index_feed._OF_ROOT_RANGE[3]
 SELECT resource_provider_aggregates.resource_provider_id, resource_provider_aggregates.aggregate_id
 FROM resource_providers INNER JOIN resource_provider_aggregates ON resource_provider_aggregates.resource_provider_id = resource_providers.id
+WHERE resource_providers.root_provider_id > %s AND resource_providers.root_provider_id <= %s
+
+-- store.index_feed._OF_ROOT_RANGE[4]
+SELECT berth_drained.provider_id, berth_drained.drain_id
+FROM resource_providers INNER JOIN berth_drained ON berth_drained.provider_id = resource_providers.id AND berth_drained.provider_uuid = resource_providers.uuid
 WHERE resource_providers.root_provider_id > %s AND resource_providers.root_provider_id <= %s
 
 -- store.index_feed._STATES
@@ -496,6 +670,11 @@ WHERE berth_usages.resource_provider_id IN (__[POSTCOMPILE_providers]) AND berth
 -- store.inventories._PIN_CLASSES
 UPDATE resource_classes SET updated_at=utc_timestamp() - INTERVAL (resource_classes.updated_at <=> utc_timestamp()) SECOND, name=resource_classes.name WHERE resource_classes.id IN (__[POSTCOMPILE_classes])
 
+-- store.inventories._STORED
+SELECT inventories.resource_provider_id, inventories.resource_class_id, inventories.total, inventories.reserved, inventories.min_unit, inventories.max_unit, inventories.step_size, inventories.allocation_ratio
+FROM inventories
+WHERE inventories.resource_provider_id IN (__[POSTCOMPILE_providers])
+
 -- store.inventories._UPDATE
 UPDATE inventories SET updated_at=%s, total=%s, reserved=%s, min_unit=%s, max_unit=%s, step_size=%s, allocation_ratio=%s WHERE inventories.resource_provider_id = %s AND inventories.resource_class_id = %s
 
@@ -516,6 +695,73 @@ WHERE berth_labels.aggregate_uuid = %s OR berth_labels.name = %s
 
 -- store.labels._UPDATE
 UPDATE berth_labels SET name=%s, labels=%s WHERE berth_labels.aggregate_uuid = %s
+
+-- store.lease_sweep._DUE
+SELECT berth_leases.consumer_uuid, berth_leases.expires_at, berth_leases.renewals, berth_leases.id
+FROM berth_leases
+WHERE berth_leases.expires_at <= %s AND berth_leases.expires_at >= %s AND (berth_leases.expires_at > %s OR berth_leases.id > %s) ORDER BY berth_leases.expires_at, berth_leases.id
+ LIMIT %s
+
+-- store.lease_sweep._PLACES
+SELECT DISTINCT consumers.uuid, projects.external_id, root.name
+FROM consumers INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN allocations ON allocations.consumer_id = consumers.uuid INNER JOIN resource_providers ON resource_providers.id = allocations.resource_provider_id INNER JOIN resource_providers AS root ON root.id = resource_providers.root_provider_id
+WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) ORDER BY consumers.uuid, root.name
+
+-- store.lease_sweep._PRESENT
+SELECT berth_leases.consumer_uuid, berth_leases.expires_at, berth_leases.renewals
+FROM berth_leases
+WHERE berth_leases.consumer_uuid IN (__[POSTCOMPILE_consumers])
+
+-- store.leases._COUNT
+SELECT count(*) AS count_1
+FROM berth_leases INNER JOIN consumers ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation
+
+-- store.leases._DELETE
+DELETE FROM berth_leases WHERE berth_leases.consumer_uuid IN (__[POSTCOMPILE_consumers])
+
+-- store.leases._DELETE_AS_SEEN
+DELETE FROM berth_leases WHERE berth_leases.consumer_uuid = %s AND berth_leases.expires_at = %s AND berth_leases.renewals = %s
+
+-- store.leases._HOLDER
+SELECT consumers.id, consumers.generation, CASE WHEN (berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation) THEN 1 ELSE 0 END AS anon_1, berth_leases.consumer_uuid, berth_leases.expires_at, berth_leases.renewals
+FROM consumers LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid
+WHERE consumers.uuid = %s AND (EXISTS (SELECT allocations.id
+FROM allocations
+WHERE allocations.consumer_id = consumers.uuid))
+
+-- store.leases._INSERT
+INSERT INTO berth_leases (consumer_uuid, consumer_id, consumer_created_at, consumer_generation, expires_at, renewals) SELECT consumers.uuid, consumers.id, consumers.created_at, consumers.generation, %s AS anon_1, 0
+FROM consumers
+WHERE consumers.uuid = %s
+
+-- store.leases._INSERT_AS_SEEN
+INSERT INTO berth_leases (consumer_uuid, consumer_id, consumer_created_at, consumer_generation, expires_at, renewals) SELECT consumers.uuid, consumers.id, consumers.created_at, consumers.generation, %s AS anon_1, 0
+FROM consumers
+WHERE consumers.id = %s AND consumers.generation = %s
+
+-- store.leases._LISTED
+SELECT berth_leases.consumer_uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, berth_leases.expires_at
+FROM berth_leases INNER JOIN consumers ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
+
+-- store.leases._NEW
+SELECT consumers.uuid, consumers.id, consumers.created_at, consumers.generation, %s AS anon_1, 0
+FROM consumers
+
+-- store.leases._NEXT
+SELECT berth_leases.consumer_uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, berth_leases.expires_at
+FROM berth_leases INNER JOIN consumers ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
+WHERE berth_leases.consumer_uuid > %s ORDER BY berth_leases.consumer_uuid
+ LIMIT %s
+
+-- store.leases._ONE
+SELECT berth_leases.consumer_uuid, berth_consumer_names.name, projects.external_id, users.external_id AS external_id_1, berth_leases.expires_at
+FROM berth_leases INNER JOIN consumers ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation INNER JOIN projects ON projects.id = consumers.project_id INNER JOIN users ON users.id = consumers.user_id LEFT OUTER JOIN berth_consumer_names ON berth_consumer_names.consumer_uuid = consumers.uuid
+WHERE berth_leases.consumer_uuid = %s
+
+-- store.leases._RENEW
+UPDATE berth_leases SET consumer_id=%s, consumer_created_at=(SELECT consumers.created_at
+FROM consumers
+WHERE consumers.uuid = berth_leases.consumer_uuid), consumer_generation=%s, expires_at=%s, renewals=(berth_leases.renewals + %s) WHERE berth_leases.consumer_uuid = %s AND berth_leases.expires_at = %s AND berth_leases.renewals = %s
 
 -- store.lookups._CLASSES_BY_NAME
 SELECT resource_classes.name, resource_classes.id
@@ -542,8 +788,8 @@ FROM traits
 WHERE traits.name IN (__[POSTCOMPILE_names])
 
 -- store.placements._HOLDING
-SELECT consumers.uuid, consumers.generation, resource_providers.id, resource_providers.uuid AS uuid_1, resource_classes.id AS id_1, resource_classes.name, allocations.used
-FROM consumers LEFT OUTER JOIN allocations ON allocations.consumer_id = consumers.uuid LEFT OUTER JOIN resource_providers ON resource_providers.id = allocations.resource_provider_id LEFT OUTER JOIN resource_classes ON resource_classes.id = allocations.resource_class_id
+SELECT consumers.uuid, consumers.generation, berth_leases.expires_at, resource_providers.id, resource_providers.uuid AS uuid_1, resource_classes.id AS id_1, resource_classes.name, allocations.used
+FROM consumers LEFT OUTER JOIN berth_leases ON berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation LEFT OUTER JOIN allocations ON allocations.consumer_id = consumers.uuid LEFT OUTER JOIN resource_providers ON resource_providers.id = allocations.resource_provider_id LEFT OUTER JOIN resource_classes ON resource_classes.id = allocations.resource_class_id
 WHERE consumers.uuid IN (__[POSTCOMPILE_consumers]) ORDER BY allocations.id
 
 -- store.placements._PLACEMENTS
@@ -623,6 +869,16 @@ WHERE allocations.consumer_id = consumers.uuid) GROUP BY consumers.project_id, c
 SELECT consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0) AS coalesce_1, allocations.resource_class_id, sum(allocations.used) AS sum_1
 FROM allocations INNER JOIN consumers ON consumers.uuid = allocations.consumer_id GROUP BY consumers.project_id, consumers.user_id, coalesce(consumers.consumer_type_id, 0), allocations.resource_class_id
 
+-- store.provider_trees._BY_NAME
+SELECT resource_providers.uuid, resource_providers.name
+FROM resource_providers
+WHERE resource_providers.name IN (__[POSTCOMPILE_names])
+
+-- store.provider_trees._IN_USE
+SELECT DISTINCT allocations.resource_provider_id, resource_classes.name
+FROM allocations INNER JOIN resource_classes ON resource_classes.id = allocations.resource_class_id
+WHERE allocations.resource_provider_id IN (__[POSTCOMPILE_providers])
+
 -- store.providers._AN_ALLOCATION
 SELECT allocations.id
 FROM allocations
@@ -649,6 +905,9 @@ DELETE FROM berth_usages WHERE berth_usages.resource_provider_id = %s
 
 -- store.providers._DELETE_PARTS[3]
 DELETE FROM inventories WHERE inventories.resource_provider_id = %s
+
+-- store.providers._DELETE_PARTS[4]
+DELETE FROM berth_drained WHERE berth_drained.provider_id = %s
 
 -- store.providers._INSERT_CHILD
 INSERT INTO resource_providers (created_at, uuid, name, generation, root_provider_id, parent_provider_id) VALUES (%s, %s, %s, %s, (SELECT root.id
@@ -730,6 +989,11 @@ WHERE resource_classes.name = %s
 -- store.resource_classes._RENAME
 UPDATE resource_classes SET updated_at=%s, name=%s WHERE resource_classes.id = %s AND resource_classes.name = %s
 
+-- store.resource_classes._WITH_CLASS
+SELECT inventories.resource_provider_id
+FROM inventories
+WHERE inventories.resource_class_id = %s
+
 -- store.traits._DELETE_UNUSED
 DELETE FROM traits WHERE traits.id = %s AND NOT (EXISTS (SELECT *
 FROM resource_provider_traits
@@ -761,6 +1025,48 @@ DELETE FROM resource_provider_traits WHERE resource_provider_traits.resource_pro
 SELECT traits.name, coalesce(traits.updated_at, traits.created_at) AS coalesce_1
 FROM traits INNER JOIN resource_provider_traits ON resource_provider_traits.trait_id = traits.id
 WHERE resource_provider_traits.resource_provider_id = %s ORDER BY traits.id
+
+-- store.tree_rows._AGGREGATES
+SELECT resource_provider_aggregates.resource_provider_id, placement_aggregates.uuid
+FROM resource_provider_aggregates INNER JOIN resource_providers ON resource_providers.id = resource_provider_aggregates.resource_provider_id INNER JOIN placement_aggregates ON placement_aggregates.id = resource_provider_aggregates.aggregate_id
+WHERE resource_providers.root_provider_id = %s
+
+-- store.tree_rows._IDS
+SELECT resource_providers.id
+FROM resource_providers
+WHERE resource_providers.root_provider_id = %s
+
+-- store.tree_rows._INVENTORIES
+SELECT inventories.resource_provider_id, resource_classes.name, inventories.total, inventories.reserved, inventories.min_unit, inventories.max_unit, inventories.step_size, inventories.allocation_ratio
+FROM inventories INNER JOIN resource_providers ON resource_providers.id = inventories.resource_provider_id INNER JOIN resource_classes ON resource_classes.id = inventories.resource_class_id
+WHERE resource_providers.root_provider_id = %s
+
+-- store.tree_rows._LOCK
+UPDATE resource_providers SET updated_at=utc_timestamp() - INTERVAL (resource_providers.updated_at <=> utc_timestamp()) SECOND, generation=resource_providers.generation WHERE resource_providers.id IN (__[POSTCOMPILE_providers]) AND resource_providers.root_provider_id = %s
+
+-- store.tree_rows._PROVIDERS
+SELECT resource_providers.id, resource_providers.uuid, resource_providers.generation, resource_providers.name, resource_providers.parent_provider_id
+FROM resource_providers
+WHERE resource_providers.root_provider_id = %s ORDER BY resource_providers.id
+
+-- store.tree_rows._ROOTS
+SELECT resource_providers.uuid, resource_providers.name, resource_providers.root_provider_id
+FROM resource_providers
+WHERE resource_providers.uuid = %s OR resource_providers.name = %s
+
+-- store.tree_rows._TRAITS
+SELECT resource_provider_traits.resource_provider_id, traits.name
+FROM resource_provider_traits INNER JOIN resource_providers ON resource_providers.id = resource_provider_traits.resource_provider_id INNER JOIN traits ON traits.id = resource_provider_traits.trait_id
+WHERE resource_providers.root_provider_id = %s
+
+-- store.tree_writing._INSERT
+INSERT INTO resource_providers (created_at, uuid, name, generation) VALUES (%s, %s, %s, %s)
+
+-- store.tree_writing._PLACE
+UPDATE resource_providers SET root_provider_id=%s, parent_provider_id=%s WHERE resource_providers.id = %s
+
+-- store.tree_writing._RENAME
+UPDATE resource_providers SET updated_at=%s, name=%s WHERE resource_providers.id = %s
 
 -- store.usage_counts._CORRECT
 UPDATE berth_usages SET used=%s WHERE berth_usages.resource_provider_id = %s AND berth_usages.resource_class_id = %s AND berth_usages.used = %s
@@ -901,6 +1207,18 @@ FROM consumers
 -- upkeep.integrity.consumers._RESTART
 UPDATE consumers SET updated_at=%s, generation=%s WHERE consumers.id = %s AND consumers.generation < %s
 
+-- upkeep.integrity.own._FORGET_DRAINED
+DELETE FROM berth_drained WHERE berth_drained.drain_id = %s AND berth_drained.provider_id = %s AND (NOT (EXISTS (SELECT *
+FROM berth_drains
+WHERE berth_drains.id = berth_drained.drain_id)) OR NOT (EXISTS (SELECT *
+FROM resource_providers
+WHERE berth_drained.provider_id = resource_providers.id AND berth_drained.provider_uuid = resource_providers.uuid)))
+
+-- upkeep.integrity.own._FORGET_LEASE
+DELETE FROM berth_leases WHERE berth_leases.id = %s AND NOT (EXISTS (SELECT *
+FROM consumers
+WHERE berth_leases.consumer_uuid = consumers.uuid AND berth_leases.consumer_id = consumers.id AND berth_leases.consumer_created_at <=> consumers.created_at AND berth_leases.consumer_generation = consumers.generation))
+
 -- upkeep.integrity.own._FORGET_NAME
 DELETE FROM berth_consumer_names WHERE berth_consumer_names.id = %s AND NOT (EXISTS (SELECT *
 FROM consumers
@@ -924,3 +1242,44 @@ WHERE resource_providers.generation IS NULL OR resource_providers.generation < %
 
 -- upkeep.integrity.trees._RESTART
 UPDATE resource_providers SET updated_at=%s, generation=%s WHERE resource_providers.id = %s AND (resource_providers.generation IS NULL OR resource_providers.generation < %s)
+
+-- upkeep.left_state._CLOCK
+SELECT berth_writer.id, berth_writer.seq
+FROM berth_writer
+WHERE berth_writer.seq > %s ORDER BY berth_writer.id
+
+-- upkeep.left_state._FLEET[0]
+SELECT count(*) AS count_1, coalesce(sum(CAST(resource_providers.id AS SIGNED INTEGER)), %s) AS coalesce_1, coalesce(sum(CAST(resource_providers.generation AS SIGNED INTEGER)), %s) AS coalesce_3, coalesce(sum(CAST(resource_providers.parent_provider_id AS SIGNED INTEGER)), %s) AS coalesce_5, coalesce(sum(CAST(timestampdiff(SECOND, '1970-01-01', coalesce(resource_providers.updated_at, resource_providers.created_at)) AS SIGNED INTEGER)), %s) AS coalesce_7
+FROM resource_providers
+
+-- upkeep.left_state._FLEET[1]
+SELECT count(*) AS count_1, coalesce(sum(CAST(inventories.id AS SIGNED INTEGER)), %s) AS coalesce_1, coalesce(sum(CAST(inventories.total AS SIGNED INTEGER)), %s) AS coalesce_3, coalesce(sum(CAST(timestampdiff(SECOND, '1970-01-01', coalesce(inventories.updated_at, inventories.created_at)) AS SIGNED INTEGER)), %s) AS coalesce_5
+FROM inventories
+
+-- upkeep.left_state._FLEET[2]
+SELECT count(*) AS count_1, coalesce(sum(CAST(resource_provider_traits.trait_id AS SIGNED INTEGER)), %s) AS coalesce_1
+FROM resource_provider_traits
+
+-- upkeep.left_state._FLEET[3]
+SELECT count(*) AS count_1, coalesce(sum(CAST(resource_provider_aggregates.aggregate_id AS SIGNED INTEGER)), %s) AS coalesce_1, coalesce(sum(CAST(CAST(resource_provider_aggregates.aggregate_id AS SIGNED INTEGER) * resource_provider_aggregates.resource_provider_id AS SIGNED INTEGER)), %s) AS coalesce_3
+FROM resource_provider_aggregates
+
+-- upkeep.left_state._FLEET[4]
+SELECT count(*) AS count_1, coalesce(sum(CAST(placement_aggregates.id AS SIGNED INTEGER)), %s) AS coalesce_1
+FROM placement_aggregates
+
+-- upkeep.left_state._FLEET[5]
+SELECT count(*) AS count_1, coalesce(sum(CAST(traits.id AS SIGNED INTEGER)), %s) AS coalesce_1, coalesce(sum(CAST(timestampdiff(SECOND, '1970-01-01', coalesce(traits.updated_at, traits.created_at)) AS SIGNED INTEGER)), %s) AS coalesce_3
+FROM traits
+
+-- upkeep.left_state._FLEET[6]
+SELECT count(*) AS count_1, coalesce(sum(CAST(resource_classes.id AS SIGNED INTEGER)), %s) AS coalesce_1, coalesce(sum(CAST(timestampdiff(SECOND, '1970-01-01', coalesce(resource_classes.updated_at, resource_classes.created_at)) AS SIGNED INTEGER)), %s) AS coalesce_3
+FROM resource_classes
+
+-- upkeep.left_state._LEFT
+SELECT berth_meta.value
+FROM berth_meta
+WHERE berth_meta.`key` = %s
+
+-- upkeep.left_state._REMOVE
+DELETE FROM berth_meta WHERE berth_meta.`key` = %s

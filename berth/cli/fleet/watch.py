@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth watch`: what changes, as it changes. Source: spec/beyond.md 6.2 and 8."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from berth.cli.columns import amount
+from berth.cli.fleet.access import Access, accessing
+from berth.cli.fleet.differences import differences
+from berth.model.inventory import Inventory
+
+if TYPE_CHECKING:
+    from berth.client import Change, Client
+    from berth.client.replica import Provider
+
+#: Seconds that one request waits for a change.
+_WAIT_S: Final = 20
+#: Seconds before a service that did not answer is asked again.
+_PAUSE_S: Final = 2.0
+
+
+@click.command()
+@click.option("--after", metavar="REVISION", help="Print what has changed since, too; with --json.")
+@click.option("--count", type=click.IntRange(min=1), help="Stop after so many changes.")
+@accessing
+def watch(access: Access, after: str | None, count: int | None) -> None:
+    """Print what changes in the fleet, until you stop it.
+
+    \b
+      berth watch
+      berth watch --json --after "$REVISION"
+
+    If the service goes away, the command asks again until it is back, and then prints what it
+    missed.
+
+    The service keeps changes for an hour ([berth]journal_seconds). After a longer time, or after
+    `berth db new-identity`, the command reads the whole fleet again and prints what differs. With
+    --json it ends with exit code 11 instead: read the fleet again with `berth dump`, and continue
+    after its revision.
+    """
+    if after is not None and not access.as_json:
+        raise click.UsageError("--after needs --json: without it, amounts are compared")
+    # Deferred: `--help` does not need it.
+    from berth.cli.fleet.client import failing
+
+    with access.client() as client, failing():
+        asking = client.for_programs
+        lines = _events(asking, after) if access.as_json else _sentences(asking)
+        for number, line in enumerate(lines, 1):
+            click.echo(line)
+            if number == count:
+                return
+
+
+def _events(client: Client, after: str | None) -> Iterator[str]:
+    """The API's events, as lines."""
+    # Deferred: `--help` does not need it.
+    from berth.client import Incomplete, Unreachable
+
+    revision = client.fleet(()).revision if after is None else after
+    while True:
+        try:
+            changes = client.changes(revision, wait=_WAIT_S)
+        except (Incomplete, Unreachable) as error:
+            _say_waiting(error)
+            continue
+        yield from map(json.dumps, changes.events)
+        revision = changes.revision
+
+
+def _sentences(client: Client) -> Iterator[str]:
+    """The changes in words."""
+    # Deferred: `--help` does not need it.
+    from berth.client import Incomplete, Replica, Unreachable
+
+    fleet = Replica(client)
+    while True:
+        try:
+            changes = fleet.follow(_WAIT_S)
+        except (Incomplete, Unreachable) as error:
+            _say_waiting(error)
+            continue
+        now = f"{datetime.now():%H:%M:%S}"
+        yield from (f"{now}  {line}" for line in in_words(changes, fleet.providers))
+
+
+def _say_waiting(error: Exception) -> None:
+    click.echo(f"berth: {error}; asking again", err=True)
+    time.sleep(_PAUSE_S)
+
+
+def in_words(changes: Sequence[Change], providers: Mapping[str, Provider]) -> Iterator[str]:
+    """A line for each change.
+
+    Args:
+        providers: all of them, as they are now.
+    """
+    drains = {name for change in changes for name in _drains_changed(change)}
+    for change in changes:
+        # Every change of a drain is one of names, too.
+        if change.kind != "names" or change.commits > len(drains):
+            yield f"{_name_of(change)}  {_words(change, providers)}"
+
+
+def _drains_changed(change: Change) -> Collection[str]:
+    """The drains that were put on a provider, or taken from it."""
+    if change.before is None or change.now is None:
+        return ()
+    return {*change.before["drains"]} ^ {*change.now["drains"]}
+
+
+def _name_of(change: Change) -> str:
+    provider = change.now or change.before
+    return "-" if provider is None else str(provider["name"])
+
+
+def _words(change: Change, providers: Mapping[str, Provider]) -> str:
+    if change.kind == "names":
+        return "names changed: traits, resource classes, labels, flavors or drains"
+    if change.now is None:
+        return "gone"
+    if change.before is None:
+        return f"new: {_amounts(change.now)}".removesuffix(": ")
+    before, now = change.before, change.now
+    words = [*_changed_usages(before, now)]
+    if before["name"] != now["name"]:
+        words.append(f"renamed from {before['name']}")
+    words += differences(*(_with_parent_named(each, providers) for each in (before, now)))
+    old, new = {*before["drains"]}, {*now["drains"]}
+    words += [f"drained by {name}" for name in sorted(new - old)]
+    words += [f"no longer drained by {name}" for name in sorted(old - new)]
+    return "  ".join(words) or "touched"
+
+
+def _with_parent_named(provider: Provider, providers: Mapping[str, Provider]) -> Provider:
+    parent = provider["parent"]
+    name = providers[parent]["name"] if parent in providers else parent
+    return {**provider, "parent": name}
+
+
+def _amounts(provider: Mapping[str, Any]) -> str:
+    return ", ".join(
+        f"{name} {amount(inventory['total'])}"
+        for name, inventory in provider["inventories"].items()
+    )
+
+
+def _changed_usages(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Each changed usage with the capacity: "VCPU 62/64 (+8)"."""
+    return [
+        f"{name} {amount(used)}/{amount(_capacity(now['inventories'].get(name)))} ({difference:+,})"
+        for name, used in now["usages"].items()
+        if (difference := used - before["usages"].get(name, 0))
+    ]
+
+
+def _capacity(inventory: Mapping[str, Any] | None) -> int:
+    if inventory is None:
+        return 0
+    return Inventory(**inventory).capacity

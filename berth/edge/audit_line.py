@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A line of the audit log, from what a request left in its environ, or from an expired lease.
+
+docs/how-to/audit-log.md describes its members. A line has at most `LINE_BYTES_MAX` bytes: lists are
+cut, and `omitted` says how many entries are missing of each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, Final, TypeVar
+from wsgiref.types import WSGIEnvironment
+
+import msgspec
+
+from berth.api.audit import InventoryWrite, Trail
+from berth.api.environ import CONTEXT, ROUTE
+from berth.api.errors import MICROVERSION
+from berth.edge.context import Context
+from berth.index import Index
+from berth.index.named import NamedProvider, named_provider
+from berth.index.snapshot import Snapshot
+from berth.model.consumer import ConsumerWrite
+from berth.model.errors import Unavailable
+from berth.model.ids import ClassId, ConsumerUUID, ProviderId, ProviderUUID, parse_uuid_lax
+from berth.model.inventory import Inventory
+from berth.store.inventories import ReplacedInventories
+from berth.store.replaced import Holder, ReplacedAllocations, ReplacedDrain
+
+T = TypeVar("T")
+
+LINE_BYTES_MAX: Final = 65_536
+
+#: The operation of lines without a request.
+LEASE_EXPIRED: Final = "lease_expired"
+
+#: Characters of a text that a client chose.
+_TEXT_MAX: Final = 500
+_ROLES_MAX: Final = 50
+
+#: Entries of a list and characters of a text, after each time that a line has too many bytes. The
+#: last are always short enough, however the texts are encoded.
+_BOUNDS: Final = (
+    *((entries_max, _TEXT_MAX) for entries_max in (1000, 250, 60, 15, 4, 1)),
+    (0, 100),
+)
+#: Objects in which a request has as many members as it likes, beside lists.
+_MAPPINGS: Final = frozenset({"inventories"})
+
+#: A shorter token is no secret: noauth2's are names.
+_TOKEN_LENGTH_MIN: Final = 16
+_TOKENS: Final = ("HTTP_X_AUTH_TOKEN", "HTTP_X_SERVICE_TOKEN", "HTTP_AUTHORIZATION")
+
+#: The consumer, the provider and the resource class of an allocation.
+_Key = tuple[ConsumerUUID, ProviderUUID, str]
+
+
+def line_of(
+    trail: Trail, environ: WSGIEnvironment, status: int, index: Index, seconds: float
+) -> bytes:
+    """The line of a request, with its newline.
+
+    Args:
+        seconds: the time since 1970.
+    """
+    outcome = _outcome_of(trail, status)
+    names = _Names(trail, index, may_read=outcome == "done")
+    record = {
+        "time": _time(seconds),
+        "outcome": outcome,
+        "status": status,
+        **_refusal(trail),
+        **_request(environ),
+        "operation": trail.operation,
+        "parameters": {name: _short(value) for name, value in trail.parameters.items()},
+        **_effects(trail, outcome, names),
+    }
+    return _without_tokens(_bounded(record), environ) + b"\n"
+
+
+def line_of_expiry(
+    replaced: ReplacedAllocations, index: Index, seconds: float, *, is_unknown: bool
+) -> bytes:
+    """The line of a consumer whose lease had expired, with its newline.
+
+    Args:
+        replaced: what the consumer had.
+        seconds: the time since 1970.
+        is_unknown: whether it may have kept that.
+    """
+    outcome = "unknown" if is_unknown else "done"
+    trail = Trail(LEASE_EXPIRED, {}, consumers=[*replaced.holders], replaced=replaced)
+    names = _Names(trail, index, may_read=not is_unknown)
+    record = {
+        "time": _time(seconds),
+        "outcome": outcome,
+        "operation": trail.operation,
+        **_effects(trail, outcome, names),
+    }
+    return _bounded(record) + b"\n"
+
+
+def _outcome_of(trail: Trail, status: int) -> str:
+    if status < 400:
+        return "repeated" if trail.is_repeated else "done"
+    if status < 500:
+        return "refused"
+    return "unknown" if trail.is_unknown or status == 500 else "failed"
+
+
+def _refusal(trail: Trail) -> dict[str, Any]:
+    if trail.refusal is None:
+        return {}
+    detail = f"{trail.refusal.message} {trail.refusal.hint}".strip()
+    return {"code": trail.refusal.code, "detail": _short(detail)}
+
+
+# --- The request ---------------------------------------------------------------------------------
+
+
+def _request(environ: WSGIEnvironment) -> dict[str, Any]:
+    context: Context = environ[CONTEXT]
+    minor = environ.get(MICROVERSION)
+    members = {
+        "request_id": context.request_id,
+        "global_request_id": context.global_request_id,
+        "trace_id": context.trace_id,
+        "remote_addr": environ.get("REMOTE_ADDR"),
+        "user_id": context.user_id,
+        "user_name": context.user_name,
+        "project_id": context.project_id,
+        "project_name": context.project_name,
+        "system_scope": context.system_scope,
+        "service_user_id": context.service_user_id,
+    }
+    path = environ.get("SCRIPT_NAME", "") + environ["PATH_INFO"]
+    return {
+        **{name: _short(value) for name, value in members.items() if value},
+        "roles": [_short(role) for role in context.roles[:_ROLES_MAX]],
+        "method": environ["REQUEST_METHOD"],
+        "route": environ[ROUTE],
+        "path": _short(path.encode("latin-1", "replace").decode("utf-8", "replace")),
+        "microversion": None if minor is None else f"1.{minor}",
+    }
+
+
+def _time(seconds: float) -> str:
+    moment = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
+    return f"{moment.isoformat(timespec='milliseconds')}Z"
+
+
+def _short(text: str, characters_max: int = _TEXT_MAX) -> str:
+    return text if len(text) <= characters_max else f"{text[:characters_max]}..."
+
+
+# --- What it wrote -------------------------------------------------------------------------------
+
+
+class _Names:
+    """Names of providers and resource classes, as the index knows them.
+
+    Args:
+        may_read: whether to bring the index up to date for a provider that it does not know.
+    """
+
+    def __init__(self, trail: Trail, index: Index, *, may_read: bool) -> None:
+        self._index = index
+        self._may_read = may_read
+        self._snapshot = index.latest
+        #: Every provider of the line, by uuid.
+        self.providers: dict[ProviderUUID, NamedProvider | None] = dict(trail.providers)
+
+    def provider(self, uuid: ProviderUUID) -> ProviderUUID:
+        """Note a provider."""
+        named = self.providers.get(uuid)
+        if named is None or named.host is None:
+            indexed = self._looked_up(lambda fleet: named_provider(fleet, uuid))
+            self.providers[uuid] = indexed or named
+        return uuid
+
+    def provider_of(self, number: ProviderId) -> ProviderUUID:
+        """The uuid of a provider, which is noted; its number if the index does not know it."""
+        named = self._looked_up(lambda fleet: named_provider(fleet, number))
+        if named is None:
+            return ProviderUUID(f"#{number}")
+        self.providers[named.uuid] = named
+        return named.uuid
+
+    def resource_class(self, number: ClassId) -> str:
+        """The name of a resource class; its number if the index does not know it."""
+        name = self._looked_up(lambda fleet: fleet.names.class_names.get(number))
+        return f"#{number}" if name is None else name
+
+    def _looked_up(self, look_up: Callable[[Snapshot], T | None]) -> T | None:
+        value = None if self._snapshot is None else look_up(self._snapshot)
+        if value is None and self._may_read:
+            self._may_read = False
+            try:
+                self._snapshot = self._index.snapshot()
+            except Unavailable:
+                return None
+            return look_up(self._snapshot)
+        return value
+
+
+def _effects(trail: Trail, outcome: str, names: _Names) -> dict[str, Any]:
+    """What was written, or was to be written: the lists of a line."""
+    # What a refused request would have replaced may never have been read.
+    is_read = outcome in ("done", "unknown")
+    replaced = (trail.replaced if is_read else None) or ReplacedAllocations()
+    stored = (trail.replaced_inventories if is_read else None) or ReplacedInventories()
+    after = "after" if outcome == "done" else "asked"
+    allocations = _allocations(trail.writes, replaced, names)
+    inventories = _inventories(trail.inventory_writes, stored, names)
+    other = _other(trail, after, names, is_read=is_read)
+    for uuid in trail.providers:
+        names.provider(uuid)
+    lists: dict[str, list[Any]] = {
+        "consumers": list(_consumers(trail, replaced)),
+        "allocations": [
+            _without_none(
+                consumer=consumer,
+                provider=provider,
+                resource_class=resource_class,
+                before=before if is_read else None,
+                **{after: amount},
+            )
+            for (consumer, provider, resource_class), (before, amount) in allocations.items()
+        ],
+        "inventories": [
+            {"provider": provider, "resource_class": resource_class}
+            | ({"before": _fields(before)} if is_read else {})
+            | {after: _fields(inventory)}
+            for (provider, resource_class), (before, inventory) in inventories.items()
+        ],
+        # Last: the others have noted their providers.
+        "providers": [_shown_provider(uuid, named) for uuid, named in names.providers.items()],
+    }
+    return {name: entries for name, entries in lists.items() if entries} | other
+
+
+def _shown_provider(reference: str, named: NamedProvider | None) -> dict[str, str]:
+    if named is None:
+        # A path may have a name that no provider has.
+        return {"uuid" if parse_uuid_lax(reference) else "name": reference}
+    return _without_none(**named._asdict())
+
+
+def _other(trail: Trail, after: str, names: _Names, *, is_read: bool) -> dict[str, Any]:
+    """The state before and after of what is neither an allocation nor an inventory."""
+    shown: dict[str, Any] = {}
+    if is_read and trail.replaced_drain is not None:
+        shown = {"before": _drain(trail.replaced_drain, names), after: None}
+    return shown | ({after: trail.wanted} if trail.wanted else {})
+
+
+def _drain(replaced: ReplacedDrain, names: _Names) -> dict[str, Any] | None:
+    if replaced.drain is None:
+        return None
+    return {
+        "effect": replaced.drain.effect.value,
+        "reason": replaced.drain.reason,
+        "named": [names.provider_of(number) for number in sorted(replaced.providers)],
+    }
+
+
+def _allocations(
+    writes: Iterable[ConsumerWrite], replaced: ReplacedAllocations, names: _Names
+) -> dict[_Key, tuple[int, int]]:
+    """The amounts before and after, of everything that the consumers had or are to have."""
+    amounts: dict[_Key, tuple[int, int]] = {
+        (write.uuid, names.provider(provider), resource_class): (0, amount)
+        for write in writes
+        for provider, resources in write.allocations.items()
+        for resource_class, amount in resources.items()
+    }
+    for consumer, key, used in replaced.allocations:
+        provider = names.provider_of(key.provider)
+        place = consumer, provider, names.resource_class(key.resource_class)
+        amounts[place] = used, amounts.get(place, (0, 0))[1]
+    return amounts
+
+
+def _inventories(
+    writes: Iterable[InventoryWrite], replaced: ReplacedInventories, names: _Names
+) -> dict[tuple[ProviderUUID, str], tuple[Inventory | None, Inventory | None]]:
+    """The inventories before and after, of every class that was or is to be written."""
+    stored = {
+        (names.provider_of(key.provider), names.resource_class(key.resource_class)): inventory
+        for key, inventory in replaced.inventories.items()
+    }
+    changes = {}
+    for provider, inventories, is_whole in writes:
+        names.provider(provider)
+        classes = dict.fromkeys(inventories)
+        if is_whole:
+            classes |= dict.fromkeys(name for uuid, name in stored if uuid == provider)
+        for name in classes:
+            changes[provider, name] = stored.get((provider, name)), inventories.get(name)
+    return changes
+
+
+def _consumers(trail: Trail, replaced: ReplacedAllocations) -> Iterator[dict[str, str]]:
+    """The consumers, each with its owner, and with the former one if that has changed."""
+    for write in trail.writes:
+        before = replaced.holders.get(write.uuid)
+        entry = _without_none(
+            uuid=write.uuid,
+            name=write.name or (before and before.name),
+            project_id=write.project_id,
+            user_id=write.user_id,
+        )
+        if before and before[:2] != (write.project_id, write.user_id):
+            entry |= _without_none(
+                project_id_before=before.project_id, user_id_before=before.user_id
+            )
+        yield entry
+    written = {write.uuid for write in trail.writes}
+    for uuid in trail.consumers:
+        if uuid not in written:
+            unknown = trail.owners.get(uuid, Holder(None, None, None))
+            holder = replaced.holders.get(uuid, unknown)
+            yield _without_none(uuid=uuid, **holder._asdict())
+
+
+def _fields(inventory: Inventory | None) -> dict[str, Any] | None:
+    return None if inventory is None else asdict(inventory)
+
+
+def _without_none(**members: Any) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}
+
+
+# --- Bounds --------------------------------------------------------------------------------------
+
+
+def _bounded(record: Mapping[str, Any]) -> bytes:
+    """The JSON of a record, with its lists cut until it is short enough."""
+    text = _encoded(record)
+    for bounds in _BOUNDS:
+        if len(text) < LINE_BYTES_MAX:
+            break
+        omitted: dict[str, int] = {}
+        shown = {name: _cut(name, value, bounds, omitted) for name, value in record.items()}
+        text = _encoded(shown | ({"omitted": omitted} if omitted else {}))
+    return text
+
+
+def _cut(name: str, value: Any, bounds: tuple[int, int], omitted: dict[str, int]) -> Any:
+    """A value within bounds: without the entries of lists and mappings beyond the first ones, of
+    which it counts those that it leaves out."""
+    entries_max, characters_max = bounds
+    if isinstance(value, str):
+        return _short(value, characters_max)
+    if isinstance(value, list) or (isinstance(value, dict) and name in _MAPPINGS):
+        if len(value) > entries_max:
+            omitted[name] = omitted.get(name, 0) + len(value) - entries_max
+        if isinstance(value, list):
+            return [_cut("", each, bounds, omitted) for each in value[:entries_max]]
+        value = dict(islice(value.items(), entries_max))
+    if isinstance(value, dict):
+        return {member: _cut(member, each, bounds, omitted) for member, each in value.items()}
+    return value
+
+
+def _encoded(record: object) -> bytes:
+    try:
+        return msgspec.json.encode(record)
+    except UnicodeEncodeError:  # half a surrogate pair, which a body may contain as an escape
+        return json.dumps(record, separators=(",", ":")).encode()
+
+
+def _without_tokens(text: bytes, environ: WSGIEnvironment) -> bytes:
+    """The text without this request's own credentials, which a client may have put anywhere."""
+    for header in _TOKENS:
+        if header in environ:
+            token = environ[header].rpartition(" ")[2]
+            if len(token) >= _TOKEN_LENGTH_MIN:
+                text = text.replace(_encoded(token)[1:-1], b"***")
+    return text

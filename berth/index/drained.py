@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The drained providers of a snapshot, counted and listed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from berth.index.aggregate_sets import Mask
+from berth.index.block import Block
+from berth.index.snapshot import Location, Snapshot
+from berth.model.drain import DrainId, DrainName
+from berth.model.ids import ProviderId
+
+
+class Reach(NamedTuple):
+    """How many providers are drained, and how many hosts have one of them."""
+
+    hosts: int
+    providers: int
+
+
+def reach(snapshot: Snapshot) -> Reach:
+    """How many providers are drained."""
+    hosts = providers = 0
+    for block in snapshot.blocks:
+        if block is not None and block.drained is not None:
+            hosts += int(np.count_nonzero(block.drained.any(axis=0)))
+            providers += int(np.count_nonzero(block.drained))
+    return Reach(hosts, providers)
+
+
+def drained_in_use(snapshot: Snapshot) -> dict[ProviderId, Location]:
+    """The drained providers of which anything is used, each with the place of its root."""
+    in_use: dict[ProviderId, Location] = {}
+    for block_id, block in snapshot.occupied():
+        if block.drained is not None:
+            for node, row in np.argwhere(block.drained & _used(block)).tolist():
+                provider = ProviderId(block.provider_ids.item(node, row))
+                in_use[provider] = Location(block_id, row, 0)
+    return in_use
+
+
+def drained_hosts(snapshot: Snapshot) -> Iterator[Location]:
+    """The roots of the trees that have a drained provider."""
+    for block_id, block in snapshot.occupied():
+        if block.drained is not None:
+            for row in np.flatnonzero(block.drained.any(axis=0)).tolist():
+                yield Location(block_id, row, 0)
+
+
+def named_by(snapshot: Snapshot, drain: DrainId) -> Iterator[Location]:
+    """The providers that a drain, announced or in effect, names itself. Cost: in proportion to the
+    blocks with providers that any drain names."""
+    having = snapshot.drain_sets.having_any((drain,))
+    for block_id, block in snapshot.occupied():
+        if block.drain_sets is not None:
+            for node, row in np.argwhere(having[block.drain_sets]).tolist():
+                yield Location(block_id, row, node)
+
+
+def drains_naming(snapshot: Snapshot, at: Location) -> list[DrainName]:
+    """The drains, announced ones too, that name a provider itself, in order."""
+    drain_sets = snapshot.block(at.block_id).drain_sets
+    if drain_sets is None:
+        return []
+    return drains_of_set(snapshot, int(drain_sets[at.node, at.row]))
+
+
+def drains_of_set(snapshot: Snapshot, number: int, *, in_effect: bool = False) -> list[DrainName]:
+    """The drains of a set (`Block.drain_sets`), in order; of all, or only those in effect."""
+    members = snapshot.drain_sets.members(number)
+    if in_effect:
+        members &= snapshot.excluding
+    return sorted(name for name, drain in snapshot.names.drains.items() if drain.id in members)
+
+
+def _used(block: Block) -> Mask:
+    """The providers of a block of which anything is used."""
+    used: Mask = np.zeros(block.provider_ids.shape, dtype=np.bool_)
+    for class_id, columns in block.columns.items():
+        nodes = block.shape.nodes_of_class[class_id]
+        used[[*nodes]] |= columns.used > 0
+    return used

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An overlay: a fleet with other amounts used, of which one owner changes more and more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from berth.index.block import Columns, no_texts
+from berth.index.snapshot import Snapshot
+from berth.model.ids import ClassId, ProviderId
+
+
+class Overlay:
+    """A fleet with other amounts used; all else is shared with the snapshot that it is made from.
+
+    Attributes:
+        snapshot: what it is now. Each `use` changes it, unless `fix` came before; so only its
+            owner may read it, and must not keep it beyond the next one.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._blocks = list(snapshot.blocks)
+        #: The columns that are in arrays of its own.
+        self._own: set[tuple[int, ClassId]] = set()
+        self._is_fixed = False
+        self.snapshot = replace(snapshot, blocks=self._blocks)
+
+    def use(self, change: Mapping[tuple[ProviderId, ClassId], int]) -> None:
+        """From now on so much more is used of some providers' classes; less if negative, but never
+        less than nothing. Those that are not part of the fleet are passed over.
+
+        Cost: a few microseconds for each; the first change of a class in a block copies two arrays.
+        """
+        if self._is_fixed:
+            self._begin_another()
+        for (provider, class_id), amount in change.items():
+            at = self.snapshot.locate(provider)
+            if at is None:
+                continue
+            line = self.snapshot.block(at.block_id).shape.row_of_node.get(class_id, {}).get(at.node)
+            if line is not None:
+                columns = self._writable(at.block_id, class_id)
+                used = int(columns.used.item(line, at.row))
+                columns.set_used(line, at.row, max(used + amount, 0))
+
+    def fix(self) -> None:
+        """Never change the present `snapshot`: the next `use` copies again."""
+        self._is_fixed = True
+
+    def _begin_another(self) -> None:
+        self._own.clear()
+        self._blocks = list(self._blocks)
+        self.snapshot = replace(self.snapshot, blocks=self._blocks)
+        self._is_fixed = False
+
+    def _writable(self, block_id: int, class_id: ClassId) -> Columns:
+        """The columns of a class, in arrays that nobody else has."""
+        block = self.snapshot.block(block_id)
+        if (block_id, class_id) in self._own:
+            return block.columns[class_id]
+        self._own.add((block_id, class_id))
+        own = block.columns[class_id].with_used(())
+        self._blocks[block_id] = replace(
+            block, columns={**block.columns, class_id: own}, summaries=no_texts(block.rows)
+        )
+        return own

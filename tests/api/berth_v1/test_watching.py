@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that wait for changes, and answers with the whole fleet: how long, and how many.
+
+Source: spec/beyond.md 6.1 and 6.2.
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from berth.api.berth_v1 import fleet
+from berth.api.environ import CLIENT_GONE
+from berth.api.watchers import Watchers
+from berth.config import Settings, load, read_settings
+from berth.edge import app
+from berth.edge.app import create_app
+from berth.index import Index, Snapshot
+from berth.index.block import Block
+from berth.store.engine.database import Database
+from berth.store.identity import renew_identity
+from tests.api.berth_v1.test_changes import FLEET, PATH, ask, events_of, noted, revision
+from tests.api.claims import consumer
+from tests.api.worlds import done, new_name, provider
+from tests.candidates.engine import copy_of
+from tests.client import ADMIN, Client, Response, WSGITransport, wsgi_environ
+from tests.e2e.serving import PATIENCE
+from tests.fresh import opened_at
+
+pytestmark = pytest.mark.engines("sqlite")
+
+
+@pytest.fixture
+def scratch(prepared: Path) -> Iterator[Database]:
+    """A database of its own."""
+    with copy_of(prepared) as db:
+        yield db
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """The settings of a service with noauth2, and defaults for the rest."""
+    placement_conf = tmp_path / "placement.conf"
+    placement_conf.write_text(
+        "[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = sqlite:///none\n"
+    )
+    return read_settings(load([str(placement_conf)]))
+
+
+def application(settings: Settings, db: Database) -> Client:
+    """A client of an application on a database."""
+    return Client.of(create_app(settings, db, Index(db)))
+
+
+def refuses(answer: Response, status: int, words: str, *, code: str) -> None:
+    """An answer is a refusal that says something."""
+    assert (answer.status, answer.code) == (status, code)
+    assert words in answer.detail
+
+
+class Clock:
+    """A clock that only moves when the test moves it."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        """The time in seconds."""
+        return self.now
+
+
+@contextmanager
+def opened(client: Client, after: str, **variables: Any) -> Iterator[Iterator[bytes]]:
+    """The pieces of a stream of events."""
+    assert isinstance(client.transport, WSGITransport)
+    headers = {**ADMIN, "Accept": "text/event-stream"}.items()
+    path = f"{PATH}?after={quote(after)}"
+    environ = wsgi_environ("GET", path, [*headers], None, script_name="")
+    body: Any = client.transport.app({**environ, **variables}, lambda *_: noted)
+    try:
+        yield iter(body)
+    finally:
+        body.close()
+
+
+class _NothingHappens(Watchers):
+    """Nobody writes: the time goes on to the end of each wait."""
+
+    def wait(self, seen: Snapshot, until: float, has_gone: Callable[[], bool]) -> Snapshot:
+        """`seen`, at the time until which it was waited."""
+        assert isinstance(self.clock, Clock)
+        self.clock.now = until
+        return seen
+
+
+def test_a_quiet_stream_has_a_comment_every_15_seconds_and_ends_after_ten_minutes(
+    settings: Settings, scratch: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that no proxy closes it, and no client keeps a worker's thread for ever."""
+    clock = Clock()
+    monkeypatch.setattr(app, "Watchers", functools.partial(_NothingHappens, clock=clock))
+    client = application(settings, scratch)
+    begun = clock.now
+    with opened(client, revision(client)) as pieces:
+        assert next(pieces).startswith(b"event: revision\n")
+        comments = []
+        for piece in pieces:
+            assert piece.startswith(b": ") and piece.endswith(b"\n\n")
+            comments.append(clock.now - begun)
+    assert comments == [15.0 * number for number in range(1, 41)]
+
+
+class _Staged(Watchers):
+    """Tells when a request begins to wait."""
+
+    waits: Event
+
+    def wait(self, seen: Snapshot, until: float, has_gone: Callable[[], bool]) -> Snapshot:
+        """As it is, and noted."""
+        self.waits.set()
+        return super().wait(seen, until, has_gone)
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> Event:
+    """Set when a request begins to wait."""
+    event = Event()
+    monkeypatch.setattr(_Staged, "waits", event, raising=False)
+    monkeypatch.setattr(app, "Watchers", _Staged)
+    return event
+
+
+def test_whoever_waits_takes_no_place_among_the_reads(
+    settings: Settings, scratch: Database, waits: Event
+) -> None:
+    """With place for one read, others are answered while a poll and a stream wait."""
+    admission = replace(settings.admission, reads_running_max=1, requests_waiting_max=0)
+    client = application(replace(settings, admission=admission), scratch)
+    host = provider(client, {"VCPU": 8})
+    seen = revision(client)
+    with ThreadPoolExecutor() as threads:
+        poll = threads.submit(ask, client, seen, 60)
+        assert waits.wait(PATIENCE)
+        waits.clear()
+        assert revision(client) == seen
+        with opened(client, seen) as pieces:
+            assert next(pieces)
+            stream = threads.submit(next, pieces)
+            assert waits.wait(PATIENCE)
+            assert revision(client) == seen
+            consumer(client, {host: {"VCPU": 1}})
+            assert stream.result(PATIENCE).startswith(b"event: usage\n")
+            events, _ = events_of(poll.result(PATIENCE))
+    assert [event["change"] for event in events] == ["usage"]
+
+
+def test_a_client_that_has_left_frees_its_place(
+    settings: Settings, scratch: Database, waits: Event
+) -> None:
+    """Long before its time is over: others may wait then."""
+    client = application(replace(settings, watchers_max=1), scratch)
+    seen = revision(client)
+    gone = Event()
+    with opened(client, seen, **{CLIENT_GONE: gone.is_set}) as pieces, ThreadPoolExecutor() as pool:
+        assert next(pieces)
+        waiting = pool.submit(next, pieces)
+        assert waits.wait(PATIENCE)
+        assert ask(client, seen, wait=1).status == 503
+        gone.set()
+        # The server writes the comment to a closed connection, and closes the body.
+        assert waiting.result(PATIENCE).startswith(b": ")
+    assert events_of(ask(client, seen, wait=1)) == ([], seen)
+
+
+def test_a_poll_of_a_client_that_has_left_ends(
+    settings: Settings, scratch: Database, waits: Event
+) -> None:
+    """And frees its place."""
+    client = application(replace(settings, watchers_max=1), scratch)
+    seen = revision(client)
+    gone = Event()
+    transport = client.transport
+    assert isinstance(transport, WSGITransport)
+    path = f"{PATH}?after={quote(seen)}&wait=60"
+    environ = wsgi_environ("GET", path, [*ADMIN.items()], None, script_name="")
+    with ThreadPoolExecutor() as threads:
+        answered = threads.submit(
+            transport.app, {**environ, CLIENT_GONE: gone.is_set}, lambda *_: noted
+        )
+        assert waits.wait(PATIENCE)
+        assert ask(client, seen, wait=1).status == 503
+        gone.set()
+        assert b'"events":0' in b"".join(answered.result(PATIENCE)).replace(b" ", b"")
+    assert events_of(ask(client, seen, wait=1)) == ([], seen)
+
+
+def test_a_revision_that_the_database_never_had_is_gone(
+    settings: Settings, prepared: Path, tmp_path: Path
+) -> None:
+    """It was restored from a copy: whoever has seen more reads everything again."""
+    before = shutil.copy(prepared, tmp_path / "before.db")
+    after = shutil.copy(prepared, tmp_path / "after.db")
+    later, restored = (opened_at(f"sqlite:///{path}") for path in (after, before))
+    client = application(settings, later)
+    provider(client, {"VCPU": 8})
+    ahead = ask(application(settings, restored), revision(client))
+    refuses(ahead, 410, "Read everything again", code="berth.revision.gone")
+    later.dispose()
+    restored.dispose()
+
+
+def test_a_new_identity_makes_all_revisions_foreign(settings: Settings, scratch: Database) -> None:
+    """Also for an application that runs."""
+    client = application(settings, scratch)
+    seen = revision(client)
+    renew_identity(scratch)
+    refuses(ask(client, seen), 400, seen, code="berth.revision.foreign")
+    assert events_of(ask(client, now := revision(client))) == ([], now)
+
+
+def test_an_edit_of_a_tree_is_one_commit_of_each_provider(
+    settings: Settings, scratch: Database
+) -> None:
+    """Those that it leaves as they are have no event."""
+    client = application(settings, scratch)
+    name = new_name()
+    lines = [{"name": name}, *({"name": f"{name}_{n}", "parent": name} for n in range(3))]
+    path = f"/berth/v1/trees/{name}"
+    seen = revision(client)
+    done(client.put(path, json={"providers": lines}), 201)
+    events, now = events_of(ask(client, seen))
+    told = [(each["change"], each.get("name"), each["commits"]) for each in events]
+    assert told == [("provider", line["name"], 1) for line in lines]
+    changed = [
+        {"name": f"{name}_0", "traits": ["HW_NUMA_ROOT"], "inventories": {"VCPU": {"total": 1}}},
+        {"name": f"{name}_1", "parent": f"{name}_0"},
+        {"name": name},
+    ]
+    done(client.put(path, json={"providers": changed, "remove_missing": True}), 200)
+    events, _ = events_of(ask(client, now))
+    told = [(each["change"], each.get("name"), each["commits"]) for each in events]
+    assert told == [
+        ("gone", None, 1),
+        ("provider", f"{name}_0", 1),
+        ("provider", f"{name}_1", 1),
+    ]
+
+
+class _Ticking:
+    """Instead of `time`: every look at the clock is some seconds later."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._now = seconds, 0.0
+
+    def monotonic(self) -> float:
+        """The time in seconds."""
+        self._now += self._seconds
+        return self._now
+
+
+@pytest.mark.parametrize("query", ["", "?include=allocations"])
+def test_a_fleet_that_takes_too_long_is_given_up(
+    settings: Settings, scratch: Database, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    """503 after fleet_seconds_max, between two parts of it; nothing of it is sent, and its place
+    is free again."""
+    client = application(replace(settings, fleet_seconds_max=60), scratch)
+    for _ in range(4):
+        provider(client, {"VCPU": 8})
+    monkeypatch.setattr(fleet, "_PART", 1)
+    monkeypatch.setattr(fleet, "time", _Ticking(seconds=25))
+    for _ in range(3):
+        refused = client.get(f"{FLEET}{query}")
+        refuses(refused, 503, "[berth]fleet_seconds_max", code="placement.overloaded")
+        assert refused.headers["retry-after"] == "10"
+    monkeypatch.setattr(fleet, "time", _Ticking(seconds=10))
+    assert len(done(client.get(f"{FLEET}{query}"), 200).text.splitlines()) == 6
+
+
+def test_two_fleets_are_read_at_a_time(
+    settings: Settings, scratch: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A third is refused at once, and a client that has the fleet already is told so."""
+    client = application(settings, scratch)
+    provider(client, {"VCPU": 8})
+    tag = client.get(FLEET).headers["etag"]
+    begun, go_on = [Event(), Event()], Event()
+    render, pending = fleet._plain, iter(begun)
+
+    def staged(snapshot: Snapshot, parts: Sequence[str]) -> Callable[[Block, range], list[Any]]:
+        lines = render(snapshot, parts)
+
+        def blocked(block: Block, rows: range) -> list[Any]:
+            next(pending).set()
+            assert go_on.wait(PATIENCE)
+            return lines(block, rows)
+
+        return blocked
+
+    with monkeypatch.context() as patched, ThreadPoolExecutor() as threads:
+        patched.setattr(fleet, "_plain", staged)
+        both = [threads.submit(client.get, FLEET) for _ in begun]
+        assert all(event.wait(PATIENCE) for event in begun)
+        refused = client.get(FLEET)
+        refuses(refused, 503, "", code="placement.overloaded")
+        assert refused.headers["retry-after"]
+        assert client.get(FLEET, headers={"If-None-Match": tag}).status == 304
+        go_on.set()
+        assert [answer.result(PATIENCE).status for answer in both] == [200, 200]
+    done(client.get(FLEET), 200)

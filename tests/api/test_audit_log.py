@@ -1,0 +1,679 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit log: one line for every request that writes, with who, what, before and after."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from berth.api.audit import nouns_of
+from berth.api.namespaces import NAMESPACES
+from berth.api.operation import DRY_RUN, Namespace, Operation
+from berth.edge.audit_line import LINE_BYTES_MAX, _bounded, _encoded
+from berth.index import Index
+from berth.model.errors import IndexUnavailable, OutcomeUnknown
+from berth.store import allocations as store
+from tests.api import configured
+from tests.api.worlds import new_uuid
+from tests.client import ADMIN, Client, Response
+from tests.world_over_http import built_over_http
+from tests.worlds import provider_uuid, world
+
+pytestmark = pytest.mark.in_process
+
+FLEET = world("""
+    cn1      VCPU=8  MEMORY_MB=1024
+      gpu1   VGPU=4
+    cn2      VCPU=8  MEMORY_MB=1024
+""")
+WIDE = provider_uuid("wide")
+CN1, GPU1, CN2 = map(provider_uuid, ("cn1", "gpu1", "cn2"))
+#: What a line says of each of them.
+NAMED = {
+    CN1: {"uuid": CN1, "name": "cn1", "host": "cn1"},
+    GPU1: {"uuid": GPU1, "name": "gpu1", "host": "cn1"},
+    CN2: {"uuid": CN2, "name": "cn2", "host": "cn2"},
+}
+WRITES = [
+    pytest.param(namespace, operation, id=f"{operation.name}-1.{operation.until}")
+    for namespace in NAMESPACES
+    for operation in namespace.operations
+    if not operation.is_read
+]
+
+
+class Service:
+    """A service with an audit log."""
+
+    def __init__(self, folder: Path, client: Client) -> None:
+        self.client = client
+        self.file = folder / "audit.jsonl"
+        self._read = 0
+
+    def lines(self) -> list[dict[str, Any]]:
+        """The lines since the last call."""
+        every = self.file.read_bytes().splitlines() if self.file.exists() else []
+        new, self._read = every[self._read :], len(every)
+        return [json.loads(line) for line in new]
+
+    def line(self) -> dict[str, Any]:
+        """The only line since the last call."""
+        (line,) = self.lines()
+        return line
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service with this fleet."""
+    folder = tmp_path_factory.mktemp("audited")
+    client = configured.serve(folder, "[berth]\naudit_log = audit.jsonl\n")
+    with built_over_http(FLEET, client):
+        yield Service(folder, client)
+
+
+@pytest.fixture
+def service(whole: Service) -> Service:
+    """The same; what other tests did is read."""
+    whole.lines()
+    return whole
+
+
+def claim(
+    client: Client,
+    consumer: str,
+    allocations: dict[str, dict[str, int]],
+    *,
+    generation: int | None = None,
+    project: str = "web",
+    **members: Any,
+) -> Response:
+    """Write a consumer's allocations."""
+    body = {
+        "allocations": {uuid: {"resources": amounts} for uuid, amounts in allocations.items()},
+        "project_id": project,
+        "user_id": "alice",
+        "consumer_generation": generation,
+        "consumer_type": "INSTANCE",
+    }
+    return client.put(f"/allocations/{consumer}", json=body | members)
+
+
+def path_of(namespace: Namespace, operation: Operation) -> str:
+    """A path of an operation, with its examples."""
+    path = namespace.path_of(operation)
+    for name, segment in operation.segments.items():
+        path = path.replace(f"{{{name}}}", segment.example)
+    return path
+
+
+def send(client: Client, namespace: Namespace, operation: Operation, **options: Any) -> Response:
+    """Send an operation's example."""
+    path = path_of(namespace, operation)
+    if operation.body is not None:
+        options.setdefault("json", operation.body.example.at(operation.until))
+    version = f"1.{operation.until}"
+    return client.request(operation.method, path, version=version, **options)
+
+
+# --- Every operation -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("namespace", "operation"), WRITES)
+def test_every_write_leaves_one_line(
+    service: Service, namespace: Namespace, operation: Operation
+) -> None:
+    """Whatever the outcome is: here that of its example in the documentation."""
+    response = send(service.client, namespace, operation)
+    line = service.line()
+    assert line["operation"] == operation.name
+    assert (line["method"], line["route"]) == (operation.method, namespace.path_of(operation))
+    assert line["path"] == path_of(namespace, operation)
+    assert line["status"] == response.status
+    assert line["outcome"] == ("done" if response.status < 300 else "refused")
+    assert line["request_id"] == response.headers["x-openstack-request-id"]
+    assert (line["user_id"], line["roles"]) == ("admin", ["admin", "service"])
+    if operation.segments:
+        assert line["parameters"] == {
+            name: segment.example for name, segment in operation.segments.items()
+        }
+
+
+@pytest.mark.parametrize(("namespace", "operation"), WRITES)
+def test_every_forbidden_write_leaves_one_line(
+    service: Service, namespace: Namespace, operation: Operation
+) -> None:
+    """Who tried is as interesting as who succeeded."""
+    other = service.client.acting_as({"X-Auth-Token": "mallory:attic", "X-Roles": "member"})
+    assert send(other, namespace, operation).status == 403
+    line = service.line()
+    assert (line["outcome"], line["status"], line["operation"]) == ("refused", 403, operation.name)
+    assert (line["user_id"], line["project_id"]) == ("mallory", "attic")
+    assert "allocations" not in line
+
+
+def test_reads_leave_no_line(service: Service) -> None:
+    """Nor do searches that are POST requests, and dry runs."""
+    for namespace in NAMESPACES:
+        for operation in namespace.operations:
+            if operation.is_read:
+                send(service.client, namespace, operation)
+            elif operation.query and DRY_RUN in operation.query.parameters:
+                path = f"{namespace.path_of(operation)}?{DRY_RUN}=true"
+                assert operation.body is not None
+                service.client.post(path, json=operation.body.example.at(operation.until))
+    assert service.lines() == []
+
+
+def test_without_the_option_nothing_is_written(tmp_path: Path) -> None:
+    """The audit log is off by default."""
+    client = configured.serve(tmp_path)
+    assert client.put("/traits/CUSTOM_QUIET").status == 201
+    assert not list(tmp_path.glob("audit*"))
+
+
+# --- Allocations ---------------------------------------------------------------------------------
+
+
+def test_a_claim_shows_consumer_providers_and_amounts(service: Service) -> None:
+    """Before a new consumer's claim is zero."""
+    consumer = new_uuid()
+    assert claim(service.client, consumer, {CN1: {"VCPU": 2}, GPU1: {"VGPU": 1}}).status == 204
+    line = service.line()
+    assert line["outcome"] == "done"
+    assert line["consumers"] == [{"uuid": consumer, "project_id": "web", "user_id": "alice"}]
+    assert line["providers"] == [NAMED[CN1], NAMED[GPU1]]
+    assert line["allocations"] == [
+        {
+            "consumer": consumer,
+            "provider": provider,
+            "resource_class": resource_class,
+            "before": 0,
+            "after": amount,
+        }
+        for provider, resource_class, amount in ((CN1, "VCPU", 2), (GPU1, "VGPU", 1))
+    ]
+    assert service.client.delete(f"/allocations/{consumer}").status == 204
+
+
+def amounts(line: dict[str, Any]) -> set[tuple[str, str, int | None, int | None]]:
+    """The allocations of a line of one consumer: provider, class, before, after."""
+    return {
+        (each["provider"], each["resource_class"], each.get("before"), each.get("after"))
+        for each in line["allocations"]
+    }
+
+
+def test_a_move_shows_what_was_given_back(service: Service) -> None:
+    """To another host, another amount, and another project."""
+    consumer = new_uuid()
+    claim(service.client, consumer, {CN1: {"VCPU": 2, "MEMORY_MB": 64}})
+    claim(service.client, consumer, {CN2: {"VCPU": 2}, CN1: {"VCPU": 1}}, generation=1)
+    claim(service.client, consumer, {CN2: {"VCPU": 2}}, generation=2, project="attic")
+    _, moved, given = service.lines()
+    assert amounts(moved) == {
+        (CN1, "VCPU", 2, 1),
+        (CN1, "MEMORY_MB", 64, 0),
+        (CN2, "VCPU", 0, 2),
+    }
+    assert moved["consumers"] == [{"uuid": consumer, "project_id": "web", "user_id": "alice"}]
+    assert given["consumers"] == [
+        {
+            "uuid": consumer,
+            "project_id": "attic",
+            "user_id": "alice",
+            "project_id_before": "web",
+            "user_id_before": "alice",
+        }
+    ]
+    service.client.delete(f"/allocations/{consumer}")
+
+
+def test_a_release_shows_whose_consumer_it_was(service: Service) -> None:
+    """Who took these GPUs from project web? The request of a DELETE does not say whose they are."""
+    consumer = new_uuid()
+    claim(service.client, consumer, {GPU1: {"VGPU": 3}}, project="web")
+    service.lines()
+    nova = service.client.acting_as({**ADMIN, "X-Auth-Token": "nova:service"})
+    assert nova.delete(f"/allocations/{consumer}").status == 204
+    line = service.line()
+    assert (line["user_id"], line["project_id"]) == ("nova", "service")
+    assert line["consumers"] == [{"uuid": consumer, "project_id": "web", "user_id": "alice"}]
+    assert line["providers"] == [NAMED[GPU1]]
+    assert amounts(line) == {(GPU1, "VGPU", 3, 0)}
+
+
+def test_emptying_consumers_shows_what_they_had(service: Service) -> None:
+    """POST /allocations releases one consumer, and gives to another."""
+    old, new = new_uuid(), new_uuid()
+    claim(service.client, old, {GPU1: {"VGPU": 4}})
+    service.lines()
+    of_web = {"project_id": "web", "user_id": "alice", "consumer_type": "INSTANCE"}
+    body = {
+        old: {"allocations": {}, "consumer_generation": 1, **of_web},
+        new: {
+            "allocations": {GPU1: {"resources": {"VGPU": 4}}},
+            "consumer_generation": None,
+            **of_web,
+        },
+    }
+    assert service.client.post("/allocations", json=body).status == 204
+    changes = {
+        (each["consumer"], each["before"], each["after"]) for each in service.line()["allocations"]
+    }
+    assert changes == {(old, 4, 0), (new, 0, 4)}
+    service.client.delete(f"/allocations/{new}")
+
+
+def test_a_refused_claim_shows_what_was_asked(service: Service) -> None:
+    """A refusal has its code and reason; nothing was replaced, so there is no `before`."""
+    consumer = new_uuid()
+    assert claim(service.client, consumer, {GPU1: {"VGPU": 9}}).status == 409
+    line = service.line()
+    assert (line["outcome"], line["code"]) == ("refused", "placement.undefined_code")
+    assert GPU1 in line["detail"]
+    assert line["allocations"] == [
+        {"consumer": consumer, "provider": GPU1, "resource_class": "VGPU", "asked": 9}
+    ]
+
+
+def test_named_consumers_show_their_names(service: Service) -> None:
+    """Claimed, and released by name."""
+    path = "/berth/v1/consumers/web/job-7"
+    body = {
+        "allocations": {"cn1": {"resources": {"VCPU": 1}}},
+        "user_id": "alice",
+        "consumer_type": "JOB",
+    }
+    claimed = service.client.put(path, json=body)
+    assert claimed.status == 200, claimed.body
+    assert service.client.delete(path).status == 204
+    owner = {
+        "uuid": claimed.json["uuid"],
+        "name": "job-7",
+        "project_id": "web",
+        "user_id": "alice",
+    }
+    for line in service.lines():
+        assert line["consumers"] == [owner]
+
+
+def test_a_repeated_placement_has_written_nothing(service: Service) -> None:
+    """Sent again, `place` answers as before, and its line says so."""
+    consumer = new_uuid()
+    owner = {"project_id": "web", "user_id": "alice", "consumer_type": "JOB"}
+    body = {
+        "request": {"groups": {"": {"resources": {"VGPU": 1}}}},
+        "consumers": [{"uuid": consumer, **owner}],
+    }
+    for _ in range(2):
+        assert service.client.post("/berth/v1/place", json=body).status == 200
+    placed, repeated = service.lines()
+    assert placed["outcome"] == "done"
+    assert amounts(placed) == {(GPU1, "VGPU", 0, 1)}
+    assert repeated["outcome"] == "repeated"
+    assert repeated["consumers"] == placed["consumers"]
+    assert "allocations" not in repeated
+    service.client.delete(f"/allocations/{consumer}")
+
+
+# --- Other state ---------------------------------------------------------------------------------
+
+
+def test_inventories_show_before_and_after(service: Service) -> None:
+    """Each class that is written or removed, with all of its fields."""
+    uuid = new_uuid()
+    path = f"/resource_providers/{uuid}/inventories"
+    service.client.post("/resource_providers", json={"name": "stock", "uuid": uuid})
+    body = {
+        "resource_provider_generation": 0,
+        "inventories": {"VCPU": {"total": 8}, "DISK_GB": {"total": 100}},
+    }
+    assert service.client.put(path, json=body).status == 200
+    body = {
+        "resource_provider_generation": 1,
+        "inventories": {"VCPU": {"total": 16, "reserved": 1}, "PCPU": {"total": 2}},
+    }
+    assert service.client.put(path, json=body).status == 200
+    assert service.client.delete(f"{path}/PCPU").status == 204
+    _, _, replaced, deleted = service.lines()
+    before_and_after = {
+        each["resource_class"]: tuple(
+            state and (state["total"], state["reserved"])
+            for state in (each["before"], each["after"])
+        )
+        for each in replaced["inventories"]
+    }
+    assert before_and_after == {
+        "VCPU": ((8, 0), (16, 1)),
+        "DISK_GB": ((100, 0), None),
+        "PCPU": (None, (2, 0)),
+    }
+    (change,) = deleted["inventories"]
+    assert (change["resource_class"], change["before"]["total"]) == ("PCPU", 2)
+    assert change["after"] is None
+    assert deleted["providers"] == [{"uuid": uuid, "name": "stock", "host": "stock"}]
+
+
+def test_a_tree_shows_its_changes(service: Service) -> None:
+    """Of every provider that was changed; the path may have a name."""
+    path = "/berth/v1/trees/cn2"
+    tree = service.client.get(path).json
+    providers = [{"name": "cn2", "inventories": {"VCPU": {"total": 9}}}]
+    assert service.client.put(path, json={"providers": providers}).status == 200
+    line = service.line()
+    assert line["providers"] == [NAMED[CN2]]
+    (change,) = line["after"]["changes"]
+    assert change["uuid"] == CN2
+    sides = [change[side]["inventories"]["VCPU"]["total"] for side in ("before", "after")]
+    assert sides == [8, 9]
+    inventories = {
+        name: {"total": each["total"]} for name, each in tree["providers"][0]["inventories"].items()
+    }
+    service.client.put(path, json={"providers": [{"name": "cn2", "inventories": inventories}]})
+
+
+def test_a_deleted_provider_keeps_its_name(service: Service) -> None:
+    """It is looked up before it is gone; a created one has the name of the request."""
+    uuid = new_uuid()
+    service.client.post("/resource_providers", json={"name": "brief", "uuid": uuid})
+    service.client.get(f"/resource_providers/{uuid}")
+    service.client.delete(f"/resource_providers/{uuid}")
+    created, deleted = service.lines()
+    named = [{"uuid": uuid, "name": "brief", "host": "brief"}]
+    assert created["providers"] == deleted["providers"] == named
+
+
+def test_a_child_has_its_host_from_the_beginning(tmp_path: Path) -> None:
+    """Also if another worker has just created the host, so that this one has not seen it; and it
+    has its name when it is deleted, even if this worker never saw it."""
+    config = "[berth]\naudit_log = audit.jsonl\n"
+    one, other = (Service(tmp_path, configured.serve(tmp_path, config)) for _ in range(2))
+    host, child = new_uuid(), new_uuid()
+    body = {"uuid": child, "name": "gpu", "parent_provider_uuid": host}
+    refused = body | {"uuid": new_uuid(), "parent_provider_uuid": new_uuid()}
+    one.client.post("/resource_providers", json={"uuid": host, "name": "host"})
+    assert other.client.post("/resource_providers", json=body).status == 200
+    assert one.client.post("/resource_providers", json=refused).status == 400
+    assert one.client.delete(f"/resource_providers/{child}").status == 204
+    _, created, failed, deleted = one.lines()
+    assert created["providers"] == [{"uuid": child, "name": "gpu", "host": "host"}]
+    assert deleted["providers"] == created["providers"]
+    assert failed["providers"] == [{"uuid": refused["uuid"], "name": "gpu"}]
+
+
+def test_a_tree_that_is_refused_has_the_name_of_the_path(service: Service) -> None:
+    """Which is no uuid."""
+    assert service.client.put("/berth/v1/trees/new", json={"providers": []}).status == 400
+    assert service.line()["providers"] == [{"name": "new"}]
+
+
+def test_a_drain_names_its_providers_before_and_after(service: Service) -> None:
+    """When it is created, sent again, and deleted; so it is found by any of its hosts."""
+    path = "/berth/v1/drains/night"
+    body = {"providers": ["cn1", "gpu1", "cn2"], "effect": "none", "reason": "why"}
+    for _ in range(2):
+        assert service.client.put(path, json=body).status in (200, 201)
+    assert service.client.delete(path).status == 204
+    created, repeated, deleted = service.lines()
+    state = {"effect": "none", "reason": "why", "named": [CN1, GPU1, CN2]}
+    assert (created["before"], created["after"]) == (None, state)
+    assert sorted(repeated["before"].pop("named")) == sorted(state["named"])
+    for line in (created, repeated, deleted):
+        assert sorted(line["providers"], key=str) == sorted(NAMED.values(), key=str)
+
+
+# --- Outcomes ------------------------------------------------------------------------------------
+
+
+def test_an_unknown_outcome_says_so(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """503 after a COMMIT without an answer is neither done nor refused."""
+
+    def lose(*_args: Any, **_options: Any) -> None:
+        raise OutcomeUnknown
+
+    monkeypatch.setattr(store, "replace_allocations", lose)
+    assert claim(service.client, new_uuid(), {CN1: {"VCPU": 1}}).status == 503
+    line = service.line()
+    assert (line["outcome"], line["status"]) == ("unknown", 503)
+    assert line["allocations"][0]["asked"] == 1
+
+
+def test_a_refused_placement_and_a_refused_lease_say_for_whom(service: Service) -> None:
+    """So that both are found by consumer and project."""
+    consumer = new_uuid()
+    owner = {"project_id": "web", "user_id": "alice"}
+    body = {
+        "request": {"groups": {"": {"resources": {"VGPU": 99}}}},
+        "consumers": [{"uuid": consumer, "consumer_type": "JOB", **owner}],
+    }
+    assert service.client.post("/berth/v1/place", json=body).status == 409
+    claim(service.client, consumer, {CN1: {"VCPU": 1}})
+    other = service.client.acting_as({"X-Auth-Token": "mallory:attic", "X-Roles": "member"})
+    path = f"/berth/v1/leases/{consumer}"
+    assert other.put(path, json={"seconds": 60}).status == 403
+    placed, _, leased = service.lines()
+    for line in (placed, leased):
+        assert line["outcome"] == "refused"
+        assert line["consumers"] == [{"uuid": consumer, **owner}]
+    service.client.delete(f"/allocations/{consumer}")
+
+
+def test_a_crash_leaves_a_line(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A 500 may come before or after the commit."""
+
+    def crash(*_args: Any, **_options: Any) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(store, "replace_allocations", crash)
+    assert claim(service.client, new_uuid(), {CN1: {"VCPU": 1}}).status == 500
+    assert service.line()["outcome"] == "unknown"
+
+
+def test_a_malformed_body_leaves_a_line(service: Service) -> None:
+    """400 and 415 too."""
+    path = f"/allocations/{new_uuid()}"
+    assert service.client.put(path, json={"nonsense": True}).status == 400
+    assert (
+        service.client.put(path, body=b"{}", headers={"Content-Type": "text/plain"}).status == 415
+    )
+    assert [line["status"] for line in service.lines()] == [400, 415]
+
+
+def test_a_bug_in_the_line_does_not_fail_the_request(
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The write is committed: its answer must say so."""
+    monkeypatch.setattr("berth.edge.audit_log.line_of", lambda *_: 1 / 0)
+    assert service.client.put("/traits/CUSTOM_UNSEEN").status == 201
+    assert service.lines() == []
+    assert "Cannot make a line of the audit log" in caplog.text
+
+
+def test_an_unavailable_index_costs_only_the_names(tmp_path: Path) -> None:
+    """A provider that another worker has made has its uuid at least."""
+    options = "[berth]\naudit_log = audit.jsonl\n"
+    one = Service(tmp_path, configured.serve(tmp_path, options))
+    uuid = new_uuid()
+    one.client.post("/resource_providers", json={"name": "fresh", "uuid": uuid})
+    path = f"/resource_providers/{uuid}/traits"
+    body = {"traits": [], "resource_provider_generation": 0}
+    one.lines()
+    with pytest.MonkeyPatch.context() as patch:
+
+        def fail(_index: Index) -> None:
+            raise IndexUnavailable
+
+        patch.setattr(Index, "snapshot", fail)
+        assert one.client.put(path, json=body).status == 200
+    assert one.line()["providers"] == [{"uuid": uuid}]
+
+
+# --- Bounds and secrets --------------------------------------------------------------------------
+
+
+def test_a_long_line_is_cut_with_counts(service: Service) -> None:
+    """However much a request writes."""
+    of_web = {"project_id": "w" * 255, "user_id": "alice", "consumer_type": "INSTANCE"}
+    body = {
+        new_uuid(): {
+            "allocations": {CN1: {"resources": {"VCPU": 1}}},
+            "consumer_generation": None,
+            **of_web,
+        }
+        for _ in range(3000)
+    }
+    assert service.client.post("/allocations", json=body).status == 409
+    text = service.file.read_bytes().splitlines()[-1]
+    line = service.line()
+    assert len(text) < LINE_BYTES_MAX
+    for name in ("consumers", "allocations"):
+        assert len(line[name]) + line["omitted"][name] == 3000
+        assert line[name]
+    assert "providers" not in line["omitted"]
+
+
+@pytest.fixture
+def wide(service: Service) -> Iterator[Service]:
+    """A service with 300 custom resource classes and traits, whose names are long."""
+    paths = [
+        f"/{noun}/{long_name(number)}"
+        for noun in ("resource_classes", "traits")
+        for number in range(300)
+    ]
+    for path in paths:
+        service.client.put(path)
+    service.lines()
+    yield service
+    service.client.delete(f"/resource_providers/{WIDE}")
+    for path in paths:
+        assert service.client.delete(path).status == 204
+
+
+def long_name(number: int) -> str:
+    """The name of a class or a trait."""
+    return f"CUSTOM_{'X' * 230}_{number}"
+
+
+def test_a_provider_with_many_long_classes_leaves_its_line(wide: Service) -> None:
+    """Members of an object are cut as the entries of a list are, and counted."""
+    names = [long_name(number) for number in range(300)]
+    tree = {
+        "uuid": WIDE,
+        "name": "x",
+        "inventories": {name: {"total": 1} for name in names},
+        "traits": names,
+    }
+    assert wide.client.put("/berth/v1/trees/x", json={"providers": [tree]}).status == 201
+    line = wide.line()
+    assert line["outcome"] == "done"
+    (change,) = line["after"]["changes"]
+    for name in ("inventories", "traits"):
+        assert 0 < len(change["after"][name]) == 300 - line["omitted"][name]
+    assert len(change["after"]) == 5
+    assert change["after"]["inventories"][names[0]]["total"] == 1
+    (provider,) = line["providers"]
+    assert (provider["name"], provider["host"]) == ("x", "x")
+
+
+def test_a_line_is_short_enough_whatever_is_in_it() -> None:
+    """The last step leaves the call, and counts of the rest: then it is a line all the same."""
+    longest = "\ud800" + "\U0001f600" * 500  # as JSON 12 bytes for each
+    texts = ("detail", "request_id", "user_id", "user_name", "project_id")
+    record: dict[str, Any] = dict.fromkeys(texts, longest)
+    mapping = {f"CUSTOM_{number:0240}": longest for number in range(300)}
+    side = {"name": longest, "traits": [longest] * 300, "inventories": mapping}
+    record |= {
+        "roles": [longest] * 50,
+        "consumers": [{"name": longest, "project_id": longest, "user_id": longest * 9}] * 256,
+        "after": {"changes": [{"uuid": longest, "before": side, "after": side}] * 9},
+    }
+    text = _bounded(record)
+    assert len(text) < LINE_BYTES_MAX
+    line = json.loads(text)
+    assert line["omitted"] == {"roles": 50, "consumers": 256, "changes": 9}
+    assert line["user_id"].startswith("\ud800\U0001f600")
+
+
+def test_the_longest_texts_of_every_kind_leave_a_line(service: Service) -> None:
+    """256 consumers with names of characters of four bytes; labels; a flavor; a provider's name."""
+    client, text = service.client, "\U0001f600" * 255
+    consumers = [
+        {"name": f"{number:03}{text[3:]}", "project_id": "w" * 255, "user_id": "u" * 255}
+        | {"consumer_type": "JOB"}
+        for number in range(256)
+    ]
+    groups = {"": {"resources": {"VCPU": 1}}}
+    place = {"request": {"groups": groups}, "consumers": consumers}
+    assert client.post("/berth/v1/place", json=place).status == 409
+    line = service.line()
+    assert len(line["consumers"]) + line["omitted"]["consumers"] == 256
+    assert line["consumers"][0]["name"] == consumers[0]["name"]
+    labels = {f"k{key:062}": text for key in range(32)}
+    groups = {f"_{number:060}": {"resources": {"VCPU": 1}} for number in range(64)}
+    flavor, uuid = f"/berth/v1/flavors/{'f' * 255}", new_uuid()
+    statuses = [
+        client.put(f"/berth/v1/aggregates/{uuid}", json={"labels": labels}).status,
+        client.put(f"/berth/v1/aggregates/{uuid}", json={"labels": {}}).status,
+        client.put(flavor, json={"request": {"groups": groups}}).status,
+        client.delete(flavor).status,
+        client.post("/resource_providers", json={"uuid": uuid, "name": text[:200]}).status,
+        client.delete(f"/resource_providers/{uuid}").status,
+    ]
+    assert statuses == [200, 200, 201, 204, 200, 204]
+    assert [line["status"] for line in service.lines()] == statuses
+
+
+def test_odd_text_stays_one_line(service: Service) -> None:
+    """Newlines, half a surrogate pair, and long paths."""
+    body = b'{"name": "a\\n\\ud800b"}'
+    json_type = {"Content-Type": "application/json"}
+    service.client.post("/resource_providers", body=body, headers=json_type)
+    service.client.put(f"/traits/{'X' * 20_000}")
+    first, second = service.lines()
+    assert first["operation"] == "create_provider"
+    assert len(second["path"]) < 600
+
+
+def test_half_a_surrogate_pair_can_be_written() -> None:
+    """UTF-8 has no form of it, and JSON does."""
+    assert json.loads(_encoded({"name": "a\ud800"})) == {"name": "a\ud800"}
+
+
+def test_credentials_are_never_in_it(service: Service) -> None:
+    """Not in headers of its own, and not where a client has put them by mistake."""
+    token = "gAAAAABo-secret_" + "x" * 40
+    client = service.client.acting_as({**ADMIN, "X-Auth-Token": f"admin:{token}"})
+    # noauth2 takes the token's second part for the project, so both are looked for.
+    whole_token = f"admin:{token}"
+    client.put(f"/traits/{whole_token}", headers={"Authorization": f"Bearer {token}"})
+    client.put(f"/allocations/{token}", json={}, headers={"X-Service-Token": token})
+    text = service.file.read_text()
+    assert [line["status"] for line in service.lines()] == [400, 400]
+    assert "***" in text
+    assert token not in text
+
+
+# --- Parts ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("template", "nouns"),
+    [
+        ("/resource_providers/{uuid}/inventories/{resource_class}",
+         {"uuid": "provider", "resource_class": "resource_class"}),
+        ("/allocations/{consumer_uuid}", {"consumer_uuid": "consumer"}),
+        ("/berth/v1/consumers/{uuid}", {"uuid": "consumer"}),
+        ("/berth/v1/trees/{reference}", {"reference": "provider"}),
+        ("/berth/v1/aggregates/{uuid}", {"uuid": "uuid"}),
+        ("/berth/v1/consumers/{project_id}/{name}",
+         {"project_id": "project", "name": "name"}),
+        ("/traits", {}),
+    ],
+)  # fmt: skip
+def test_a_path_says_what_its_parameters_are(template: str, nouns: dict[str, str]) -> None:
+    """By the name of the parameter, or by the segment before it."""
+    assert nouns_of(template) == nouns

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit log says what berth takes back when a lease expires, by itself and when it is asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from berth.edge.audit_log import AuditLog
+from berth.edge.lease_sweeps import LeaseSweeper
+from berth.index import Index
+from berth.model.errors import DatabaseUnavailable, OutcomeUnknown
+from berth.store import lease_sweep
+from berth.store.engine.opening import open_database
+from tests.api import configured
+from tests.api.berth_v1.test_leases import PATH, Clock, clock
+from tests.api.test_audit_log import Service
+from tests.api.worlds import new_uuid, provider
+from tests.e2e.serving import wait_until
+
+__all__ = ["clock"]
+
+pytestmark = pytest.mark.in_process
+
+AUDITED = "[berth]\naudit_log = audit.jsonl\n"
+
+
+class Leased(Service):
+    """A service with the host cn1, whose lines about that are read."""
+
+    def __init__(self, folder: Path, settings: str = AUDITED) -> None:
+        super().__init__(folder, configured.serve(folder, settings))
+        self.host = provider(self.client, {"VCPU": 16}, name="cn1")
+        self.lines()
+
+    def job(self, name: str, seconds: int = 60) -> str:
+        """A consumer of two VCPU of project web with a lease, and with a name."""
+        body = {
+            "uuid": new_uuid(),
+            "allocations": {"cn1": {"resources": {"VCPU": 2}}},
+            "user_id": "alice",
+            "consumer_type": "JOB",
+            "lease_seconds": seconds,
+        }
+        answer = self.client.put(f"/berth/v1/consumers/web/{name}", json=body)
+        assert answer.status == 200, answer.text
+        self.lines()
+        return str(answer.json["uuid"])
+
+    def members(self, after: str, *jobs: tuple[str, str]) -> dict[str, Any]:
+        """What a line says of jobs, by uuid and name, which lose what they have."""
+        return {
+            "consumers": [
+                {"uuid": uuid, "name": name, "project_id": "web", "user_id": "alice"}
+                for uuid, name in jobs
+            ],
+            "allocations": [
+                {"consumer": uuid, "provider": self.host, "resource_class": "VCPU", "before": 2}
+                | {after: 0}
+                for uuid, _ in jobs
+            ],
+            "providers": [{"uuid": self.host, "name": "cn1", "host": "cn1"}],
+        }
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Leased:
+    """A new one, which does not sweep by itself."""
+    return Leased(tmp_path)
+
+
+def sweep(service: Leased) -> None:
+    """What a worker does every few seconds; here it is another one, on the same database."""
+    db = open_database(f"sqlite:///{service.file.parent / 'placement.db'}")
+    index = Index(db)
+    index.snapshot()
+    LeaseSweeper().sweep(db, AuditLog(service.file, index))
+    db.dispose()
+
+
+def test_a_worker_writes_what_it_releases(tmp_path: Path) -> None:
+    """Otherwise the log would say that the consumer still has it."""
+    service = Leased(tmp_path, f"{AUDITED}lease_sweep_seconds = 0.1\n")
+    job = service.job("job-7", seconds=1)
+    wait_until(lambda: service.file.read_text().count("lease_expired") == 1, "the line")
+    line = service.line()
+    assert line.pop("time") <= time.strftime("%Y-%m-%dT%H:%M:%S.999Z", time.gmtime())
+    # There was no request, so it has no caller and no status.
+    assert line == {
+        "outcome": "done",
+        "operation": "lease_expired",
+        **service.members("after", (job, "job-7")),
+    }
+
+
+def test_each_consumer_has_a_line(service: Leased, clock: Clock) -> None:
+    """However many are released in one commit."""
+    jobs = {service.job(name) for name in ("job-1", "job-2")}
+    clock.now = clock.now.replace(hour=13)
+    sweep(service)
+    assert {line["consumers"][0]["uuid"] for line in service.lines()} == jobs
+
+
+def test_a_sweep_by_request_has_one_line(service: Leased, clock: Clock) -> None:
+    """Of who asked for it, with everything that it has released."""
+    jobs = sorted((service.job(name), name) for name in ("job-1", "job-2"))
+    clock.now = clock.now.replace(hour=13)
+    assert service.client.post(PATH).status == 200
+    line = service.line()
+    assert (line["user_id"], line["operation"], line["outcome"]) == (
+        "admin",
+        "sweep_leases",
+        "done",
+    )
+    expected = service.members("after", *jobs)
+    assert line["providers"] == expected["providers"]
+    for name in ("consumers", "allocations"):
+        assert sorted(line[name], key=str) == sorted(expected[name], key=str)
+
+
+Expire = Callable[..., list[lease_sweep.Expired]]
+
+
+def failing(expire: Expire, error: Exception, *, after: int) -> Expire:
+    """Expires leases, and raises an error when it has done so a number of times."""
+    commits: list[int] = []
+
+    def expired(*arguments: Any) -> list[lease_sweep.Expired]:
+        if len(commits) == after:
+            if isinstance(error, OutcomeUnknown):
+                expire(*arguments)
+            raise error
+        commits.append(1)
+        return expire(*arguments)
+
+    return expired
+
+
+def test_a_lost_answer_to_the_commit_is_unknown(
+    service: Leased, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The consumer may be gone: the line says so."""
+    job = service.job("job-7")
+    clock.now = clock.now.replace(hour=13)
+    lost = failing(lease_sweep._expire, OutcomeUnknown(), after=0)
+    monkeypatch.setattr(lease_sweep, "_expire", lost)
+    sweep(service)
+    line = service.line()
+    assert line["outcome"] == "unknown"
+    expected = service.members("asked", (job, "job-7"))
+    assert {name: line[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "named"), [(DatabaseUnavailable("away"), 1), (OutcomeUnknown(), 2)]
+)
+def test_a_sweep_that_fails_half_way_names_what_it_has_released(
+    service: Leased,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    error: DatabaseUnavailable,
+    named: int,
+) -> None:
+    """The first of two commits is there, and the second is perhaps."""
+    jobs = [service.job(name, seconds) for name, seconds in (("job-1", 60), ("job-2", 120))]
+    clock.now = clock.now.replace(hour=13)
+    monkeypatch.setattr(lease_sweep, "_RELEASED_MAX", 1)
+    monkeypatch.setattr(lease_sweep, "_expire", failing(lease_sweep._expire, error, after=1))
+    assert service.client.post(PATH).status == 503
+    line = service.line()
+    assert line["outcome"] == "unknown"
+    assert [each["uuid"] for each in line["consumers"]] == jobs[:named]
+
+
+def test_a_sweep_that_fails_at_once_released_nothing(
+    service: Leased, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its line says that it failed."""
+    service.job("job-7")
+    clock.now = clock.now.replace(hour=13)
+    away = failing(lease_sweep._expire, DatabaseUnavailable("away"), after=0)
+    monkeypatch.setattr(lease_sweep, "_expire", away)
+    assert service.client.post(PATH).status == 503
+    line = service.line()
+    assert line["outcome"] == "failed"
+    assert "consumers" not in line

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The layers one by one, and the server's workers."""

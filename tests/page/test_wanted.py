@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page reads a query of the old API as the request that has the same candidates, and writes it
+back. Source: page.md, view 3."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tests.candidates.question_strategies import Dice, fleet, query
+from tests.client import Client
+from tests.effort import SEED
+from tests.page.browser import Browser
+from tests.page.services import Serve
+from tests.queries import query_text
+from tests.world_over_http import built_over_http
+
+QUERIES = 40
+
+#: What the page makes of queries: the request, the query string and the command line of each.
+READ = """
+    const { asCommand, asQuery, parse } = await import("./wanted.js");
+    const names = { labels: new Map(), providers: new Map() };
+    return arguments[0].map((text) => {
+        const wanted = parse(text);
+        const command = asCommand(wanted);
+        return { wanted, query: asQuery(wanted, names), again: parse(command), command };
+    });
+"""
+
+
+def test_a_query_and_what_the_page_reads_have_the_same_candidates(
+    browser: Browser, serve: Serve
+) -> None:
+    """Of random queries of 1.39 to a random fleet: as the request, as the query string that the
+    page writes, and as the request that the command line stands for."""
+    service = serve()
+    api, dice = Client.at(service.url), Dice(SEED)
+    drawn = fleet(dice)
+    with built_over_http(drawn, api):
+        texts = [drawn.resolve(query_text(query(dice, drawn))) for _ in range(QUERIES)]
+        browser.open(service.url)
+        read = browser.script(READ, texts)
+        for text, made in zip(texts, read, strict=True):
+            asked = [{"query": text}, made["wanted"], made["again"]]
+            asked += [{"query": made["query"]}] if made["query"] else []
+            due, *others = (candidates(api, wanted) for wanted in asked)
+            for wanted, found in zip(asked[1:], others, strict=True):
+                assert found == due, (SEED, text, wanted)
+        assert any(made["query"] for made in read)
+        assert any("groups" in made["wanted"] for made in read)
+
+
+def candidates(api: Client, wanted: Any) -> Sequence[str] | None:
+    """The candidates of a request, in no order; None if it is refused."""
+    answer = api.post("/berth/v1/candidates", json={"request": wanted, "limit": 1000})
+    if answer.status == 400:
+        return None
+    return sorted(
+        json.dumps([each["allocations"], groups(each)], sort_keys=True)
+        for each in answer.json["candidates"]
+    )
+
+
+def groups(candidate: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    """The providers of each group; those of one stand in no order."""
+    return {name: sorted(uuids) for name, uuids in candidate["mappings"].items()}

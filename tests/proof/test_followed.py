@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who follows the fleet has a true copy of it, through any worker and node, although they are
+killed: the four guarantees of `GET /berth/v1/changes` (spec/beyond.md 6.2).
+
+BERTH_PROOF_WRITES=100000 python -m pytest tests/proof/test_followed.py -s --timeout 0
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from tests.e2e.serving import PATIENCE, run_berth
+from tests.proof import fleet
+from tests.proof.followers import Address, Follower, poll, stream, whole_fleet
+from tests.proof.test_killed import Killer
+from tests.proof.test_workers import own_folder
+from tests.proof.wire import Connection
+from tests.proof.writers import Writers
+from tests.servers.statements import run
+
+if TYPE_CHECKING:
+    from tests.proof.bounds import Bounds
+    from tests.proof.conftest import Ground
+
+#: Writers at once.
+WRITERS: Final = 6
+
+#: Acknowledged writes between two looks at the copies; one kill strikes meanwhile.
+WRITES_OF_ROUND: Final = 1000
+
+#: Of so many kills one is of a whole service.
+SERVICE_EVERY: Final = 4
+
+#: Writes after which each kind has been acknowledged.
+ENOUGH_WRITES: Final = 3000
+
+
+def test_followers_have_the_fleet_and_hear_of_every_commit_once(
+    ground: Ground, bounds: Bounds
+) -> None:
+    """One polls, and one reads server-sent events, from one service after the other."""
+    print(f"seed {bounds.seed}")
+    rounds = max(1, bounds.writes // WRITES_OF_ROUND)
+    with ExitStack() as stack:
+        killers = [
+            Killer(
+                replace(ground, confs=(conf,), home=own_folder(conf)),
+                random.Random(f"{bounds.seed}/{place}"),
+                stack,
+                bounds.kill_each_s,
+            )
+            for place, conf in enumerate(ground.confs)
+        ]
+        addresses = [(killer.service.host, killer.service.port) for killer in killers]
+        fleet.build(Connection(*addresses[0]))
+        heads = dict(run(ground.database_url, "SELECT id, seq FROM berth_writer"))
+        followers = [Follower(addresses, how) for how in (poll, stream)]
+        for follower in followers:
+            stack.callback(follower.stop)
+        writers = Writers(addresses, WRITERS, bounds.seed)
+        began = time.monotonic()
+        for number in range(rounds):
+            threads = writers.write(bounds.writes // rounds)
+            killer = killers[number % len(killers)]
+            killer.strike(whole=number % SERVICE_EVERY == SERVICE_EVERY - 1)
+            for thread in threads:
+                thread.join()
+            for killer in killers:
+                killer.settle()
+            check_at_rest(ground.database_url, addresses, followers, heads)
+        took = time.monotonic() - began
+    done = writers.acknowledged
+    print(f"{done.total()} writes, {rounds} kills, {took:.0f} s: {dict(done)}")
+    for follower in followers:
+        print(f"{follower.commits.total()} commits told in {dict(follower.answers)} answers")
+    faults = [fault for writer in writers.writers for fault in writer.faults]
+    faults += [fault for follower in followers for fault in follower.faults]
+    assert not faults, "\n".join([f"seed {bounds.seed}", *faults[:5]])
+    assert len(done) == 15 or done.total() < ENOUGH_WRITES, done
+    checked = run_berth(ground.home, "db", "check", "--config-file", str(ground.conf))
+    assert checked.returncode == 0, f"seed {bounds.seed}\n{checked.stdout}{checked.stderr}"
+
+
+def check_at_rest(
+    url: str, addresses: Sequence[Address], followers: Sequence[Follower], heads: dict[int, int]
+) -> None:
+    """Wait until all followers have the revision of the fleet, and compare them with it, as every
+    service shows it, and what they were told with the journal.
+
+    Args:
+        heads: how far each writer had come when the followers began.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        assert time.monotonic() < deadline, [follower.revision for follower in followers]
+        assert not any(follower.faults for follower in followers), followers[0].faults
+        shown = [whole_fleet(address) for address in addresses]
+        states = [follower.state() for follower in followers]
+        if len({revision for revision, *_ in (*shown, *states)}) > 1:
+            time.sleep(0.02)
+            continue
+        notes = run(url, "SELECT writer_id, seq, provider_id, gone_uuid FROM berth_journal")
+        ids = run(url, "SELECT id, uuid FROM resource_providers")
+        # A lease may have expired in between.
+        if whole_fleet(addresses[0])[0] == shown[0][0]:
+            break
+    for _, lines, *_ in (*shown, *states):
+        assert lines == shown[0][1]
+    noted = [note[2:] for note in notes if note[1] > heads.get(note[0], 0)]
+    for _, _, told in states:
+        check_sums(told, noted, dict(ids))
+
+
+def check_sums(
+    told: Counter[str | None], noted: Sequence[tuple[int, str | None]], uuids: dict[int, str]
+) -> None:
+    """Each commit is told once.
+
+    SQLite gives an id to several providers in turn, and the journal does not tell whose a commit
+    was. Their sums are compared together; a commit that deletes one and creates the next has one
+    note, and is told of both.
+
+    Args:
+        noted: the ids of the journal, and the UUIDs that it says are gone.
+        uuids: of the providers that exist, by id.
+    """
+    counts: Counter[int] = Counter(number for number, _ in noted)
+    holders: defaultdict[int, set[str]] = defaultdict(set)
+    for number, gone in noted:
+        if gone is not None:
+            holders[number].add(gone)
+        if number in uuids:
+            holders[number].add(uuids[number])
+    assert told[None] == counts.pop(0, 0)
+    several = {uuid for number in counts if len(holders[number]) > 1 for uuid in holders[number]}
+    expected: Counter[str] = Counter()
+    for number, count in counts.items():
+        if len(holders[number]) == 1 and not holders[number] & several:
+            expected[next(iter(holders[number]))] += count
+    assert {uuid: told[uuid] for uuid in expected} == expected
+    deletions = sum(gone is not None for _, gone in noted)
+    more = told.total() - len(noted)
+    assert 0 <= more <= (deletions if several else 0)

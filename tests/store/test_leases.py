@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases in the store: who has one, what ends it, and what a sweep releases, with a clock that the
+test sets. Source: spec/beyond.md 7.3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from berth.model.errors import CapacityExceeded
+from berth.model.ids import Generation
+from berth.store.allocations import delete_allocations, release_consumer
+from berth.store.consumer_lists import get_consumer
+from berth.store.engine.database import Database, Observer
+from berth.store.lease_sweep import Expired, sweep
+from berth.store.leases import (
+    count_leases,
+    delete_lease,
+    expiry,
+    get_lease,
+    pages_of_leases,
+    put_lease,
+)
+from berth.store.reshape import reshape
+from berth.upkeep import schema
+from berth.upkeep.data_migrations import Owner
+from berth.upkeep.repair import iter_repaired
+from tests.servers.statements import run
+from tests.sql_reads import provider_usages
+from tests.store.fleet import add_provider, claim, consumer, holding, provider
+from tests.store.statements import counted_statements
+
+VCPU = {1: {"VCPU": 1}}
+NOON = datetime(2026, 11, 24, 12)
+
+EVERY = pytest.mark.engines("sqlite", "postgresql", "mariadb")
+
+
+class Clock:
+    """A clock that stands still until the test moves it."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def pass_(self, seconds: float) -> None:
+        """Let some time pass."""
+        self.now += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock that decides, on every engine."""
+    clock = Clock()
+    monkeypatch.setattr(Database, "clock", lambda db: clock.now)
+    return clock
+
+
+@pytest.fixture
+def fleet(db: Database, clock: Clock) -> Database:
+    """A host, and consumers 1 and 2, of which the first has a lease of ten minutes."""
+    add_provider(db, 1, VCPU=100)
+    claim(db, holding(1, VCPU, project="web", lease_until=expiry(db, 600)))
+    claim(db, holding(2, VCPU, project="web"))
+    return db
+
+
+def leases(db: Database) -> dict[str, timedelta]:
+    """The time from noon at which each lease expires; every way to read leases says the same."""
+    listed = [lease for page in pages_of_leases(db, page=1) for lease in page]
+    assert [get_lease(db, lease.consumer) for lease in listed] == listed
+    for lease in listed:
+        shown = get_consumer(db, lease.consumer)
+        assert shown is not None and shown.lease_until == lease.expires_at
+    assert count_leases(db) == len(listed)
+    return {lease.consumer: lease.expires_at - NOON for lease in listed}
+
+
+def rows(db: Database) -> int:
+    """How many leases are stored, whether or not they count."""
+    with db.read() as tx:
+        query = "SELECT count(*) FROM berth_leases"
+        count: int = tx.connection.exec_driver_sql(query).scalar_one()
+    return count
+
+
+def swept(db: Database) -> list[Expired]:
+    """What one sweep releases."""
+    return [each for expired in sweep(db) for each in expired]
+
+
+def used(db: Database) -> int:
+    """The VCPU of p1 in use."""
+    return provider_usages(db, provider(1)).usages["VCPU"]
+
+
+@EVERY
+def test_a_lease_is_given_back_after_its_time(fleet: Database, clock: Clock) -> None:
+    """Not before; and what has no lease stays."""
+    assert leases(fleet) == {consumer(1): timedelta(minutes=10)}
+    clock.pass_(599)
+    assert swept(fleet) == []
+    clock.pass_(1)
+    assert swept(fleet) == [Expired(consumer(1), "web", ("p1",))]
+    assert (swept(fleet), leases(fleet), rows(fleet), used(fleet)) == ([], {}, 0, 1)
+    assert get_consumer(fleet, consumer(1)) is None
+    assert schema.check(fleet) == []
+
+
+def test_a_lease_never_expires_early(fleet: Database, clock: Clock) -> None:
+    """It ends at a whole second, which every engine can store."""
+    clock.pass_(0.25)
+    assert put_lease(fleet, consumer(2), 1) == NOON + timedelta(seconds=2)
+    clock.pass_(1.5)
+    assert swept(fleet) == []
+    clock.pass_(0.25)
+    assert [each.consumer for each in swept(fleet)] == [consumer(2)]
+
+
+@EVERY
+def test_a_lease_is_renewed_and_ended(fleet: Database, clock: Clock) -> None:
+    """Also in the second in which it was given, and after it has expired; a consumer that holds
+    nothing has none."""
+    assert put_lease(fleet, consumer(1), 600) == NOON + timedelta(seconds=600)
+    clock.pass_(700)
+    put_lease(fleet, consumer(1), 100)
+    put_lease(fleet, consumer(2), 86_400)
+    assert leases(fleet) == {
+        consumer(1): timedelta(seconds=800),
+        consumer(2): timedelta(seconds=700 + 86_400),
+    }
+    assert swept(fleet) == []
+    assert delete_lease(fleet, consumer(1)) and not delete_lease(fleet, consumer(1))
+    clock.pass_(200)
+    assert (swept(fleet), used(fleet)) == ([], 2)
+    assert put_lease(fleet, consumer(3), 60) is None and not delete_lease(fleet, consumer(3))
+
+
+WRITES: dict[str, Callable[[Database], object]] = {
+    "the same again": lambda db: claim(db, holding(1, VCPU, project="web", seen=1)),
+    "below 1.28": lambda db: claim(db, holding(1, VCPU, project="web")),
+    "more": lambda db: claim(db, holding(1, {1: {"VCPU": 2}}, project="web", seen=1)),
+    "another owner": lambda db: claim(db, holding(1, VCPU, project="db", user="x", seen=1)),
+    "several": lambda db: claim(
+        db, holding(2, {}, project="web", seen=1), holding(1, VCPU, project="web", seen=1)
+    ),
+    "a reshape": lambda db: reshape(db, [], [holding(1, VCPU, project="web", seen=1)]),
+    "delete": lambda db: delete_allocations(db, consumer(1)),
+    "delete at a generation": lambda db: release_consumer(db, consumer(1), Generation(1)),
+    "empty": lambda db: claim(db, holding(1, {}, project="web", seen=1)),
+    "empty by a reshape": lambda db: reshape(db, [], [holding(1, {}, project="web", seen=1)]),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_lease_never_outlives_a_write(fleet: Database, clock: Clock, write: str) -> None:
+    """Nor does the consumer get it back when it is claimed for again, by the same uuid, which on
+    SQLite gets the same row. What it holds then is never taken back."""
+    WRITES[write](fleet)
+    assert (leases(fleet), rows(fleet)) == ({}, 0)
+    claim(fleet, holding(1, VCPU, project="web"))
+    clock.pass_(601)
+    assert (swept(fleet), leases(fleet)) == ([], {})
+    assert get_consumer(fleet, consumer(1)) is not None and schema.check(fleet) == []
+
+
+def test_a_refused_write_leaves_the_lease(fleet: Database, clock: Clock) -> None:
+    """It is all or nothing."""
+    with pytest.raises(CapacityExceeded):
+        claim(fleet, holding(1, {1: {"VCPU": 101}}, project="web", seen=1))
+    assert leases(fleet) == {consumer(1): timedelta(minutes=10)}
+
+
+@EVERY
+def test_a_claim_with_a_lease_replaces_the_old_one(fleet: Database, clock: Clock) -> None:
+    """Of consumers that have one, and of those that have none."""
+    clock.pass_(60)
+    writes = (
+        holding(n, VCPU, project="web", seen=1, lease_until=expiry(fleet, 60)) for n in (1, 2)
+    )
+    claim(fleet, *writes)
+    assert leases(fleet) == dict.fromkeys((consumer(1), consumer(2)), timedelta(minutes=2))
+    assert rows(fleet) == 2
+
+
+@pytest.mark.engines("sqlite")
+def test_a_claim_without_leases_costs_no_statement(db: Database, clock: Clock) -> None:
+    """Neither of a new consumer nor of a known one, whatever leases others have; one that ends a
+    lease costs one more."""
+    add_provider(db, 1, VCPU=100)
+    claim(db, holding(1, VCPU))
+    counts = []
+    for has_lease in (False, True):
+        if has_lease:
+            put_lease(db, consumer(1), 60)
+        for number, amounts in ((2, VCPU), (2, VCPU), (2, {}), (1, VCPU)):
+            with counted_statements(db) as sent:
+                claim(db, holding(number, amounts))
+            counts.append((len(sent), sum("berth_leases" in text[:30] for text in sent)))
+    (*before, plain), (*after, ending) = counts[:4], counts[4:]
+    assert before == after and all(own == 0 for _, own in before)
+    assert (plain[1], ending) == (0, (plain[0] + 1, 1))
+
+
+@EVERY
+def test_many_expire_in_one_sweep(db: Database, clock: Clock) -> None:
+    """In few commits; one that cannot be released does not keep the others."""
+    observer = Counts()
+    db.observer = observer
+    add_provider(db, 1, VCPU=100)
+    add_provider(db, 2, parent=1, VCPU=100)
+    writes = [
+        holding(n, {1 + n % 2: {"VCPU": 1}}, lease_until=expiry(db, 60)) for n in range(1, 71)
+    ]
+    claim(db, *writes)
+    commits = observer.commits
+    clock.pass_(60)
+    assert {each.consumer for each in swept(db)} == {consumer(n) for n in range(1, 71)}
+    assert (observer.released, observer.commits - commits, rows(db)) == (70, 2, 0)
+    assert schema.check(db) == []
+
+
+class Counts(Observer):
+    """Counts commits, and the consumers that were released."""
+
+    commits = released = 0
+
+    def committed(self, writes: int) -> None:
+        """See `Observer`."""
+        self.commits += 1
+
+    def expired(self, consumers: int) -> None:
+        """See `Observer`."""
+        self.released += consumers
+
+
+@EVERY
+def test_another_program_ends_a_lease_too(fleet: Database, clock: Clock) -> None:
+    """Every write of OpenStack Placement increments the consumer's generation, or deletes it. A
+    check finds the lease that is left behind, and a repair forgets it."""
+    put_lease(fleet, consumer(2), 60)
+    url = fleet.engine.url.render_as_string(hide_password=False)
+    run(
+        url,
+        f"UPDATE consumers SET generation = 2 WHERE uuid = '{consumer(1)}'",
+        f"UPDATE consumers SET id = id + 100 WHERE uuid = '{consumer(2)}'",
+    )
+    assert leases(fleet) == {}
+    expected = "the lease of consumer {} is of an earlier state of it"
+    assert schema.check(fleet) == [expected.format(consumer(number)) for number in (1, 2)]
+    clock.pass_(60)
+    assert (swept(fleet), rows(fleet)) == ([], 1)
+    list(iter_repaired(fleet, Owner("nobody", "nobody")))
+    assert (rows(fleet), used(fleet)) == (0, 2) and schema.check(fleet) == []
+
+
+def recreated(db: Database, *consumers: int, to_the_second: bool) -> None:
+    """Delete and insert the records of some consumers within a millisecond, as if another program
+    had released them and claimed the same for them again; its times may be in whole seconds."""
+    columns = "uuid, generation, project_id, user_id, consumer_type_id"
+    uuids = ", ".join(f"'{consumer(number)}'" for number in consumers)
+    later = "strftime('%Y-%m-%d %H:%M:%f', created_at, '+0.001 seconds')"
+    moment = "datetime(created_at)" if to_the_second else later
+    run(
+        db.engine.url.render_as_string(hide_password=False),
+        f"CREATE TABLE kept AS SELECT * FROM consumers WHERE uuid IN ({uuids})",
+        f"DELETE FROM consumers WHERE uuid IN ({uuids})",
+        f"INSERT INTO consumers ({columns}, created_at) SELECT {columns}, {moment} FROM kept"
+        " ORDER BY id",
+        "DROP TABLE kept",
+    )
+
+
+def consumer_ids(db: Database) -> dict[str, int]:
+    """The id of each consumer's record."""
+    with db.read() as tx:
+        rows = tx.connection.exec_driver_sql("SELECT uuid, id FROM consumers")
+        return {str(uuid): int(number) for uuid, number in rows}
+
+
+@pytest.mark.engines("sqlite")
+@pytest.mark.parametrize("to_the_second", [False, True])
+def test_a_lease_is_not_of_another_consumer_with_the_same_id(
+    fleet: Database, clock: Clock, to_the_second: bool
+) -> None:
+    """SQLite gives the highest id again, and a new consumer begins at generation 1 again. What it
+    holds is never taken back, and a new lease counts for it."""
+    put_lease(fleet, consumer(2), 60)
+    before = consumer_ids(fleet)
+    recreated(fleet, 1, 2, to_the_second=to_the_second)
+    assert consumer_ids(fleet) == before
+    assert leases(fleet) == {}
+    expected = "the lease of consumer {} is of an earlier state of it"
+    assert schema.check(fleet) == [expected.format(consumer(number)) for number in (1, 2)]
+    put_lease(fleet, consumer(2), 900)
+    assert leases(fleet) == {consumer(2): timedelta(minutes=15)}
+    assert not delete_lease(fleet, consumer(1))
+    clock.pass_(601)
+    assert (swept(fleet), used(fleet)) == ([], 2)
+    clock.pass_(300)
+    assert [each.consumer for each in swept(fleet)] == [consumer(2)]
+    assert (used(fleet), rows(fleet), schema.check(fleet)) == (1, 0, [])
+
+
+def test_a_consumer_without_a_time_of_creation_can_have_a_lease(
+    fleet: Database, clock: Clock
+) -> None:
+    """Its record may be as old as that."""
+    run(
+        fleet.engine.url.render_as_string(hide_password=False),
+        f"UPDATE consumers SET created_at = NULL WHERE uuid = '{consumer(2)}'",
+    )
+    for seconds in (30, 60):
+        put_lease(fleet, consumer(2), seconds)
+        assert leases(fleet)[consumer(2)] == timedelta(seconds=seconds)
+    clock.pass_(60)
+    assert [each.consumer for each in swept(fleet)] == [consumer(2)]
+
+
+@EVERY
+def test_a_lease_that_another_program_left_is_replaced(fleet: Database, clock: Clock) -> None:
+    """By that of a new consumer with the same uuid."""
+    run(
+        fleet.engine.url.render_as_string(hide_password=False),
+        f"DELETE FROM allocations WHERE consumer_id = '{consumer(1)}'",
+        f"DELETE FROM consumers WHERE uuid = '{consumer(1)}'",
+    )
+    claim(fleet, holding(1, VCPU, project="web", lease_until=expiry(fleet, 60)))
+    assert (leases(fleet), rows(fleet)) == ({consumer(1): timedelta(minutes=1)}, 1)
+
+
+@pytest.mark.engines("sqlite")
+def test_a_sweep_without_expired_leases_asks_one_question(fleet: Database, clock: Clock) -> None:
+    """It writes nothing."""
+    with counted_statements(fleet) as sent:
+        assert swept(fleet) == []
+    assert len(sent) == 1 and sent[0].startswith("SELECT")
+
+
+@pytest.mark.engines("postgresql", "mariadb", "galera")
+def test_on_servers_the_clock_of_the_database_counts(db: Database) -> None:
+    """In UTC; a process whose own clock is wrong is no danger."""
+    db._clock = lambda: datetime(1999, 1, 1)
+    add_provider(db, 1, VCPU=100)
+    claim(db, holding(1, VCPU))
+    until = put_lease(db, consumer(1), 600)
+    assert until is not None
+    assert abs(until - datetime.now(UTC).replace(tzinfo=None) - timedelta(minutes=10)) < timedelta(
+        seconds=30
+    )
+    assert swept(db) == []
+    db._clock = lambda: datetime(2999, 1, 1)
+    assert swept(db) == []
