@@ -6,7 +6,7 @@ from __future__ import annotations
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Event
+from threading import Barrier, Event
 
 import pytest
 from sqlalchemy import event, func, select, text
@@ -89,6 +89,22 @@ def test_how_connections_are_set_up(db: Database, tmp_path: Path) -> None:
     durable = open_database(f"sqlite:///{tmp_path / 'durable.db'}")
     assert pragmas(durable) == ("wal", 2, 1)
     durable.dispose()
+
+
+def test_several_may_connect_first(tmp_path: Path) -> None:
+    """To a file that does not exist yet: SQLite refuses some of those that switch its mode."""
+    together = Barrier(8)
+
+    def connect(db: Database) -> int:
+        together.wait()
+        return db.commit_stamp() or 0
+
+    for number in range(40):
+        several = [open_database(f"sqlite:///{tmp_path / f'{number}.db'}") for _ in range(8)]
+        with ThreadPoolExecutor(8) as threads:
+            assert all(threads.map(connect, several))
+        for db in several:
+            db.dispose()
 
 
 @pytest.mark.engines("mariadb", "galera")

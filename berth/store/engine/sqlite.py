@@ -170,13 +170,31 @@ class SqliteDialect:
         if self.read_only:
             connection.execute("PRAGMA query_only = ON").close()
             return
+        _write_ahead(connection)
         for pragma in (
-            "journal_mode = WAL",
             f"synchronous = {'FULL' if self.synchronous else 'OFF'}",
             "foreign_keys = ON",
         ):
             connection.execute(f"PRAGMA {pragma}").close()
         self.file.connected()
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Switch the file to write-ahead mode, if it is not yet.
+
+    RACE tests/store/test_database.py: of several connections that switch a new file at once, SQLite
+    refuses some without waiting, because they hold what the others wait for.
+    """
+    deadline = time.monotonic() + _BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").close()
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(_POLL_MS / 1000)
+        else:
+            return
 
 
 def _without_unknown(url: URL) -> URL:
