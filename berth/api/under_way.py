@@ -11,8 +11,7 @@ Source: spec/beyond.md 5.4.
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -31,11 +30,24 @@ class Claiming:
     """A placement that was chosen.
 
     Attributes:
-        ended: when its outcome was known; None before.
+        commit: the writer and its count of commits with which it was written, or is about to be.
+        has_ended: whether the outcome is known.
     """
 
     taken: Taken
-    ended: int | None = None
+    commit: tuple[int, int] | None = None
+    has_ended: bool = False
+
+    def committing(self, writer: int, seq: int) -> None:
+        """It is about to be written with a commit."""
+        self.commit = writer, seq
+
+    def is_in(self, fleet: Snapshot) -> bool:
+        """Whether a fleet has what it takes as used."""
+        if self.commit is None:
+            return False
+        writer, seq = self.commit
+        return fleet.clock.heads.get(writer, 0) >= seq
 
 
 class View(NamedTuple):
@@ -56,17 +68,18 @@ class View(NamedTuple):
 class UnderWay:
     """The placements of one process.
 
-    Moments are numbered. A choice sees the placements whose outcome was not known when it began, or
-    at a later moment: it takes its snapshot later still, and the snapshot has the outcome of all
-    others.
+    A placement counts until it has failed, or a snapshot has its commit. Moments are numbered: a
+    choice may see a snapshot that was taken after it began.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._now = 0
+        #: The choices that are being made.
+        self._choices = 0
         self._claiming: list[Claiming] = []
-        #: When each choice that is being made began.
-        self._begun: Counter[int] = Counter()
+        #: Whether `_ahead` has a claim that has failed.
+        self._has_failed = False
         #: Guards the attributes below.
         self._choosing = threading.Lock()
         #: What the last choice saw, with what has been chosen since, and the moment before its
@@ -74,8 +87,6 @@ class UnderWay:
         #: the sum of all claims took four times as long as the search.
         self._fleet: Snapshot | None = None
         self._ahead: Overlay | None = None
-        #: The claims that `ahead` has.
-        self._added: set[Claiming] = set()
         self._pools = SharedPools()
         self._moment = 0
 
@@ -84,18 +95,21 @@ class UnderWay:
         """A choice begins; take the snapshot after this. Gives the moment."""
         with self._lock:
             self._now += 1
+            self._choices += 1
             began = self._now
-            self._begun[began] += 1
         try:
             yield began
         finally:
             with self._lock:
-                del self._begun[began]
+                self._choices -= 1
                 self._forget()
 
-    def view(self, began: int, snapshot: Snapshot) -> View:
-        """What a choice sees that began at a moment, and took a snapshot since."""
-        ahead = _with(snapshot, self._seen_since(began))
+    def view(self, take: Callable[[], Snapshot]) -> View:
+        """What a choice sees that will not be claimed."""
+        with self._lock:
+            claiming = [*self._claiming]
+        snapshot = take()
+        ahead = _with(snapshot, claiming)
         return View(snapshot, snapshot if ahead is None else ahead.snapshot)
 
     @contextmanager
@@ -117,17 +131,20 @@ class UnderWay:
         with self._lock:
             moment = self._now
         fleet = take()
-        seen = self._seen_since(moment)
         # What goes with the same snapshot stays, unless one of the claims has failed.
-        if fleet is not self._fleet or not self._added.issubset(seen):
-            self._ahead, self._added = _with(fleet, seen), set(seen)
+        if fleet is not self._fleet or self._has_failed:
+            with self._lock:
+                self._has_failed = False
+                self._claiming = [each for each in self._claiming if not each.is_in(fleet)]
+                claiming = [*self._claiming]
+            self._ahead = _with(fleet, claiming)
             self._fleet, self._pools = fleet, SharedPools()
         self._moment = moment
         return fleet
 
     def _has_others(self) -> bool:
         """Whether others place at the same time."""
-        return len(self._begun) > 1 or bool(self._claiming)
+        return self._choices > 1 or bool(self._claiming)
 
     def fix(self) -> None:
         """Let `View.ahead` stay as it is after the choice. Call it while choosing."""
@@ -142,40 +159,34 @@ class UnderWay:
         self._ahead.use(taken)
         self._pools.note(taken)
         claiming = Claiming(taken)
-        self._added.add(claiming)
         with self._lock:
             self._claiming.append(claiming)
         return claiming
 
-    def end(self, claiming: Claiming) -> None:
+    def end(self, claiming: Claiming, *, is_written: bool) -> None:
         """The outcome of a placement is known."""
         with self._lock:
-            self._now += 1
-            claiming.ended = self._now
+            if not is_written and claiming in self._claiming:
+                self._claiming.remove(claiming)
+                self._has_failed = True
+            claiming.has_ended = True
             self._forget()
 
-    def _seen_since(self, moment: int) -> list[Claiming]:
-        """The claims that a snapshot taken since a moment may lack."""
-        with self._lock:
-            return [each for each in self._claiming if each.ended is None or each.ended > moment]
-
     def _forget(self) -> None:
-        """Drop what every choice sees in its snapshot. Needs the lock."""
-        oldest = min(self._begun, default=self._now + 1)
-        self._claiming = [
-            each for each in self._claiming if each.ended is None or each.ended > oldest
-        ]
-        if not self._claiming and not self._begun:
-            # Holds no snapshot while nothing is placed.
+        """Hold no snapshot while nothing is placed: the next one has all commits. Needs the
+        lock."""
+        if not self._choices and all(each.has_ended for each in self._claiming):
+            self._claiming = []
             self._fleet = self._ahead = None
-            self._added, self._pools = set(), SharedPools()
+            self._pools = SharedPools()
 
 
-def _with(snapshot: Snapshot, claims: Sequence[Claiming]) -> Overlay | None:
-    """The fleet as if some claims were written; None if there are none."""
-    if not claims:
+def _with(snapshot: Snapshot, claiming: Iterable[Claiming]) -> Overlay | None:
+    """The fleet as if some claims were written; None if it has all of them."""
+    missing = [each for each in claiming if not each.is_in(snapshot)]
+    if not missing:
         return None
     overlay = Overlay(snapshot)
-    for each in claims:
+    for each in missing:
         overlay.use(each.taken)
     return overlay

@@ -32,7 +32,7 @@ from berth.store.claim_reads import (
 from berth.store.claims import Claim, release, write_claim
 from berth.store.consumers import check_generations
 from berth.store.engine.database import Database
-from berth.store.engine.group_commit import Batchable
+from berth.store.engine.group_commit import Batchable, Committing
 from berth.store.engine.tables import (
     allocations,
     consumer_types,
@@ -199,6 +199,7 @@ def replace_allocations(
     attempts: int,
     placed: Mapping[ConsumerUUID, Placement] = NOT_PLACED,
     replaced: ReplacedAllocations | None = None,
+    committing: Committing | None = None,
 ) -> None:
     """Replace the allocations of each of some consumers; all of them or none.
 
@@ -210,6 +211,7 @@ def replace_allocations(
         attempts: the most runs if other writers change the same providers; 0 counts as 1.
         placed: what to keep of those consumers that berth has placed, written in the same commit.
         replaced: gets what the consumers had before.
+        committing: see `Database.write`.
 
     Raises:
         ConsumerGenerationConflict, UnknownProviderInAllocation, UnknownClassInAllocation,
@@ -234,7 +236,8 @@ def replace_allocations(
         write_claim(tx, claim, dict.fromkeys(claim.bumped(), 1))
 
     request = ClaimRequest(writes, placed, replaced)
-    db.write(unit, attempts=attempts, batch=Batchable(_claim_at_once, request))
+    batch = Batchable(_claim_at_once, request)
+    db.write(unit, attempts=attempts, batch=batch, committing=committing)
 
 
 def delete_allocations(

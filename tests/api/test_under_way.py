@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from berth.api.under_way import UnderWay, View
+from berth.api.under_way import Claiming, UnderWay
 from berth.candidates.shared_pools import SharedPools
+from berth.index.revision import Clock
 from berth.index.scenario import with_usage
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ClassId, ProviderId
@@ -62,27 +64,53 @@ def test_choices_that_arrive_together_share_a_snapshot(fleet: Snapshot) -> None:
             assert (used(view.ahead), len(taken)) == (3, 2)
 
 
-@pytest.mark.parametrize("is_written", [True, False])
-def test_a_claim_counts_until_a_snapshot_has_its_outcome(
-    fleet: Snapshot, *, is_written: bool
-) -> None:
-    """Once, whether it was written or failed; a choice that began before may lack it."""
+def seen(under_way: UnderWay, snapshot: Snapshot) -> int:
+    """What a choice that begins now sees as used."""
+    with under_way.begun() as began, under_way.choosing(began, lambda: snapshot) as view:
+        used_ahead = used(view.ahead)
+    assert used(under_way.view(lambda: snapshot).ahead) == used_ahead
+    return used_ahead
+
+
+def claimed(under_way: UnderWay, fleet: Snapshot, amount: int) -> Claiming:
+    """A placement that was chosen."""
+    with under_way.begun() as began, under_way.choosing(began, lambda: fleet):
+        return under_way.add({key_of(fleet): amount})
+
+
+def at_commit(fleet: Snapshot, seq: int, **usage: int) -> Snapshot:
+    """The fleet when writer 7 has made some commits."""
+    more = with_usage(fleet, {key_of(fleet): usage.get("more", 0)})
+    return replace(more, clock=Clock(b"", {7: seq}))
+
+
+def test_a_claim_counts_until_a_snapshot_has_its_commit(fleet: Snapshot) -> None:
+    """Once, whether or not its request knows of the commit already."""
     under_way = UnderWay()
-    later = with_usage(fleet, {key_of(fleet): 2}) if is_written else fleet
-
-    def seen(began: int, snapshot: Snapshot) -> View:
-        with under_way.choosing(began, lambda: snapshot) as view:
-            return view
-
+    before, after = at_commit(fleet, 3), at_commit(fleet, 4, more=2)
+    claiming = claimed(under_way, before, 2)
     with under_way.begun():
-        with under_way.begun() as began, under_way.choosing(began, lambda: fleet):
-            claiming = under_way.add({key_of(fleet): 2})
-        with under_way.begun() as before:
-            under_way.end(claiming)
-            # It asks for no snapshot if another choice took one since it began.
-            with under_way.begun() as after:
-                assert used(seen(after, later).ahead) == (3 if is_written else 1)
-            assert used(seen(before, later).ahead) == (3 if is_written else 1)
+        assert seen(under_way, before) == 3
+        claiming.committing(7, 4)
+        assert (seen(under_way, before), seen(under_way, after)) == (3, 3)
+    other = claimed(under_way, after, 4)
+    with under_way.begun():
+        assert seen(under_way, after) == 7
+        under_way.end(claiming, is_written=True)
+        assert seen(under_way, after) == 7
+        under_way.end(other, is_written=False)
+        assert seen(under_way, after) == 3
+
+
+def test_a_claim_that_has_failed_counts_no_more(fleet: Snapshot) -> None:
+    """Not even if another commit has the count that was meant for it."""
+    under_way = UnderWay()
+    claiming, other = (claimed(under_way, fleet, amount) for amount in (2, 1))
+    claiming.committing(7, 1)
+    under_way.end(claiming, is_written=False)
+    assert seen(under_way, fleet) == 2
+    under_way.end(other, is_written=False)
+    assert seen(under_way, fleet) == 1
 
 
 def test_pools_are_shared_where_others_place(fleet: Snapshot) -> None:

@@ -29,6 +29,7 @@ from berth.api.operations.berth_v1 import codes
 from berth.api.paths import consumer_uuid
 from berth.api.rendering import answer, answer_bytes
 from berth.api.request import Request, Response, Services
+from berth.api.under_way import Claiming
 from berth.candidates.choosing import Short
 from berth.index.snapshot import Snapshot
 from berth.model.consumer import ConsumerWrite
@@ -113,14 +114,10 @@ class _Call:
             if looks and (repeated := self._repeated()) is not None:
                 return repeated
             attempt = self._choosing.attempt(self._consumers.given_back())
-            try:
-                if isinstance(attempt.choice, Short):
-                    return self._repeated_or_refused(attempt, attempt.choice)
-                if self._is_done(attempt.choice):
-                    return self._answer(attempt.fleet, attempt.choice, attempt.warnings, number)
-            finally:
-                if attempt.claiming is not None:
-                    self._services.under_way.end(attempt.claiming)
+            if isinstance(attempt.choice, Short):
+                return self._repeated_or_refused(attempt, attempt.choice)
+            if self._is_done(attempt.choice, attempt.claiming):
+                return self._answer(attempt.fleet, attempt.choice, attempt.warnings, number)
             if self._choosing.is_late:
                 break
         # The claim of the last try may have failed because it is a repetition.
@@ -156,13 +153,19 @@ class _Call:
         }
         return joined(head, ((uuid, written(placements[uuid] | more[uuid])) for uuid in more))
 
-    def _is_done(self, choice: Choice) -> bool:
+    def _is_done(self, choice: Choice, claiming: Claiming | None) -> bool:
         """Claim what was chosen, or check that a dry run could; False if it must choose again."""
-        self._lease_until = self._expiry()
-        if not self._wanted.is_dry_run:
-            return self._is_claimed(choice)
-        self._consumers.check_names()
-        return True
+        if claiming is None:
+            self._lease_until = self._expiry()
+            self._consumers.check_names()
+            return True
+        is_claimed = False
+        try:
+            self._lease_until = self._expiry()
+            is_claimed = self._is_claimed(choice, claiming)
+        finally:
+            self._services.under_way.end(claiming, is_written=is_claimed)
+        return is_claimed
 
     def _expiry(self) -> datetime | None:
         """When a lease expires that is given now; None if the call asks for none."""
@@ -171,7 +174,7 @@ class _Call:
 
     # --- Claiming --------------------------------------------------------------------------------
 
-    def _is_claimed(self, choice: Choice) -> bool:
+    def _is_claimed(self, choice: Choice, claiming: Claiming) -> bool:
         """Claim what was chosen; False if the fleet or a consumer has changed meanwhile."""
         candidates = choice.candidates
         writes = list(self._writes(candidates))
@@ -185,6 +188,7 @@ class _Call:
                 attempts=attempts,
                 placed=placed,
                 replaced=audit.claiming(self._request, writes),
+                committing=claiming.committing,
             )
         except ConsumerNameTaken:
             # RACE tests/api/berth_v1/test_place_names.py: perhaps by the same call, sent twice,

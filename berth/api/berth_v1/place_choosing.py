@@ -123,7 +123,7 @@ class Choosing:
             searching(self._services, self._request, self._seconds_left()) as budget,
         ):
             if self._wanted.is_dry_run:
-                view = under_way.view(began, index.snapshot())
+                view = under_way.view(index.snapshot)
                 return self._attempted(view, given_back, budget)
             with under_way.choosing(began, index.snapshot) as view:
                 attempt = self._shared(view, budget) or self._attempted(view, given_back, budget)

@@ -24,7 +24,7 @@ from berth.store.engine.dedicated import CommitFailed, DedicatedConnection
 from berth.store.engine.dialect import Dialect, PoolOptions
 from berth.store.engine.driver_errors import is_lost, translated
 from berth.store.engine.expressions import server_time
-from berth.store.engine.group_commit import Batchable, GroupCommit, Write
+from berth.store.engine.group_commit import Batchable, Committing, GroupCommit, Write
 from berth.store.engine.placement_sweep import PlacementSweep
 from berth.store.engine.pool_counts import PoolCounts
 from berth.store.engine.prepared import Parameters, Runner, Statements
@@ -215,7 +215,12 @@ class Database:
             self._is_asking.release()
 
     def write(
-        self, unit: Callable[[Tx], T], *, attempts: int = ATTEMPTS, batch: Batchable | None = None
+        self,
+        unit: Callable[[Tx], T],
+        *,
+        attempts: int = ATTEMPTS,
+        batch: Batchable | None = None,
+        committing: Committing | None = None,
     ) -> T:
         """Run a unit of work and commit it; if it fails, none of its changes are written.
 
@@ -227,6 +232,8 @@ class Database:
 
         Args:
             batch: runs several such units at once; only for units that return None.
+            committing: told, before each attempt to commit it, the writer and the count of its
+                commits that an index has when it has this write. A short call, by any thread.
 
         Raises:
             LostRace: other requests were faster each time.
@@ -234,11 +241,17 @@ class Database:
                 not known whether the commit took place (spec/commit-rules.md, rule 7).
         """
         if self.tracer is None:
-            return self._write(unit, attempts, batch)
+            return self._write(unit, attempts, batch, committing)
         with self.tracer("commit"):
-            return self._write(unit, attempts, batch)
+            return self._write(unit, attempts, batch, committing)
 
-    def _write(self, unit: Callable[[Tx], T], attempts: int, batch: Batchable | None) -> T:
+    def _write(
+        self,
+        unit: Callable[[Tx], T],
+        attempts: int,
+        batch: Batchable | None,
+        committing: Committing | None,
+    ) -> T:
         runs_left: Counter[str | None] = Counter(
             {_LOST_RACE: max(attempts, 1), _BUSY: _BUSY_ATTEMPTS, _LOST_CONNECTION: _LOST_ATTEMPTS}
         )
@@ -246,7 +259,7 @@ class Database:
         deadline = time.monotonic() + _BUSY_S_MAX
         with translated():
             while True:
-                write = Write(unit, batch)
+                write = Write(unit, batch, committing)
                 self._writes.settle(write)
                 try:
                     result: T = write.outcome()
@@ -405,10 +418,10 @@ class Database:
             writes = take()
             shared = SharedTransaction(run, self.dialect, self._begun)
             done = shared.run_alone(writes[0]) if len(writes) == 1 else shared.run_all(writes)
-            parts = dict.fromkeys(outcome.tx for outcome in done.values() if outcome.error is None)
-            if parts:
-                self._commit(run, list(parts))
-                self.observer.committed(sum(outcome.error is None for outcome in done.values()))
+            applied = [write for write, outcome in done.items() if outcome.error is None]
+            if applied:
+                self._commit(run, list(dict.fromkeys(done[write].tx for write in applied)), applied)
+                self.observer.committed(len(applied))
                 self.has_committed.set()
         for write, outcome in done.items():
             if outcome.error is None:
@@ -440,8 +453,8 @@ class Database:
                 raise failure.error from failure
             self._writer = failure.writer
 
-    def _commit(self, run: Runner, parts: Sequence[Tx]) -> None:
-        """Commit the writes of some units, with their journal entries.
+    def _commit(self, run: Runner, parts: Sequence[Tx], writes: Sequence[Write]) -> None:
+        """Commit some writes, whose units ran in some parts, with their journal entries.
 
         Raises:
             DBAPIError: the commit did not take place.
@@ -456,6 +469,9 @@ class Database:
             return
         tx = parts[-1]
         writer = journal.record(tx, self._writer, touched, tx.now)
+        for write in writes:
+            if write.committing is not None:
+                write.committing(*writer)
         if writer.seq % _COMMITS_BETWEEN_TRIMS == 0:
             journal.trim(tx, tx.now - self._journal_kept)
             journal.fold_idle(tx, tx.now)

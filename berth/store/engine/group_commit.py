@@ -36,6 +36,10 @@ class Batchable(NamedTuple):
     item: Any
 
 
+#: Told, before each attempt to commit a write, the writer and its count of commits.
+Committing = Callable[[int, int], None]
+
+
 class Write:
     """One write that waits for its outcome. Belongs to the thread that submitted it.
 
@@ -43,9 +47,15 @@ class Write:
         batch: only for units that return None.
     """
 
-    def __init__(self, unit: Callable[[Any], Any], batch: Batchable | None = None) -> None:
+    def __init__(
+        self,
+        unit: Callable[[Any], Any],
+        batch: Batchable | None = None,
+        committing: Committing | None = None,
+    ) -> None:
         self.unit: Final = unit
         self.batch: Final = batch
+        self.committing: Final = committing
         self._result: Any = None
         self._error: BaseException | None = None
         self._is_settled = False
