@@ -131,6 +131,7 @@ def serve_berth(
     start_seconds_max: float = _START_SECONDS_MAX,
     database_url: str | None = None,
     checkout: Path | None = None,
+    awaits_all: bool = True,
 ) -> Iterator[RunningServer]:
     """Serve berth from a database, whose tables are made if they are not there.
 
@@ -144,6 +145,8 @@ def serve_berth(
         database_url: the database; none: an SQLite file in the directory.
         checkout: serve the berth of this checkout, with its `.venv`, under the name `before`;
             none: this one.
+        awaits_all: wait until each worker listens: whoever connects before has all connections in
+            the first one. Else until one answers.
     """
     port = free_port()
     url = database_url or berth_url(directory)
@@ -167,7 +170,15 @@ def serve_berth(
         directory=directory,
         start_seconds_max=start_seconds_max,
     ) as server:
+        while awaits_all and _listeners(port) < workers:
+            time.sleep(_POLL_SECONDS)
         yield server
+
+
+def _listeners(port: int) -> int:
+    """How many sockets listen on a port of IPv4. Source: proc(5), /proc/net/tcp."""
+    table = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(row[1].endswith(f":{port:04X}") and row[3] == "0A" for row in table)
 
 
 def _wait_until_it_answers(

@@ -20,7 +20,9 @@ def start_case(name: str, *, workers: int) -> AloneCase:
     def measure(directory: Path, wanted: Round) -> Samples:
         start = clock()
         with (
-            serve_berth(directory, workers=workers, start_seconds_max=_SECONDS_MAX) as server,
+            serve_berth(
+                directory, workers=workers, start_seconds_max=_SECONDS_MAX, awaits_all=False
+            ) as server,
             Client(server) as client,
         ):
             client.demand("GET", path_of(FILTERED, 10))
