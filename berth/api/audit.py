@@ -20,7 +20,7 @@ from berth.api.paths import consumer_uuid, is_dry_run, provider_uuid
 from berth.api.request import Request, Services
 from berth.api.routes import is_parameter
 from berth.candidates.references import References
-from berth.index.named import NamedProvider, named_provider
+from berth.index.named import HostedProvider, hosted_provider
 from berth.index.snapshot import Snapshot
 from berth.model.consumer import ConsumerWrite
 from berth.model.drain import Effect
@@ -60,7 +60,7 @@ class Trail:
     #: The path parameters, as the client wrote them.
     parameters: Mapping[str, str]
     #: The providers that the request names, with what the index knew of them before the write.
-    providers: dict[ProviderUUID, NamedProvider | None] = field(default_factory=dict)
+    providers: dict[ProviderUUID, HostedProvider | None] = field(default_factory=dict)
     #: The consumers that the request names beside `writes`.
     consumers: list[ConsumerUUID] = field(default_factory=list)
     #: To whom they belong, as far as that was known before the write.
@@ -117,10 +117,10 @@ def note_new_provider(
 ) -> None:
     """Note a provider that is to be created."""
     if trail := _trail(request):
-        above = named_provider(services.index.latest, parent) if parent else None
+        above = hosted_provider(services.index.latest, parent) if parent else None
         # Without a host, it is looked up after the write.
         host = above.host if above else None
-        trail.providers[uuid] = NamedProvider(uuid, name, host if parent else name)
+        trail.providers[uuid] = HostedProvider(uuid, name, host if parent else name)
 
 
 def note_deleted_provider(services: Services, request: Request, uuid: ProviderUUID) -> None:
@@ -129,7 +129,7 @@ def note_deleted_provider(services: Services, request: Request, uuid: ProviderUU
     if trail and trail.providers.get(uuid) is None:
         # Perhaps another worker has just created it.
         with suppress(Unavailable):
-            trail.providers[uuid] = named_provider(services.index.snapshot(), uuid)
+            trail.providers[uuid] = hosted_provider(services.index.snapshot(), uuid)
 
 
 def note_provider(
@@ -153,7 +153,7 @@ def note_tree(request: Request, edit: Edit, changes: Sequence[object]) -> None:
         # Without the reference to a tree that was new.
         trail.providers = {uuid: each for uuid, each in trail.providers.items() if each}
         for uuid, name in ({edit.root: host} | changed).items():
-            trail.providers[uuid] = NamedProvider(uuid, name, host)
+            trail.providers[uuid] = HostedProvider(uuid, name, host)
 
 
 def note_owner(request: Request, consumer: ConsumerUUID, owner: Holder) -> None:
@@ -264,14 +264,14 @@ def _trail(request: Request) -> Trail | None:
     return trail
 
 
-def _provider(fleet: Snapshot | None, reference: str) -> tuple[ProviderUUID, NamedProvider | None]:
+def _provider(fleet: Snapshot | None, reference: str) -> tuple[ProviderUUID, HostedProvider | None]:
     """The provider that a path names by its uuid or its name, as far as it is known."""
     uuid = provider_uuid(reference)
-    named = named_provider(fleet, uuid)
+    named = hosted_provider(fleet, uuid)
     if named is None and fleet is not None:
         text = References(fleet).provider(reference)
         if text is not None:
-            named = named_provider(fleet, ProviderUUID(text))
+            named = hosted_provider(fleet, ProviderUUID(text))
     return (uuid if named is None else named.uuid), named
 
 

@@ -22,7 +22,7 @@ from berth.api.environ import CONTEXT, ROUTE
 from berth.api.errors import MICROVERSION
 from berth.edge.context import Context
 from berth.index import Index
-from berth.index.named import NamedProvider, named_provider
+from berth.index.named import HostedProvider, hosted_provider
 from berth.index.snapshot import Snapshot
 from berth.model.consumer import ConsumerWrite
 from berth.model.errors import Unavailable
@@ -172,19 +172,19 @@ class _Names:
         self._may_read = may_read
         self._snapshot = index.latest
         #: Every provider of the line, by uuid.
-        self.providers: dict[ProviderUUID, NamedProvider | None] = dict(trail.providers)
+        self.providers: dict[ProviderUUID, HostedProvider | None] = dict(trail.providers)
 
     def provider(self, uuid: ProviderUUID) -> ProviderUUID:
         """Note a provider."""
         named = self.providers.get(uuid)
         if named is None or named.host is None:
-            indexed = self._looked_up(lambda fleet: named_provider(fleet, uuid))
+            indexed = self._looked_up(lambda fleet: hosted_provider(fleet, uuid))
             self.providers[uuid] = indexed or named
         return uuid
 
     def provider_of(self, number: ProviderId) -> ProviderUUID:
         """The uuid of a provider, which is noted; its number if the index does not know it."""
-        named = self._looked_up(lambda fleet: named_provider(fleet, number))
+        named = self._looked_up(lambda fleet: hosted_provider(fleet, number))
         if named is None:
             return ProviderUUID(f"#{number}")
         self.providers[named.uuid] = named
@@ -243,7 +243,7 @@ def _effects(trail: Trail, outcome: str, names: _Names) -> dict[str, Any]:
     return {name: entries for name, entries in lists.items() if entries} | other
 
 
-def _shown_provider(reference: str, named: NamedProvider | None) -> dict[str, str]:
+def _shown_provider(reference: str, named: HostedProvider | None) -> dict[str, str]:
     if named is None:
         # A path may have a name that no provider has.
         return {"uuid" if parse_uuid_lax(reference) else "name": reference}

@@ -40,7 +40,7 @@ def wants(amounts: str, traits: str = "", **members: object) -> Question:
     return question(groups={"": group(amounts, required=items(traits))}, **members)
 
 
-def names_of(explanation: Explanation) -> list[str]:
+def names_of(explanation: Explanation) -> list[str | None]:
     """The nearest hosts by name."""
     return [near.host.name for near in explanation.nearest or ()]
 

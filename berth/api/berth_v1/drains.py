@@ -23,10 +23,10 @@ from berth.api.request import Request, Response, Services
 from berth.api.searching import searching
 from berth.candidates.budget import Budget
 from berth.candidates.capacity import Counting
-from berth.candidates.explain.inventories import named_provider
 from berth.candidates.references import References
 from berth.index.drained import drained_hosts, drained_in_use, drains_naming, named_by, reach
 from berth.index.draining import assuming, excluding, undrained
+from berth.index.named import named_provider
 from berth.index.snapshot import Location, Snapshot
 from berth.model.bounds import CAPACITY_REQUESTS_MAX
 from berth.model.drain import Drain, DrainName, Effect, is_drain_name

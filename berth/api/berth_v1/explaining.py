@@ -16,11 +16,11 @@ from berth.candidates.explain.explanation import (
     Count,
     HostCounts,
     Lack,
-    NamedProvider,
     NearHost,
     Relaxation,
     Stage,
 )
+from berth.index.named import NamedProvider
 from berth.index.snapshot import Snapshot
 
 JSON = dict[str, Any]

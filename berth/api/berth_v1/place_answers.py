@@ -13,7 +13,7 @@ from berth.api.berth_v1.times import shown_lease
 from berth.api.errors import Refused
 from berth.api.request import Services
 from berth.candidates.choosing import Limits
-from berth.index.named import named_provider
+from berth.index.named import hosted_provider
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ConsumerUUID, ProviderUUID
 from berth.store.placements import Placement, Standing
@@ -44,7 +44,7 @@ def names_of(fleet: Snapshot, placements: Iterable[JSON]) -> dict[str, str]:
     uuids = dict.fromkeys(
         uuid for each in placements for uuid in (each["host"], *each["allocations"])
     )
-    named = (named_provider(fleet, ProviderUUID(uuid)) for uuid in uuids)
+    named = (hosted_provider(fleet, ProviderUUID(uuid)) for uuid in uuids)
     return {each.uuid: each.name for each in named if each is not None and each.name is not None}
 
 

@@ -13,10 +13,9 @@ import numpy as np
 
 from berth.candidates.capacity import Capacity, Counting
 from berth.candidates.capacity.pools import Total
-from berth.candidates.explain.explanation import NamedProvider
-from berth.candidates.explain.inventories import named_provider
 from berth.index.aggregate_sets import Mask
 from berth.index.block import Ints
+from berth.index.named import NamedProvider, named_provider
 from berth.model.ids import AggregateId
 
 #: Stands for having no label of a key; no label has this value.

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Literal, NamedTuple
 
 from berth.candidates.references import UnknownName, UnknownReference
+from berth.index.named import NamedProvider
 
 
 class Verdict(Enum):
@@ -80,13 +81,6 @@ class Relaxation(NamedTuple):
     reduce_to: int | None
     hosts_reduced: int | None
     at_least: bool
-
-
-class NamedProvider(NamedTuple):
-    """A provider."""
-
-    uuid: str
-    name: str
 
 
 Reason = Literal["used", "capacity", "max_unit", "min_unit", "step_size", "no_inventory"]

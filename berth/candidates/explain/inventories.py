@@ -4,23 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from json import loads
 
 import numpy as np
 
 from berth.candidates.explain.asking import Asking
 from berth.candidates.explain.atoms import Atom
-from berth.candidates.explain.explanation import Inventory, NamedProvider, Reason, Shortage
+from berth.candidates.explain.explanation import Inventory, Reason, Shortage
 from berth.candidates.filter import filter_trees
 from berth.candidates.resolve import NothingFits, plan_of
-from berth.index.block import Block
+from berth.index.named import named_provider
 from berth.index.snapshot import Location
 from berth.model.ids import ClassId
-
-
-def named_provider(block: Block, node: int, row: int) -> NamedProvider:
-    """The uuid and the name of a provider."""
-    return NamedProvider(block.uuid(node, row), loads(block.names.item(node, row)))
 
 
 def shortage_of(asking: Asking, atom: Atom, kept: int, host: int, *, possible: int) -> Shortage:

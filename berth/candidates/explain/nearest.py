@@ -11,9 +11,10 @@ import numpy as np
 
 from berth.candidates.explain.asking import Asking
 from berth.candidates.explain.explanation import Lack, NearHost
-from berth.candidates.explain.inventories import named_provider, shortage_of
+from berth.candidates.explain.inventories import shortage_of
 from berth.candidates.explain.relaxations import Dropped, Relaxing
 from berth.index.aggregate_sets import Mask
+from berth.index.named import named_provider
 
 #: Of how many hosts the smallest sets of atoms are sought, if no host lacks only two.
 _SOUGHT_MAX: Final = 64
