@@ -11,6 +11,7 @@ Source: spec/beyond.md 5.4.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -183,10 +184,12 @@ class UnderWay:
 
 def _with(snapshot: Snapshot, claiming: Iterable[Claiming]) -> Overlay | None:
     """The fleet as if some claims were written; None if it has all of them."""
-    missing = [each for each in claiming if not each.is_in(snapshot)]
-    if not missing:
+    taken: Counter[tuple[ProviderId, ClassId]] = Counter()
+    for each in claiming:
+        if not each.is_in(snapshot):
+            taken.update(each.taken)
+    if not taken:
         return None
     overlay = Overlay(snapshot)
-    for each in missing:
-        overlay.use(each.taken)
+    overlay.use(taken)
     return overlay

@@ -34,15 +34,18 @@ class Overlay:
         """
         if self._is_fixed:
             self._begin_another()
+        changes: dict[tuple[int, ClassId], list[tuple[int, int, int]]] = {}
+        located, at = None, None
         for (provider, class_id), amount in change.items():
-            at = self.snapshot.locate(provider)
+            if provider != located:
+                located, at = provider, self.snapshot.locate(provider)
             if at is None:
                 continue
             line = self.snapshot.block(at.block_id).shape.row_of_node.get(class_id, {}).get(at.node)
             if line is not None:
-                columns = self._writable(at.block_id, class_id)
-                used = int(columns.used.item(line, at.row))
-                columns.set_used(line, at.row, max(used + amount, 0))
+                changes.setdefault((at.block_id, class_id), []).append((line, at.row, amount))
+        for (block_id, class_id), of_class in changes.items():
+            self._writable(block_id, class_id).use_more(of_class)
 
     def fix(self) -> None:
         """Never change the present `snapshot`: the next `use` copies again."""

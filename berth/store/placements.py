@@ -8,7 +8,6 @@ which provider serves which request group is not forgotten. Source: spec/beyond.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +15,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+import msgspec
 from sqlalchemy import bindparam, select
 
 from berth.model.consumer import ConsumerWrite
@@ -111,7 +111,7 @@ def recorded(
                 "digest": placement.digest,
                 "allocations_digest": _digest_of(write.allocations),
                 "host_uuid": placement.host,
-                "mappings": json.dumps(placement.mappings),
+                "mappings": msgspec.json.encode(placement.mappings).decode(),
                 "created_at": tx.now,
             }
             for write in writes
@@ -137,7 +137,7 @@ def standings(db: Database, uuids: Collection[ConsumerUUID]) -> dict[ConsumerUUI
             ):
                 each = standing.get(uuid)
                 if each and each.allocations and _digest_of(each.allocations) == of_allocations:
-                    each.placement = Placement(digest, host, json.loads(mappings))
+                    each.placement = Placement(digest, host, msgspec.json.decode(mappings))
     return standing
 
 
@@ -156,5 +156,4 @@ def _add(
 
 def _digest_of(amounts: Amounts) -> str:
     """A digest of allocations, whatever their order."""
-    text = json.dumps(amounts, sort_keys=True, separators=(",", ":"))
-    return sha256(text.encode()).hexdigest()
+    return sha256(msgspec.json.encode(amounts, order="sorted")).hexdigest()

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Final
 
-import msgspec
-
 from berth.api import audit
 from berth.api.berth_v1.asking import Warnings
 from berth.api.berth_v1.place_answers import (
@@ -145,7 +143,14 @@ class _Call:
             "repeated": True,
             "tries": 0,
             "warnings": [],
-            "providers": names_of(snapshot, placements.values()),
+            "providers": names_of(
+                snapshot,
+                (
+                    uuid
+                    for each in placements.values()
+                    for uuid in (each["host"], *each["allocations"])
+                ),
+            ),
         }
         more = {
             uuid: more_of(self._wanted, each, before[uuid][0].lease_until)
@@ -232,20 +237,24 @@ class _Call:
             "repeated": False,
             "tries": tries,
             "warnings": warnings.sent,
-            "providers": names_of(fleet, map(msgspec.structs.asdict, choice.candidates)),
+            "providers": names_of(
+                fleet,
+                (uuid for each in choice.candidates for uuid in (each.host, *each.allocations)),
+            ),
         }
         if len(self._wanted.requested) > 1:
             head["alternative"] = choice.alternative
         texts = zip(self._consumers, choice.texts, strict=True)
         return joined(
             head,
-            ((uuid, b"%b, %b" % (text, self._end_of(each))) for (uuid, each), text in texts),
+            ((uuid, b"%b, %b" % (text[:-1], self._end_of(each))) for (uuid, each), text in texts),
         )
 
     def _end_of(self, consumer: NewConsumer) -> bytes:
         """What stands behind the candidate in the JSON of a consumer's placement."""
-        generation = {"consumer_generation": _next(consumer.generation)}
-        return written(generation | more_of(self._wanted, consumer, self._lease_until))[1:]
+        generation = b'"consumer_generation": %d' % _next(consumer.generation)
+        more = more_of(self._wanted, consumer, self._lease_until)
+        return b"%b, %b" % (generation, written(more)[1:]) if more else generation + b"}"
 
     def _repeated_or_refused(self, attempt: Attempt, short: Short) -> bytes:
         """The answer of an earlier call with the same body, whose claims may be why nothing fits

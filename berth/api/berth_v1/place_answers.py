@@ -13,9 +13,9 @@ from berth.api.berth_v1.times import shown_lease
 from berth.api.errors import Refused
 from berth.api.request import Services
 from berth.candidates.choosing import Limits
-from berth.index.named import hosted_provider
+from berth.index.named import named_provider
 from berth.index.snapshot import Snapshot
-from berth.model.ids import ConsumerUUID, ProviderUUID
+from berth.model.ids import ConsumerUUID
 from berth.store.placements import Placement, Standing
 
 JSON = dict[str, Any]
@@ -39,13 +39,15 @@ def more_of(wanted: Wanted, consumer: NewConsumer, lease_until: datetime | None)
     return lease | ({"name": consumer.name} if consumer.name else {})
 
 
-def names_of(fleet: Snapshot, placements: Iterable[JSON]) -> dict[str, str]:
-    """The names of all providers of some placements, without those that are gone."""
-    uuids = dict.fromkeys(
-        uuid for each in placements for uuid in (each["host"], *each["allocations"])
-    )
-    named = (hosted_provider(fleet, ProviderUUID(uuid)) for uuid in uuids)
-    return {each.uuid: each.name for each in named if each is not None and each.name is not None}
+def names_of(fleet: Snapshot, uuids: Iterable[str]) -> dict[str, str]:
+    """The names of some providers, without those that are gone."""
+    names = {}
+    for uuid in dict.fromkeys(uuids):
+        if (at := fleet.locate_uuid(uuid)) is not None:
+            name = named_provider(fleet.block(at.block_id), at.node, at.row).name
+            if name is not None:
+                names[uuid] = name
+    return names
 
 
 def joined(head: JSON, placements: Iterable[tuple[ConsumerUUID, bytes]]) -> bytes:

@@ -59,17 +59,14 @@ class Choice(NamedTuple):
     """What was chosen.
 
     Attributes:
-        texts: the JSON object of each consumer's candidate, without its end.
+        texts: the JSON of each consumer's candidate.
+        candidates: the same, decoded.
     """
 
     alternative: int
     chosen: Chosen
     texts: list[bytes]
-
-    @property
-    def candidates(self) -> list[Candidate]:
-        """The candidates, decoded."""
-        return [_candidates.decode(text + b"}") for text in self.texts]
+    candidates: list[Candidate]
 
 
 class Attempt(NamedTuple):
@@ -147,7 +144,7 @@ class Choosing:
         pool, chosen = shared
         texts = _texts(pool.snapshot, pool.plan, pool.order, chosen, pool.forms)
         budget.candidates += len(texts)
-        return Attempt(view.fleet, (), Choice(0, chosen, texts), Warnings())
+        return Attempt(view.fleet, (), _choice(0, chosen, texts), Warnings())
 
     def _attempted(self, view: View, given_back: Used, budget: Budget) -> Attempt:
         wanted = self._wanted
@@ -217,7 +214,7 @@ class Choosing:
             )
             if isinstance(chosen, Chosen):
                 texts = _texts(tolerant, plan, order, chosen)
-                return Choice(number, chosen, texts)
+                return _choice(number, chosen, texts)
             most = chosen.at_most
             at_most = None if at_most is None or most is None else max(at_most, most)
         return Short(at_most)
@@ -261,10 +258,13 @@ class Choosing:
         return {"explanation": shown}
 
 
+def _choice(alternative: int, chosen: Chosen, texts: list[bytes]) -> Choice:
+    return Choice(alternative, chosen, texts, [*map(_candidates.decode, texts)])
+
+
 def _texts(
     fleet: Snapshot, plan: Plan, order: Order, chosen: Chosen, forms: Forms | None = None
 ) -> list[bytes]:
-    """The JSON of each candidate, without its end."""
+    """The JSON of each candidate."""
     # Without a bound: a claim is never cut.
-    texts = candidate_texts(fleet, plan, order, chosen.ranked, Budget(), forms)
-    return [text[:-1] for text in texts]
+    return candidate_texts(fleet, plan, order, chosen.ranked, Budget(), forms)
