@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from berth.candidates import Budget
-from berth.candidates.choosing import Chosen, Limits, choose
+from berth.candidates import Budget, shared_pools
+from berth.candidates.choosing import Chosen, Limits, choose, choose_from
 from berth.candidates.listing import candidate_texts
 from berth.candidates.order import HOST, Order, Preference, Strategy
 from berth.candidates.plan import MembershipTest, Plan, TraitTest
@@ -42,15 +42,22 @@ GROUPS = {
     "two groups": {"_A": {"resources": {"VCPU": 1}}, "_B": {"resources": {"VCPU": 2}}},
 }
 COUNT = 7
+SPREAD = Order("spread", seed=5)
+PACK = Order("pack", seed=5)
 
 
 @contextmanager
 def asked(prepared: Path, groups: str) -> Iterator[tuple[Snapshot, Plan]]:
     """The fleet, and a request."""
     with snapshot_of(FLEET, prepared) as snapshot:
-        question = question_of({"groups": GROUPS[groups]}, snapshot)
-        request = request_of(question, References(snapshot))
-        yield snapshot, resolve(snapshot, request, one_per_tree=False)
+        yield snapshot, plan_of(snapshot, groups)
+
+
+def plan_of(snapshot: Snapshot, groups: str) -> Plan:
+    """The plan of a request."""
+    question = question_of({"groups": GROUPS[groups]}, snapshot)
+    request = request_of(question, References(snapshot))
+    return resolve(snapshot, request, one_per_tree=False)
 
 
 def texts(snapshot: Snapshot, plan: Plan, order: Order, ranked: Ranked) -> Sequence[bytes]:
@@ -58,13 +65,36 @@ def texts(snapshot: Snapshot, plan: Plan, order: Order, ranked: Ranked) -> Seque
     return candidate_texts(snapshot, plan, order, ranked, Budget())
 
 
-def next_from(pools: SharedPools, count: int = 1, limits: Limits | None = None) -> Chosen | None:
+def next_from(
+    pools: SharedPools,
+    count: int = 1,
+    limits: Limits | None = None,
+    *,
+    question: str = "question",
+) -> Chosen | None:
     """What the next call gets."""
-    shared = pools.chosen("question", count, limits or Limits())
+    shared = pools.chosen(question, count, limits or Limits())
     if shared is None:
         return None
     pools.note(shared[1].taken)
     return shared[1]
+
+
+def search(
+    pools: SharedPools, question: str, fleet: Snapshot, plan: Plan, order: Order = SPREAD
+) -> Chosen:
+    """What a call gets from a pool of its own, which it then offers to the next."""
+    pool = Pool(fleet, plan, order, Budget())
+    chosen = choose_from(pool, 1, Limits())
+    assert chosen is not None
+    pools.keep(question, pool)
+    pools.note(chosen.taken)
+    return chosen
+
+
+def kept(pools: SharedPools, questions: Iterable[str]) -> list[str]:
+    """Those of some questions whose next call need not search."""
+    return [each for each in questions if next_from(pools, question=each) is not None]
 
 
 @pytest.mark.parametrize("groups", GROUPS)
@@ -149,3 +179,83 @@ def test_a_fixed_overlay_does_not_change(prepared: Path) -> None:
             amount,
             2 * amount,
         ]
+
+
+def test_few_pools_are_kept(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many questions there are; the pool of the last one is always kept."""
+    monkeypatch.setattr(shared_pools, "_POOLS_MAX", 2)
+    with asked(prepared, "flat") as (snapshot, plan):
+        pools = SharedPools()
+        for question in "ab":
+            search(pools, question, snapshot, plan)
+        assert kept(pools, "ab") == ["a", "b"]
+        for question in "cde":
+            search(pools, question, snapshot, plan)
+            still = kept(pools, "abcde")
+            assert question in still
+            assert len(still) <= 2
+
+
+def test_few_candidates_are_kept(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all pools together, with those of the newest."""
+    with asked(prepared, "flat") as (snapshot, plan):
+        size = len(Pool(snapshot, plan, SPREAD, Budget()).fits)
+        monkeypatch.setattr(shared_pools, "CANDIDATES_MAX", 2 * size)
+        pools = SharedPools()
+        for question in "ab":
+            search(pools, question, snapshot, plan)
+        assert kept(pools, "ab") == ["a", "b"]
+        search(pools, "c", snapshot, plan)
+        still = kept(pools, "abc")
+        assert "c" in still
+        assert len(still) <= 2
+
+
+def test_a_pool_with_too_many_candidates_is_not_kept(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A single one may have as many as all together, and no more."""
+    with asked(prepared, "flat") as (snapshot, plan):
+        size = len(Pool(snapshot, plan, SPREAD, Budget()).fits)
+        pools = SharedPools()
+        monkeypatch.setattr(shared_pools, "CANDIDATES_MAX", size - 1)
+        search(pools, "a", snapshot, plan)
+        assert kept(pools, "a") == []
+        monkeypatch.setattr(shared_pools, "CANDIDATES_MAX", size)
+        search(pools, "b", snapshot, plan)
+        assert kept(pools, "ab") == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("bound", "most"),
+    [
+        ("_POOLS_MAX", 1),
+        ("_POOLS_MAX", 2),
+        # "flat" and "shared" are kept together; "two groups" is kept alone, or not at all.
+        ("CANDIDATES_MAX", 9),
+        ("CANDIDATES_MAX", 6),
+    ],
+)
+# Packing shows what counts twice, because the next call scores the same host again; spreading
+# shows what does not count, because a host that is used looks empty.
+@pytest.mark.parametrize("order", [SPREAD, PACK], ids=["spread", "pack"])
+def test_what_was_taken_counts_once_after_pools_were_dropped(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch, bound: str, most: int, order: Order
+) -> None:
+    """Several questions in turn: each call gets what it would if it had searched."""
+    monkeypatch.setattr(shared_pools, bound, most)
+    with snapshot_of(FLEET, prepared) as snapshot:
+        plans = {groups: plan_of(snapshot, groups) for groups in GROUPS}
+        sizes = [len(Pool(snapshot, plan, order, Budget()).fits) for plan in plans.values()]
+        assert sizes == [5, 3, 7]
+        pools = SharedPools()
+        fleet = snapshot
+        turns = "flat, flat, shared, flat, two groups, two groups, flat, shared, shared, flat, flat"
+        for groups in turns.split(", "):
+            plan = plans[groups]
+            alone = choose(fleet, plan, order, 1, Limits(), Budget())
+            mine = next_from(pools, question=groups) or search(pools, groups, fleet, plan, order)
+            assert isinstance(alone, Chosen)
+            assert mine.taken == alone.taken
+            assert texts(fleet, plan, order, mine.ranked) == texts(fleet, plan, order, alone.ranked)
+            fleet = with_usage(fleet, mine.taken)
