@@ -2,7 +2,7 @@
 """Who follows the fleet has a true copy of it, through any worker and node, although they are
 killed: the four guarantees of `GET /berth/v1/changes` (spec/beyond.md 6.2).
 
-BERTH_PROOF_WRITES=100000 python -m pytest tests/proof/test_followed.py -s --timeout 0
+BERTH_PROOF_WRITES=100000 python -m pytest tests/proof/test_followed.py -s -o faulthandler_timeout=0
 """
 
 from __future__ import annotations

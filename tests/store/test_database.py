@@ -95,9 +95,9 @@ def test_several_may_connect_first(tmp_path: Path) -> None:
     """To a file that does not exist yet: SQLite refuses some of those that switch its mode."""
     together = Barrier(8)
 
-    def connect(db: Database) -> int:
+    def connect(db: Database) -> bool:
         together.wait()
-        return db.commit_stamp() or 0
+        return db.commit_stamp() is not None
 
     for number in range(40):
         several = [open_database(f"sqlite:///{tmp_path / f'{number}.db'}") for _ in range(8)]

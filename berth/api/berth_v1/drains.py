@@ -176,7 +176,7 @@ def _named_by(snapshot: Snapshot, drain: Drain) -> list[JSON]:
         named_provider(snapshot.block(at.block_id), at.node, at.row)._asdict()
         for at in named_by(snapshot, drain.id)
     ]
-    return sorted(named, key=lambda each: (each["name"], each["uuid"]))
+    return sorted(named, key=_by_name)
 
 
 def _not_found(name: str) -> Refused:
@@ -289,7 +289,12 @@ def _left(only: Snapshot, consumers: Mapping[Location, set[ConsumerUUID]]) -> li
         }
         for at in drained_hosts(only)
     ]
-    return sorted(left, key=lambda each: (-each["consumers"], each["host"]["name"]))
+    return sorted(left, key=lambda each: (-each["consumers"], _by_name(each["host"])))
+
+
+def _by_name(provider: JSON) -> tuple[str, str]:
+    """Where a provider stands among others; one without a name, in old data, comes first."""
+    return provider["name"] or "", provider["uuid"]
 
 
 def _reach(only: Snapshot) -> JSON:

@@ -22,6 +22,8 @@ CONSUMER_TYPE_PATTERN = names.CONSUMER_TYPE_PATTERN.replace("$", r"\Z")
 UUID_36_PATTERN = r"^[0-9a-fA-F-]{36}\Z"
 
 TEXT: JSONSchema = {"type": "string"}
+#: The name of a provider.
+PROVIDER_NAME: JSONSchema = {"type": ["string", "null"], "description": "null in old data only."}
 INTEGER: JSONSchema = {"type": "integer"}
 GENERATION: JSONSchema = {"type": "integer", "minimum": 0}
 CLASS_NAME: JSONSchema = {"type": "string", "pattern": CLASS_NAME_PATTERN}

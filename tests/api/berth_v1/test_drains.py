@@ -4,11 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests.api.worlds import done
+from berth.config import Settings
+from berth.edge.app import create_app
+from berth.index import Index
+from tests.api.worlds import done, provider
+from tests.candidates.engine import copy_of
 from tests.client import Client, Response
 from tests.world_over_http import built_over_http
 from tests.worlds import World, aggregate_uuid, consumer_uuid, provider_uuid, world
@@ -59,6 +64,23 @@ def hosts(client: Client, **more: Any) -> list[str]:
     answer = done(client.post("/berth/v1/candidates", json=sent), 200).json
     names = {provider_uuid(name): name for name in ("cn1", "cn2", "cn3")}
     return sorted(names[each["host"]] for each in answer["candidates"])
+
+
+@pytest.mark.engines("sqlite")
+def test_hosts_without_names_are_drained_too(settings: Settings, prepared: Path) -> None:
+    """Old data has some; they come first."""
+    with copy_of(prepared) as db:
+        client = Client.of(create_app(settings, db, Index(db)))
+        named, *others = (provider(client, {"VCPU": 8}) for _ in range(3))
+        with db.engine.begin() as connection:
+            nameless = "UPDATE resource_providers SET name = NULL WHERE uuid <> ?"
+            connection.exec_driver_sql(nameless, (named,))
+        client = Client.of(create_app(settings, db, Index(db)))
+        done(put(client, providers=[named, *others]), 201)
+        shown = done(client.get(f"{PATH}/d"), 200).json
+    in_order = [*sorted(others), named]
+    assert [each["uuid"] for each in shown["named"]] == in_order
+    assert [each["host"]["uuid"] for each in shown["left"]] == in_order
 
 
 def test_a_drain_is_created_shown_replaced_and_deleted(client: Client, fleet: World) -> None:

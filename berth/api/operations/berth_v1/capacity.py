@@ -16,6 +16,7 @@ from berth.api.operations.berth_v1.pieces import REVISION, REVISION_EXAMPLE
 from berth.api.operations.berth_v1.warnings import WARNING
 from berth.api.operations.fragments import (
     CLASS_NAME_PATTERN,
+    PROVIDER_NAME,
     TEXT,
     UUID,
     closed_object,
@@ -103,7 +104,7 @@ def _figures(members: dict[str, JSONSchema], now: dict[str, JSONSchema] | None =
     return open_object(members, optional={"now": without})
 
 
-_HOST: Final = open_object({"uuid": UUID, "name": {"type": ["string", "null"]}})
+_HOST: Final = open_object({"uuid": UUID, "name": PROVIDER_NAME})
 _OF_HOST: Final = open_object(
     {"host": {**_HOST, "description": "The root of the host's tree."}, **_TOTAL},
     optional={

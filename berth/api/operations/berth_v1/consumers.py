@@ -36,6 +36,7 @@ from berth.api.operations.fragments import (
     CONSUMER_TYPE,
     EXTERNAL_ID,
     GENERATION,
+    PROVIDER_NAME,
     TEXT,
     UUID,
     UUID_36_PATTERN,
@@ -112,7 +113,7 @@ DELETING: Final = Query(
     )
 )
 
-_PROVIDER: JSONSchema = open_object({"name": TEXT, "resources": AMOUNTS})
+_PROVIDER: JSONSchema = open_object({"name": PROVIDER_NAME, "resources": AMOUNTS})
 _MEMBERS: dict[str, JSONSchema] = {
     "uuid": UUID,
     "name": {"type": ["string", "null"], "description": "Its name within its project."},

@@ -24,7 +24,13 @@ from berth.api.operation import (
 )
 from berth.api.operations.berth_v1.pieces import DRY_RUN_QUERY, REVISION, REVISION_EXAMPLE
 from berth.api.operations.berth_v1.rules import DRAINS_LIST, DRAINS_UPDATE
-from berth.api.operations.fragments import TEXT, UUID, closed_object, list_of, open_object
+from berth.api.operations.fragments import (
+    PROVIDER_NAME,
+    UUID,
+    closed_object,
+    list_of,
+    open_object,
+)
 from berth.api.schema import JSONSchema
 from berth.model.drain import NAME_PATTERN, Effect
 
@@ -95,7 +101,7 @@ _MEMBERS: Final[dict[str, JSONSchema]] = {
     "providers": _count("How many providers there are, those below the named ones included."),
 }
 _CONSUMERS: Final = _count("How many consumers have something on the providers.")
-_PROVIDER: Final = open_object({"uuid": UUID, "name": TEXT})
+_PROVIDER: Final = open_object({"uuid": UUID, "name": PROVIDER_NAME})
 _LISTED: Final = component(
     "ListedDrain",
     (

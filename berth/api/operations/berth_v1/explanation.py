@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from berth.api.operation import component, ref
 from berth.api.operations.berth_v1.warnings import WARNING
-from berth.api.operations.fragments import TEXT, UUID, list_of, open_object
+from berth.api.operations.fragments import PROVIDER_NAME, TEXT, UUID, list_of, open_object
 from berth.api.schema import JSONSchema
 
 #: Nearest hosts, and seconds, unless the body says otherwise.
@@ -21,7 +21,7 @@ _AT_LEAST: JSONSchema = {
 }
 _POINTER: JSONSchema = {**TEXT, "description": "The JSON pointer into `request`."}
 _WORDS: JSONSchema = {**TEXT, "description": "The constraint in words."}
-_PROVIDER: JSONSchema = open_object({"uuid": UUID, "name": TEXT})
+_PROVIDER: JSONSchema = open_object({"uuid": UUID, "name": PROVIDER_NAME})
 
 
 def _counted(means: str) -> dict[str, Any]:

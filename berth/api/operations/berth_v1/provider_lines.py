@@ -11,6 +11,7 @@ from berth.api.operations.fragments import (
     CLASS_NAME_PATTERN,
     GENERATION,
     INVENTORY,
+    PROVIDER_NAME,
     SHOWN_TRAITS,
     SUMS,
     TEXT,
@@ -40,7 +41,7 @@ PROVIDER_LINE: Final = component(
         open_object(
             {
                 "uuid": UUID,
-                "name": TEXT,
+                "name": PROVIDER_NAME,
                 "parent": {
                     **UUID_OR_NULL,
                     "description": "Its parent's UUID; null for a root.",
