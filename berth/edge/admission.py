@@ -95,14 +95,18 @@ class Line:
         """How many are waiting."""
         return len(self._turns)
 
-    def enter(self) -> bool:
-        """Wait for a place to run; False if there is none: then do not call `leave`."""
+    def enter(self, *, comes_back: bool = False) -> bool:
+        """Wait for a place to run; False if there is none: then do not call `leave`.
+
+        Args:
+            comes_back: it has been here before, so it waits even if the queue is full.
+        """
         with self._lock:
             if self._running < self._running_max:
                 self._running += 1
                 self._tell()
                 return True
-            is_full = len(self._turns) >= self._waiting_max
+            is_full = not comes_back and len(self._turns) >= self._waiting_max
             if not is_full:
                 turn = threading.Lock()
                 turn.acquire()
@@ -163,8 +167,11 @@ class Place:
             self._line.leave()
 
     def enter(self) -> bool:
-        """Queue for a place again; False if there is none."""
-        self._is_held = self._is_held or self._line.enter()
+        """Queue for a place again; False if there is none in time.
+
+        A change wakes all that wait for one, which are no more than `[berth] watchers_max`.
+        """
+        self._is_held = self._is_held or self._line.enter(comes_back=True)
         return self._is_held
 
 

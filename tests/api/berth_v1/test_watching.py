@@ -144,8 +144,7 @@ def test_whoever_waits_takes_no_place_among_the_reads(
     settings: Settings, scratch: Database, waits: Event
 ) -> None:
     """With place for one read, others are answered while a poll and a stream wait."""
-    # The change wakes both at once: one of them reads first.
-    admission = replace(settings.admission, reads_running_max=1, requests_waiting_max=1)
+    admission = replace(settings.admission, reads_running_max=1, requests_waiting_max=0)
     client = application(replace(settings, admission=admission), scratch)
     host = provider(client, {"VCPU": 8})
     seen = revision(client)
@@ -163,6 +162,25 @@ def test_whoever_waits_takes_no_place_among_the_reads(
             assert stream.result(PATIENCE).startswith(b"event: usage\n")
             events, _ = events_of(poll.result(PATIENCE))
     assert [event["change"] for event in events] == ["usage"]
+
+
+def test_a_change_wakes_more_than_may_wait_to_read(
+    settings: Settings, scratch: Database, waits: Event
+) -> None:
+    """All of them are told: they come back to the queue, one after another."""
+    admission = replace(settings.admission, reads_running_max=1, requests_waiting_max=0)
+    client = application(replace(settings, admission=admission), scratch)
+    host = provider(client, {"VCPU": 8})
+    seen = revision(client)
+    with ThreadPoolExecutor(8) as threads:
+        polls = []
+        for _ in range(8):
+            polls.append(threads.submit(ask, client, seen, 60))
+            assert waits.wait(PATIENCE)
+            waits.clear()
+        consumer(client, {host: {"VCPU": 1}})
+        told = [events_of(poll.result(PATIENCE))[0] for poll in polls]
+    assert [[event["change"] for event in events] for events in told] == [["usage"]] * 8
 
 
 def test_a_client_that_has_left_frees_its_place(
