@@ -166,10 +166,11 @@ class Pool:
 
     def best(self, allowed: Mask) -> int | None:
         """The best of some candidates; None if there is none."""
-        if not allowed.any():
-            return None
         totals = np.where(allowed, self._totals, -np.inf)
-        equal = np.flatnonzero(totals == totals.max())
+        most = totals.max(initial=-np.inf)
+        if most == -np.inf:
+            return None
+        (equal,) = (totals == most).nonzero()
         if len(equal) == 1:
             return int(equal[0])
         return int(equal[self._hashes[equal].argmin()])
