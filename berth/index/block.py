@@ -42,9 +42,6 @@ ROWS_MAX: Final = 4096
 #: The length of every uuid's text.
 UUID_LENGTH: Final = 36
 
-#: From so many changes on, arrays are faster than one change after another.
-_MANY: Final = 10
-
 
 class Tree(NamedTuple):
     """One tree in tree order, with the union of its nodes' aggregates (an id of
@@ -149,22 +146,6 @@ class Columns:
         # `room_of` for one element: arrays would take ten times as long.
         free = self.capacity.item(line, row) - amount
         self.room[line, row] = min(max(free, 0), self.max_unit.item(line, row))
-
-    def use_more(self, changes: Sequence[tuple[int, int, int]]) -> None:
-        """Use so much more, but never less than nothing, in arrays that no snapshot has yet.
-
-        Args:
-            changes: (place along M, row, amount), each place once.
-        """
-        if len(changes) < _MANY:
-            for line, row, amount in changes:
-                self.set_used(line, row, max(int(self.used.item(line, row)) + amount, 0))
-            return
-        lines, rows, amounts = np.array(changes).T
-        places = lines, rows
-        used = np.maximum(self.used[places] + amounts, 0)
-        self.used[places] = used
-        self.room[places] = room_of(self.capacity[places], used, self.max_unit[places])
 
     def with_values(self, **arrays: Floats) -> Columns:
         """The columns with other capacities, amounts used or allocation ratios."""

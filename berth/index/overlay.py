@@ -3,12 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
-from berth.index.block import Columns, no_texts
+import numpy as np
+
+from berth.index.block import Columns, no_texts, room_of
 from berth.index.snapshot import Snapshot
 from berth.model.ids import ClassId, ProviderId
+
+#: From so many changes on, arrays are faster than one change after another.
+_MANY: Final = 10
 
 
 class Overlay:
@@ -45,7 +51,7 @@ class Overlay:
             if line is not None:
                 changes.setdefault((at.block_id, class_id), []).append((line, at.row, amount))
         for (block_id, class_id), of_class in changes.items():
-            self._writable(block_id, class_id).use_more(of_class)
+            _use_more(self._writable(block_id, class_id), of_class)
 
     def fix(self) -> None:
         """Never change the present `snapshot`: the next `use` copies again."""
@@ -68,3 +74,20 @@ class Overlay:
             block, columns={**block.columns, class_id: own}, summaries=no_texts(block.rows)
         )
         return own
+
+
+def _use_more(columns: Columns, changes: Sequence[tuple[int, int, int]]) -> None:
+    """Use so much more, but never less than nothing, in arrays that nobody else has.
+
+    Args:
+        changes: (place along M, row, amount), each place once.
+    """
+    if len(changes) < _MANY:
+        for line, row, amount in changes:
+            columns.set_used(line, row, max(int(columns.used.item(line, row)) + amount, 0))
+        return
+    lines, rows, amounts = np.array(changes).T
+    places = lines, rows
+    used = np.maximum(columns.used[places] + amounts, 0)
+    columns.used[places] = used
+    columns.room[places] = room_of(columns.capacity[places], used, columns.max_unit[places])
