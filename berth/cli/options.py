@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of every command that reads the configuration."""
+"""The options that several commands have."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
+
+from berth.cli.address import DEFAULT_HOST, DEFAULT_PORT
 
 if TYPE_CHECKING:
     from oslo_config import cfg
@@ -29,6 +31,14 @@ OPTIONS = (
         type=click.Path(file_okay=False),
         help="Also read the *.conf files in this directory, after those files.",
     ),
+)
+
+bind_option = click.option(
+    "--bind",
+    default=f"{DEFAULT_HOST}:{DEFAULT_PORT}",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Address to listen on. Port 0 picks a free port and prints it.",
 )
 
 

@@ -20,11 +20,11 @@ import click
 
 import berth
 from berth.cli import service_manager
-from berth.cli.address import DEFAULT_HOST, DEFAULT_PORT, Address, parse_bind, reserved
+from berth.cli.address import Address, parse_bind, reserved
 from berth.cli.deferred import importing
 from berth.cli.exit_codes import ExitCode
 from berth.cli.failure import CommandFailed, naming_the_database
-from berth.cli.options import ConfigurationSource, configured
+from berth.cli.options import ConfigurationSource, bind_option, configured
 
 if TYPE_CHECKING:
     from berth.config import Settings
@@ -34,13 +34,7 @@ LOG = logging.getLogger(__name__)
 
 @click.command()
 @configured
-@click.option(
-    "--bind",
-    default=f"{DEFAULT_HOST}:{DEFAULT_PORT}",
-    show_default=True,
-    metavar="HOST:PORT",
-    help="Address to listen on. Port 0 picks a free port and prints it.",
-)
+@bind_option
 @click.option(
     "--workers",
     default=1,

@@ -14,14 +14,14 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from berth.api.audit import TRAIL, Trail
 from berth.config import ConfigurationError
 from berth.edge.audit_file import AuditFile
 from berth.edge.audit_line import line_of, line_of_expiry
-from berth.edge.request_log import ExceptionInfo
+from berth.edge.request_log import Headers, noting
 from berth.index import Index
 from berth.store.replaced import ReplacedAllocations
 
@@ -71,19 +71,12 @@ class AuditLog:
         """Wrap an application that leaves trails."""
 
         def audited(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-            def start(
-                status: str,
-                headers: list[tuple[str, str]],
-                exc_info: ExceptionInfo | None = None,
-            ) -> Any:
+            def note(status: str, _: Headers) -> None:
                 trail: Trail | None = environ.pop(TRAIL, None)
                 if trail is not None:
                     self.write(trail, environ, int(status[:3]))
-                if exc_info is None:
-                    return start_response(status, headers)
-                return start_response(status, headers, exc_info)
 
-            return application(environ, start)
+            return application(environ, noting(start_response, note))
 
         return audited
 

@@ -14,7 +14,7 @@ import re
 import string
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
 from time import perf_counter
 from types import TracebackType
@@ -62,7 +62,20 @@ _TRACE = " trace: "
 #: The attribute of a record of `_END` with the duration of the request.
 _SECONDS = "request_seconds"
 
+Headers = list[tuple[str, str]]
 ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]
+
+
+def noting(start_response: StartResponse, note: Callable[[str, Headers], None]) -> StartResponse:
+    """`start_response`, after a note of the status line and the headers, which it may change."""
+
+    def start(status: str, headers: Headers, exc_info: ExceptionInfo | None = None) -> Any:
+        note(status, headers)
+        if exc_info is None:
+            return start_response(status, headers)
+        return start_response(status, headers, exc_info)
+
+    return start
 
 
 def log_requests(application: WSGIApplication) -> WSGIApplication:
@@ -89,21 +102,14 @@ def log_requests(application: WSGIApplication) -> WSGIApplication:
         if LOG.isEnabledFor(logging.DEBUG):
             LOG.debug("Starting request: %s %s", environ.get("REMOTE_ADDR"), _request_line(environ))
 
-        def start(
-            status: str,
-            headers: list[tuple[str, str]],
-            exc_info: ExceptionInfo | None = None,
-        ) -> Any:
+        def note(status: str, headers: Headers) -> None:
             environ[STATUS] = status[:3]
             headers.append((REQUEST_ID_HEADER, request_id))
             level = logging.DEBUG if PROBE in environ and status[0] == "2" else logging.INFO
             if LOG.isEnabledFor(level):
                 log_outcome(level, environ, headers)
-            if exc_info is None:
-                return start_response(status, headers)
-            return start_response(status, headers, exc_info)
 
-        return application(environ, start)
+        return application(environ, noting(start_response, note))
 
     return layer
 

@@ -21,7 +21,7 @@ import berth
 from berth.api.environ import CONTEXT, NO_ROUTE, ROUTE
 from berth.api.request import SearchLine
 from berth.edge.context import Context
-from berth.edge.request_log import ExceptionInfo
+from berth.edge.request_log import Headers, noting
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
@@ -84,17 +84,10 @@ class Tracing:
         def traced(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
             with self._of_request(environ) as span:
 
-                def start(
-                    status: str,
-                    headers: list[tuple[str, str]],
-                    exc_info: ExceptionInfo | None = None,
-                ) -> Any:
+                def note(status: str, _: Headers) -> None:
                     self._note_answer(span, environ, int(status[:3]))
-                    if exc_info is None:
-                        return start_response(status, headers)
-                    return start_response(status, headers, exc_info)
 
-                return application(environ, start)
+                return application(environ, noting(start_response, note))
 
         return traced
 

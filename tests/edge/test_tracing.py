@@ -156,7 +156,8 @@ def test_the_client_passes_its_trace_on(client: Client, exporter: Any, tracer: A
             sent.append(options.get("headers") or {})
             return Answer()
 
-    service = Service(Transport())  # type: ignore[arg-type]
+    transport: Any = Transport()
+    service = Service(transport)
     service.get("/")
     with tracer.start_as_current_span("program") as span:
         service.get("/")

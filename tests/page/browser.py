@@ -335,7 +335,8 @@ class Browser:
 
     def _log(self, name: str) -> list[dict[str, Any]]:
         """What was logged since the last call."""
-        entries: list[dict[str, Any]] = self.driver.get_log(name)  # type: ignore[no-untyped-call]
+        driver: Any = self.driver  # Selenium has no type for this call
+        entries: list[dict[str, Any]] = driver.get_log(name)
         return entries
 
 

@@ -17,6 +17,7 @@ from datetime import datetime
 from itertools import count
 from typing import Final
 
+import pytest
 from sqlalchemy import event
 
 from berth.store import lease_sweep
@@ -44,9 +45,10 @@ def _sweeping(url: str, now: datetime, number: int) -> int:
         return child
     status = 1
     try:
-        lease_sweep._RELEASED_MAX = RELEASED_MAX  # type: ignore[misc]
-        lease_sweep._READ_MAX = READ_MAX  # type: ignore[misc]
-        Database.clock = lambda _: now  # type: ignore[method-assign, assignment]
+        patched = pytest.MonkeyPatch()
+        patched.setattr(lease_sweep, "_RELEASED_MAX", RELEASED_MAX)
+        patched.setattr(lease_sweep, "_READ_MAX", READ_MAX)
+        patched.setattr(Database, "clock", lambda _: now)
         db = opened_at(url)
         _kill_before(db, number)
         for expired in lease_sweep.sweep(db):

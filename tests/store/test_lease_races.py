@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from itertools import count
 from threading import Barrier
+from typing import Any
 
 import pytest
 from sqlalchemy import event
@@ -17,7 +18,7 @@ from sqlalchemy import event
 from berth.model.ids import Generation
 from berth.store import lease_sweep
 from berth.store.allocations import delete_allocations
-from berth.store.claim_reads import read_claim_facts, read_release_facts
+from berth.store.claim_reads import ClaimFacts, read_claim_facts, read_release_facts
 from berth.store.claims import Claim, release, write_claim
 from berth.store.consumer_lists import get_consumer
 from berth.store.engine.database import Database
@@ -105,11 +106,11 @@ def test_what_comes_in_the_middle_of_a_sweep_wins(
     run, holds, has_lease = ACTS[act]
     ran: list[int] = []
 
-    def late(tx: Tx, facts: object, **options: object) -> object:
+    def late(tx: Tx, facts: ClaimFacts, **options: Any) -> object:
         if not ran:
             ran.append(1)
             run(other)
-        return release(tx, facts, **options)  # type: ignore[arg-type]
+        return release(tx, facts, **options)
 
     monkeypatch.setattr(lease_sweep, "release", late)
     swept(due)
@@ -237,4 +238,5 @@ def test_two_give_a_lease_at_once(db: Database, other: Database, clock: Clock) -
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(give, (db, other)))
     assert (leases(db), rows(db)) == ({consumer(1): timedelta(seconds=60)}, 1)
-    assert Generation(1) == get_consumer(db, consumer(1)).generation  # type: ignore[union-attr]
+    stored = get_consumer(db, consumer(1))
+    assert stored is not None and stored.generation == Generation(1)

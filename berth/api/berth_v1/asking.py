@@ -6,7 +6,7 @@ Source: spec/beyond.md 1.4, 2.2 and 4.4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
@@ -15,13 +15,16 @@ from berth.api.berth_v1.reading import Asked, JSONObject, read_items
 from berth.api.berth_v1.refusals import unknown_name
 from berth.api.operations.berth_v1.codes import TOO_LARGE
 from berth.api.request import Services
+from berth.candidates.plan import Plan
 from berth.candidates.references import (
     References,
     UnknownName,
     UnknownReference,
+    request_of,
     unknown_names,
     unknown_references,
 )
+from berth.candidates.resolve import NothingFits, resolve
 from berth.candidates.what_if import (
     HostsAssumed,
     RatioAssumed,
@@ -29,6 +32,7 @@ from berth.candidates.what_if import (
     scenario_of,
     unknown_in,
 )
+from berth.index.draining import tolerating
 from berth.index.scenario import imagine
 from berth.index.snapshot import Snapshot
 from berth.model.bounds import ADDED_HOSTS_MAX
@@ -138,3 +142,20 @@ def seconds_within(services: Services, seconds: float) -> float:
 def group_names(asked: Sequence[Asked]) -> frozenset[str]:
     """The names of the groups of all alternatives."""
     return frozenset(name for each in asked for name, _ in each.question.groups)
+
+
+def plans_of(
+    fleet: Snapshot, several: Iterable[Asked], references: References
+) -> Iterator[tuple[int, Snapshot, Plan]]:
+    """The plans of some alternatives, without those that nothing can fit.
+
+    Yields:
+        its number, the fleet with the drains that it tolerates, and its plan.
+    """
+    for number, asked in enumerate(several):
+        tolerant = tolerating(fleet, asked.question.tolerate)
+        try:
+            plan = resolve(tolerant, request_of(asked.question, references), one_per_tree=False)
+        except NothingFits:
+            continue
+        yield number, tolerant, plan

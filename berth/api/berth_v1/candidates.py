@@ -13,6 +13,7 @@ from berth.api.berth_v1.asking import (
     assumed,
     check_names,
     group_names,
+    plans_of,
     read_what_if,
     seconds_within,
 )
@@ -32,10 +33,8 @@ from berth.candidates.listing import candidate_texts, summaries
 from berth.candidates.order import Order
 from berth.candidates.plan import Plan
 from berth.candidates.ranking import Ranked, rank
-from berth.candidates.references import References, request_of
-from berth.candidates.resolve import NothingFits, resolve
+from berth.candidates.references import References
 from berth.candidates.what_if import WhatIf
-from berth.index.draining import tolerating
 from berth.index.memory import Memory
 from berth.index.snapshot import Snapshot
 from berth.model.errors import SearchGaveUp
@@ -126,12 +125,7 @@ def _ranked(
 ) -> _Answer:
     """The candidates of the first alternative that has any."""
     answer = _Answer(0, None, _NOTHING)
-    for number, asked in enumerate(several):
-        tolerant = tolerating(fleet, asked.question.tolerate)
-        try:
-            plan = resolve(tolerant, request_of(asked.question, references), one_per_tree=False)
-        except NothingFits:
-            continue
+    for number, tolerant, plan in plans_of(fleet, several, references):
         ranked = rank(
             tolerant,
             plan,

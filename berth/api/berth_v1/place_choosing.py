@@ -15,6 +15,7 @@ from berth.api.berth_v1.asking import (
     assumed,
     check_names,
     group_names,
+    plans_of,
     seconds_within,
 )
 from berth.api.berth_v1.expanding import expanded, takes_anything
@@ -35,9 +36,7 @@ from berth.candidates.order import Order
 from berth.candidates.plan import Plan
 from berth.candidates.pool import Pool
 from berth.candidates.proving import most_placed
-from berth.candidates.references import References, request_of
-from berth.candidates.resolve import NothingFits, resolve
-from berth.index.draining import tolerating
+from berth.candidates.references import References
 from berth.index.scenario import with_usage
 from berth.index.snapshot import Snapshot
 from berth.model.errors import SearchGaveUp
@@ -200,12 +199,7 @@ class Choosing:
             sharing: what is seen by those who may choose from the same pool later.
         """
         at_most: int | None = 0
-        for number, asked in enumerate(several):
-            tolerant = tolerating(fleet, asked.question.tolerate)
-            try:
-                plan = resolve(tolerant, request_of(asked.question, references), one_per_tree=False)
-            except NothingFits:
-                continue
+        for number, tolerant, plan in plans_of(fleet, several, references):
             shared = None
             if tolerant is fleet:
                 shared = self._chosen_to_share(sharing, plan, order, budget)
@@ -239,13 +233,7 @@ class Choosing:
         references = References(attempt.fleet)
         most = 0
         with searching(self._services, self._request, seconds) as budget:
-            for asked in attempt.asked:
-                request = request_of(asked.question, references)
-                tolerant = tolerating(attempt.fleet, asked.question.tolerate)
-                try:
-                    plan = resolve(tolerant, request, one_per_tree=False)
-                except NothingFits:
-                    continue
+            for _, tolerant, plan in plans_of(attempt.fleet, attempt.asked, references):
                 most = max(most, most_placed(tolerant, plan, self._wanted.limits, budget))
         return most
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import click
 
-from berth.cli.address import DEFAULT_HOST, DEFAULT_PORT
 from berth.cli.deferred import importing
 from berth.cli.fleet.access import Access, accessing
 from berth.cli.fleet.demo_fleet import HOSTS, demo_fleet
+from berth.cli.options import bind_option
 
 _SIZES = click.IntRange(8, 100_000)
 
@@ -60,13 +60,7 @@ def load(access: Access, remove: bool, hosts: int) -> None:
     metavar="N",
     help="How many changes a second; 0 for a fleet in which nothing happens.",
 )
-@click.option(
-    "--bind",
-    default=f"{DEFAULT_HOST}:{DEFAULT_PORT}",
-    show_default=True,
-    metavar="HOST:PORT",
-    help="Address to listen on. Port 0 picks a free port and prints it.",
-)
+@bind_option
 def serve(hosts: int, changes: float, bind: str) -> None:
     """Serve a fleet in which something goes on, to look at its page.
 
