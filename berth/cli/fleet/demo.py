@@ -10,7 +10,7 @@ from berth.cli.fleet.access import Access, accessing
 from berth.cli.fleet.demo_fleet import HOSTS, demo_fleet
 from berth.cli.options import bind_option
 
-_SIZES = click.IntRange(8, 100_000)
+_HOSTS_MAX = 100_000
 
 
 @click.group()
@@ -24,7 +24,7 @@ def demo() -> None:
     "--hosts",
     default=HOSTS,
     show_default=True,
-    type=_SIZES,
+    type=click.IntRange(8, _HOSTS_MAX),
     metavar="N",
     help="How many hosts; with --remove, of the fleet to take away.",
 )
@@ -50,7 +50,13 @@ def load(access: Access, remove: bool, hosts: int) -> None:
 
 @demo.command()
 @click.option(
-    "--hosts", default=2_000, show_default=True, type=_SIZES, metavar="N", help="How many hosts."
+    "--hosts",
+    default=2_000,
+    show_default=True,
+    # With two racks, and GPUs of both models.
+    type=click.IntRange(16, _HOSTS_MAX),
+    metavar="N",
+    help="How many hosts.",
 )
 @click.option(
     "--changes",

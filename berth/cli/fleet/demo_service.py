@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from types import FrameType
@@ -125,10 +125,9 @@ def _change(url: str, fleet: DemoFleet, changes: float, service: subprocess.Pope
             service.wait()
         due = time.monotonic()
         while service.poll() is None:
-            try:
+            # A worker that is replaced takes its connections with it.
+            with suppress(Unreachable):
                 traffic.step()
-            except Unreachable:
-                service.wait()
             # After a pause of the machine, what was missed is not made up for.
             due = max(due + 1 / changes, time.monotonic() - 1)
             time.sleep(max(0, due - time.monotonic()))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: How often a change is the begin or the end of a drain.
 _DRAIN_SHARE: Final = 0.005
+#: Drains at once; fewer where there are fewer racks.
+_DRAINS_MAX: Final = 3
 #: How often a virtual machine gets a lease.
 _LEASE_SHARE: Final = 0.05
 _REASONS: Final = ("firmware 4.2", "new power supply", "memory errors", "kernel update")
@@ -121,7 +123,7 @@ class Traffic:
         self._client.send("DELETE", path_of("allocations", self._consumers.pop()))
 
     def _begin_or_end_drain(self) -> None:
-        if len(self._drained) > 2:
+        if len(self._drained) == min(_DRAINS_MAX, len(self._racks)):
             self._client.send("DELETE", f"{DRAINS}/rack-{self._drained.pop(0)}")
         else:
             self._drain("exclude")

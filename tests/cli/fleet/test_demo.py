@@ -4,14 +4,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from random import Random
 from typing import Any, cast
 
 import pytest
 
 from berth.cli.fleet import demo_loading
-from berth.cli.fleet.client import Client
+from berth.cli.fleet.client import DRAINS, Client, of_transport
 from berth.cli.fleet.demo_fleet import demo_fleet
+from berth.cli.fleet.demo_traffic import Traffic
 from berth.cli.fleet.refusals import Forbidden
+from berth.config import Settings
+from berth.direct import PlacementDirect
+from berth.store.engine.database import Database
 from tests.cli.fleet.ways import BothWays
 
 CONSUMER = "11111111-2222-4333-8444-555555555555"
@@ -100,3 +105,37 @@ def test_a_fleet_of_another_size_is_loaded_and_removed(berth: BothWays) -> None:
     assert loaded.stdout.startswith("loaded 16 hosts with 55 providers and ")
     removed = berth.ok("demo", "load", "--hosts", "16", "--remove")
     assert removed.stdout.startswith("removed 55 providers and ")
+
+
+@pytest.mark.parametrize(("hosts", "drains_max"), [(16, 2), (24, 3)])
+def test_something_goes_on_in_every_fleet(
+    settings: Settings, database: Database, hosts: int, drains_max: int
+) -> None:
+    """Machines come and go; racks are drained and come back, however few there are."""
+    fleet = demo_fleet(hosts)
+    with PlacementDirect(settings.conf) as direct:
+        client = of_transport(direct)
+        demo_loading.load(client, fleet)
+        before = consumers(client)
+        traffic = Traffic(client, fleet, Random(hosts))
+        traffic.begin()
+        drained = {drains(client)}
+        for number in range(2_000):
+            traffic.step()
+            if number % 100 == 0:
+                drained.add(drains(client))
+        after = consumers(client)
+    assert after - before
+    assert before - after
+    assert len(drained) > 1
+    assert max(map(len, drained)) == drains_max
+
+
+def consumers(client: Client) -> set[str]:
+    """The UUIDs of all consumers."""
+    return {consumer.uuid for consumer in client.for_programs.consumers()}
+
+
+def drains(client: Client) -> frozenset[str]:
+    """The names of all drains."""
+    return frozenset(drain["name"] for drain in client.read(DRAINS)["drains"])
