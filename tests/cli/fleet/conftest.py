@@ -3,22 +3,50 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from berth.cli.fleet.access import Access
+from berth.cli.fleet.demo_fleet import demo_fleet
+from berth.cli.fleet.demo_loading import load
+from berth.cli.options import ConfigurationSource
 from tests.cli.fleet.ways import BothWays
 from tests.cli.in_process import InProcess
 from tests.e2e.serving import configured, served
 
 
+@pytest.fixture(scope="session")
+def demo_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with the demo fleet, to be copied."""
+    folder = tmp_path_factory.mktemp("demo")
+    conf = configured(folder, f"sqlite:///{folder}/berth.db")
+    with Access(None, None, None, ConfigurationSource((str(conf),), (), False)).client() as client:
+        load(client, demo_fleet())
+    return folder / "berth.db"
+
+
 @pytest.fixture(scope="module")
-def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """A service with an empty database, and the configuration of another empty database."""
+def first_database() -> Path | None:
+    """The database that a module begins with, both ways; None for an empty one."""
+    return None
+
+
+@pytest.fixture(scope="module")
+def ways(
+    tmp_path_factory: pytest.TempPathFactory, first_database: Path | None
+) -> Iterator[tuple[str, Path]]:
+    """A service with a database, and the configuration of another database."""
     of_service = tmp_path_factory.mktemp("service")
     alone = tmp_path_factory.mktemp("alone")
     conf = configured(alone, f"sqlite:///{alone}/berth.db")
+    if first_database is not None:
+        at_home = of_service / ".local" / "share" / "berth"
+        at_home.mkdir(parents=True)
+        for folder in (at_home, alone):
+            shutil.copy(first_database, folder)
     with served(of_service) as url:
         yield url, conf
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tests.cli.fleet.demo import load_demo
 from tests.cli.fleet.ways import BothWays
 
 CONSUMER = "11111111-2222-4333-8444-555555555555"
@@ -19,10 +18,10 @@ OTHER = "99999999-2222-4333-8444-555555555555"
 OWNER = ("--project", "shop", "--user", "alice")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def fleet(ways: tuple[str, Path]) -> None:
-    """The demo fleet, both ways."""
-    load_demo(*ways)
+@pytest.fixture(scope="module")
+def first_database(demo_database: Path) -> Path:
+    """The demo fleet."""
+    return demo_database
 
 
 def asked(berth: BothWays, *arguments: str) -> list[Any]:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from berth.cli.fleet.capacity_tables import print_capacities
-from tests.cli.fleet.demo import load_demo
 from tests.cli.fleet.ways import BothWays
 
 #: Of the example of spec/beyond.md 8.
@@ -23,10 +22,10 @@ LARGE: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def fleet(ways: tuple[str, Path]) -> None:
-    """The demo fleet, both ways."""
-    load_demo(*ways)
+@pytest.fixture(scope="module")
+def first_database(demo_database: Path) -> Path:
+    """The demo fleet."""
+    return demo_database
 
 
 def test_a_request_given_by_options_is_counted(berth: BothWays) -> None:

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.fleet.demo import load_demo
 from tests.cli.fleet.ways import BothWays
 
 
-@pytest.fixture(scope="module", autouse=True)
-def fleet(ways: tuple[str, Path]) -> None:
-    """The demo fleet, both ways."""
-    load_demo(*ways)
+@pytest.fixture(scope="module")
+def first_database(demo_database: Path) -> Path:
+    """The demo fleet."""
+    return demo_database
 
 
 @pytest.fixture(autouse=True)

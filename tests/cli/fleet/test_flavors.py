@@ -10,17 +10,16 @@ from typing import Any, Final
 
 import pytest
 
-from tests.cli.fleet.demo import load_demo
 from tests.cli.fleet.ways import BothWays
 from tests.openapi.conformance import check_body
 
 SMALL: Final = ("VCPU=2", "MEMORY_MB=2048")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def fleet(ways: tuple[str, Path]) -> None:
-    """The demo fleet, both ways."""
-    load_demo(*ways)
+@pytest.fixture(scope="module")
+def first_database(demo_database: Path) -> Path:
+    """The demo fleet."""
+    return demo_database
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,6 @@ from berth.cli.fleet.client import Client
 from berth.cli.fleet.placing import send_placement
 from berth.cli.fleet.references import names_of
 from berth.cli.fleet.refusals import Forbidden, NotThere
-from tests.cli.fleet.demo import load_demo
 from tests.cli.fleet.ways import BothWays
 
 CONSUMER = "11111111-2222-4333-8444-555555555501"
@@ -23,10 +22,10 @@ OTHER = "11111111-2222-4333-8444-555555555502"
 OWNER = ("--project", "shop", "--user", "alice")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def fleet(ways: tuple[str, Path]) -> None:
-    """The demo fleet, both ways."""
-    load_demo(*ways)
+@pytest.fixture(scope="module")
+def first_database(demo_database: Path) -> Path:
+    """The demo fleet."""
+    return demo_database
 
 
 @pytest.fixture(autouse=True)
