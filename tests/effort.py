@@ -20,7 +20,7 @@ SEED: Final = int(os.environ.get("BERTH_SEED") or randrange(2**32))
 EFFORT: Final = float(os.environ.get("BERTH_EFFORT", "1"))
 
 #: Why a run of little effort skips a case.
-LEFT_OUT: Final = "a run with BERTH_EFFORT below 1 tries half of these, others each time"
+LEFT_OUT: Final = "a run with BERTH_EFFORT below 1 tries a third of these, others each time"
 
 #: The effort from which on nothing is left to chance that can be enumerated.
 _FULL: Final = 4
@@ -53,14 +53,14 @@ def some_of(everything: Sequence[T], label: str) -> list[T]:
 
 def is_left_out(everything: Sequence[T], case: T, label: str) -> bool:
     """Whether a run of less than the usual effort leaves out one of several cases, each of which
-    starts servers and many commands: it tries half of them, others in each run.
+    starts servers and many commands: it tries a third of them, others in each run.
 
     Args:
         label: of the test, so that each leaves out others.
     """
     if EFFORT >= 1:
         return False
-    count = -(-len(everything) // 2)
+    count = -(-len(everything) // 3)
     return case not in Random(f"{SEED} {label}").sample(list(everything), count)
 
 
