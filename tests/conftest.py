@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ pytest_plugins = [
     "tests.golden.files",
 ]
 
+# No random test asserts a time; one that fails prints how to see it again.
+hypothesis.settings.register_profile("berth", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("berth")
 
 #: Where tests take many seconds, or wait in a group for one process, the longest first.
 LONG: Final = (

@@ -31,7 +31,7 @@ from berth.index import Snapshot
 
 LOG: Final = logging.getLogger("berth.explain")
 
-#: Seconds for one explanation, and between two of them at least.
+#: Seconds of work for one explanation, and seconds between two of them at least.
 SECONDS_MAX: Final = 0.02
 REST_S: Final = 0.1
 #: How many times as long as it works the thread rests.
@@ -102,7 +102,7 @@ class EmptyAnswers:
 def line_of(answer: _Answer) -> str:
     """The verdict, what it means, and the query."""
     question = question_of(answer.wanted)
-    budget = Budget(time.monotonic, seconds=SECONDS_MAX)
+    budget = Budget(time.thread_time, seconds=SECONDS_MAX)
     explanation = explain(answer.snapshot, question, wanted=_WANTED, budget=budget)
     said = _said(explanation, answer.microversion)
     return f"{explanation.verdict.value}: {said} Query: {printable_query(answer.query)}"

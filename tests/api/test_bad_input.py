@@ -548,7 +548,6 @@ def test_odd_values_of_parameters(ground: Client, path: str, key: str) -> None:
 
 FUZZING = settings(
     max_examples=scaled(60),
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.http1 import Answer, AnswerReader, BadAnswer, Requests
@@ -28,7 +28,6 @@ ANSWERS = {
 }
 
 
-@settings(deadline=None)
 @given(
     sent=st.sampled_from(list(ANSWERS)),
     cuts=st.lists(st.integers(min_value=1, max_value=len(CHUNKED))),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.growth import exponent, growths
@@ -124,7 +124,6 @@ def test_a_read_of_one_provider_is_held_to_twice_the_floor(median: float, is_met
     }
 
 
-@settings(deadline=None)
 @given(
     power=st.floats(min_value=-1, max_value=3),
     factor=st.floats(min_value=1e-3, max_value=1e3),

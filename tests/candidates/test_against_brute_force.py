@@ -51,7 +51,7 @@ WAYS_TO_WRITE = ((1000, 1), (0, 1), (0, 1000))
 
 
 @seed(SEED)
-@settings(max_examples=scaled(50), deadline=None, print_blob=True)
+@settings(max_examples=scaled(50))
 @given(worlds_with_questions())
 def test_the_search_finds_what_brute_force_finds(prepared: Path, asked: Asked) -> None:
     """The search returns the same candidates as brute force, each once, and the same numbers in the
@@ -77,7 +77,7 @@ def test_the_search_finds_what_brute_force_finds(prepared: Path, asked: Asked) -
 
 
 @seed(SEED)
-@settings(max_examples=scaled(20), deadline=None, print_blob=True)
+@settings(max_examples=scaled(20))
 @given(worlds_with_questions())
 def test_an_index_that_saw_the_world_grow_answers_the_same(prepared: Path, asked: Asked) -> None:
     """An index that applied a world's changes one by one answers as one that loaded the result."""
@@ -99,7 +99,7 @@ def test_an_index_that_saw_the_world_grow_answers_the_same(prepared: Path, asked
 
 
 @seed(SEED)
-@settings(max_examples=scaled(25), deadline=None, print_blob=True)
+@settings(max_examples=scaled(25))
 @given(worlds_with_questions())
 def test_the_walk_alone_finds_what_brute_force_finds(prepared: Path, asked: Asked) -> None:
     """Small worlds have few combinations, which the search normally tries; here it always walks."""
@@ -114,7 +114,7 @@ def test_the_walk_alone_finds_what_brute_force_finds(prepared: Path, asked: Aske
 
 
 @seed(SEED)
-@settings(max_examples=scaled(20), deadline=None, print_blob=True)
+@settings(max_examples=scaled(20))
 @given(histories())
 def test_an_index_that_lives_through_changes_answers_what_is_so_now(
     prepared: Path, history: tuple[list[World], list[Question]]
@@ -144,7 +144,7 @@ def test_an_index_that_lives_through_changes_answers_what_is_so_now(
 
 
 @seed(SEED)
-@settings(max_examples=scaled(8), deadline=None, print_blob=True)
+@settings(max_examples=scaled(8))
 @given(worlds_with_questions())
 def test_the_wire_answers_what_brute_force_finds(server: Client, asked: Asked) -> None:
     """The same over HTTP: the query as text, the response as JSON."""

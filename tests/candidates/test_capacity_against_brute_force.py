@@ -79,7 +79,7 @@ def _modest(asked: Request) -> Request:
 
 
 @seed(SEED)
-@settings(max_examples=scaled(100), deadline=None, print_blob=True)
+@settings(max_examples=scaled(100))
 @given(seeded(small_fleet_with_requests))
 def test_a_count_is_never_above_the_truth_and_a_bound_never_below(
     scratch: Database, asked: Asked
@@ -95,7 +95,7 @@ def test_a_count_is_never_above_the_truth_and_a_bound_never_below(
 
 
 @seed(SEED)
-@settings(max_examples=scaled(60), deadline=None, print_blob=True)
+@settings(max_examples=scaled(60))
 @given(seeded(small_fleet_with_requests))
 def test_the_same_holds_whichever_way_is_taken(scratch: Database, asked: Asked) -> None:
     """With walks in place of assignments, and with hosts that have too many ways to list."""
@@ -179,7 +179,7 @@ def fleet_with_flavors(dice: Dice) -> tuple[World, Request, list[Request]]:
 
 
 @seed(SEED)
-@settings(max_examples=scaled(100), deadline=None, print_blob=True)
+@settings(max_examples=scaled(100))
 @given(seeded(fleet_with_flavors))
 def test_a_candidate_loses_what_it_takes_from_flavors(
     scratch: Database, asked: tuple[World, Request, list[Request]]

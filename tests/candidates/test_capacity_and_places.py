@@ -50,7 +50,7 @@ def fleet_that_might_be(dice: Dice) -> tuple[World, list[Request], Body]:
 
 
 @seed(SEED)
-@settings(max_examples=scaled(12), deadline=None, print_blob=True)
+@settings(max_examples=scaled(12))
 @given(seeded(fleet_that_might_be))
 def test_the_capacity_of_a_scenario_is_that_of_a_world_in_which_it_was_done(
     scratch: Database, configured: Settings, asked: tuple[World, list[Request], Body]
@@ -118,7 +118,7 @@ def _check_done(supposed: Any, now: Any, done: Any) -> None:
 
 
 @seed(SEED)
-@settings(max_examples=scaled(16), deadline=None, print_blob=True)
+@settings(max_examples=scaled(16))
 @given(seeded(small_fleet_with_requests))
 def test_a_request_is_placed_as_often_as_capacity_counts(
     scratch: Database, configured: Settings, asked: tuple[World, list[Request]]
@@ -165,7 +165,7 @@ def _place(client: Client, request: Request, names: Sequence[str], **order: Any)
 
 
 @seed(SEED)
-@settings(max_examples=scaled(12), deadline=None, print_blob=True)
+@settings(max_examples=scaled(12))
 @given(seeded(fleet_with_flavors))
 def test_consumers_are_placed_where_the_least_is_lost(
     scratch: Database, configured: Settings, asked: tuple[World, Request, list[Request]]

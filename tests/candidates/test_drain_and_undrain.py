@@ -92,7 +92,7 @@ def with_passing(dice: Dice, before: World) -> World:
 
 
 @seed(SEED)
-@settings(max_examples=scaled(25), deadline=None, print_blob=True)
+@settings(max_examples=scaled(25))
 @given(cases())
 def test_a_drain_changes_what_brute_force_says_and_leaves_no_trace(
     scratch: Database, case: Case

@@ -44,7 +44,7 @@ def fleet_with_hopeless_requests(dice: Dice) -> Asked:
 
 
 @seed(SEED)
-@settings(max_examples=scaled(80), deadline=None, print_blob=True)
+@settings(max_examples=scaled(80))
 @given(seeded(fleet_with_hopeless_requests))
 def test_an_explanation_says_what_brute_force_finds(scratch: Database, asked: Asked) -> None:
     """All figures are equal."""

@@ -59,7 +59,7 @@ def search_settings(draw: st.DrawFn) -> SearchSettings:
 
 
 @seed(SEED)
-@settings(max_examples=scaled(25), deadline=None, print_blob=True)
+@settings(max_examples=scaled(25))
 @given(worlds_with_questions(), search_settings(), st.none() | st.integers(1, 6), st.integers(0, 9))
 def test_fewer_candidates_are_some_of_all(
     prepared: Path,
@@ -150,7 +150,7 @@ def test_hosts_are_found_in_every_window_of_a_block(
 
 
 @seed(SEED)
-@settings(max_examples=scaled(15), deadline=None, print_blob=True)
+@settings(max_examples=scaled(15))
 @given(worlds_with_questions(), st.sampled_from((1, 64)), st.sampled_from((1, 4096)))
 def test_breadth_first_gives_no_tree_a_second_candidate_before_each_has_a_first(
     prepared: Path, asked: tuple[World, list[Question]], assignments_max: int, rows_max: int

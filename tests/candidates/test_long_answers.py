@@ -72,7 +72,7 @@ def pieces_of(snapshot: Snapshot, query: Query, minor: int) -> list[bytes]:
 
 
 @seed(SEED)
-@settings(max_examples=scaled(25), deadline=None, print_blob=True)
+@settings(max_examples=scaled(25))
 @given(worlds_with_questions())
 def test_a_long_answer_has_the_bytes_of_one_made_at_once(
     prepared: Path, asked: tuple[World, list[Question]]

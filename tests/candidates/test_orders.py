@@ -30,7 +30,7 @@ TOLERANCE = 1e-9
 
 
 @seed(SEED)
-@settings(max_examples=scaled(30), deadline=None, print_blob=True)
+@settings(max_examples=scaled(30))
 @given(fleets_with_requests(), st.data())
 def test_candidates_have_the_scores_of_plain_loops_and_come_in_their_order(
     prepared: Path, asked: tuple[World, list[Request]], data: st.DataObject

@@ -73,7 +73,7 @@ def body(dice: Dice, world: World) -> Body:
 
 
 @seed(SEED)
-@settings(max_examples=scaled(30), deadline=None, print_blob=True)
+@settings(max_examples=scaled(30))
 @given(seeded(fleet_with_bodies))
 def test_candidates_come_in_the_order_of_plain_loops(
     scratch: Database, configured: Settings, asked: Asked

@@ -113,7 +113,7 @@ def body(dice: Dice, asked: Request, world: World) -> Body:
 
 
 @seed(SEED)
-@settings(max_examples=scaled(40), deadline=None, print_blob=True)
+@settings(max_examples=scaled(40))
 @given(seeded(fleet_with_bodies))
 def test_places_are_what_plain_loops_allow(
     scratch: Database, configured: Settings, asked: Asked
@@ -131,7 +131,7 @@ def test_places_are_what_plain_loops_allow(
 
 
 @seed(SEED)
-@settings(max_examples=scaled(40), deadline=None, print_blob=True)
+@settings(max_examples=scaled(40))
 @given(seeded(flat_fleet_with_bodies))
 def test_where_every_order_gets_equally_far_berth_always_knows(
     scratch: Database, configured: Settings, asked: Asked
@@ -153,7 +153,7 @@ def test_where_every_order_gets_equally_far_berth_always_knows(
 
 
 @seed(SEED)
-@settings(max_examples=scaled(15), deadline=None, print_blob=True)
+@settings(max_examples=scaled(15))
 @given(seeded(fleet_with_bodies), seeded(lambda dice: dice))
 def test_a_dry_run_may_assume_something(
     scratch: Database, configured: Settings, asked: Asked, dice: Dice
@@ -258,7 +258,7 @@ def _check_claim(client: Client, world: World, sent: Body) -> None:
 
 
 @seed(SEED)
-@settings(max_examples=scaled(30), deadline=None, print_blob=True)
+@settings(max_examples=scaled(30))
 @given(seeded(fleet_with_bodies))
 def test_a_single_consumer_gets_the_first_candidate(
     scratch: Database, configured: Settings, asked: Asked

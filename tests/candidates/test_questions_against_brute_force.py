@@ -38,7 +38,7 @@ MEMORY_BYTES: Final = 1 << 24
 
 
 @seed(SEED)
-@settings(max_examples=scaled(80), deadline=None, print_blob=True)
+@settings(max_examples=scaled(80))
 @given(fleets_with_requests())
 def test_a_request_finds_what_brute_force_finds(scratch: Database, asked: Asked) -> None:
     """The candidates of both are the same, each once, whether the search tries all combinations or
@@ -60,7 +60,7 @@ def test_a_request_finds_what_brute_force_finds(scratch: Database, asked: Asked)
 
 
 @seed(SEED)
-@settings(max_examples=scaled(25), deadline=None, print_blob=True)
+@settings(max_examples=scaled(25))
 @given(fleets_with_queries())
 def test_a_query_and_the_request_that_it_stands_for_are_one(
     scratch: Database, asked: tuple[World, list[Query]]

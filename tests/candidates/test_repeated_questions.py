@@ -41,7 +41,7 @@ def worlds_in_turn(draw: st.DrawFn) -> tuple[list[World], list[Question]]:
 
 
 @seed(SEED)
-@settings(max_examples=scaled(6), deadline=None, print_blob=True)
+@settings(max_examples=scaled(6))
 @given(worlds_in_turn(), st.data())
 def test_what_was_asked_of_another_world_misleads_nobody(
     prepared: Path, drawn: tuple[list[World], list[Question]], data: st.DataObject

@@ -47,7 +47,7 @@ def fleet_that_might_be(dice: Dice) -> Assumed:
 
 
 @seed(SEED)
-@settings(max_examples=scaled(50), deadline=None, print_blob=True)
+@settings(max_examples=scaled(50))
 @given(seeded(fleet_that_might_be))
 def test_a_scenario_is_the_fleet_that_it_describes(scratch: Database, assumed: Assumed) -> None:
     """Inventories, sharing providers, candidates and hosts are those of a world to which the same

@@ -204,7 +204,7 @@ def tight_questions(draw: st.DrawFn) -> tuple[World, Query]:
 
 
 @seed(SEED)
-@settings(max_examples=scaled(40), deadline=None, print_blob=True)
+@settings(max_examples=scaled(40))
 @given(tight_questions(), st.sampled_from(WAYS), st.integers(0, 9), st.booleans())
 def test_looking_ahead_loses_no_candidate(
     prepared: Path,
@@ -253,7 +253,6 @@ def test_breadth_first_gives_each_tree_all_of_its_candidates(prepared: Path) -> 
     assert candidates == answer(fleet, query, 39)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 31), st.integers(0, 3)), max_size=4))
 def test_a_matching_is_found_when_there_is_one(wanted: list[tuple[int, int]]) -> None:
     """Compared with trying all matchings."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.contrib.test_monitoring import CONTRIB
-from tests.e2e.serving import served
+from tests.e2e.serving import serving
 
 GPUS = CONTRIB / "gpus"
 
@@ -76,8 +76,9 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     folder = tmp_path_factory.mktemp("gpus")
     home = folder / "service"
     home.mkdir()
-    with served(home) as url:
-        host = Host(folder, url)
+    # Only the scripts under test sweep leases.
+    with serving(home, variables={"OS_BERTH__LEASE_SWEEP_SECONDS": "0"}) as service:
+        host = Host(folder, service.url)
         assert host.run("berth", "provider", "create", "gpu01").returncode == 0
         for bus in ("4a", "4b"):
             name = f"gpu01_pci_0000_{bus}_00_0"
@@ -123,8 +124,8 @@ def test_what_slurm_gives_is_recorded(host: Host) -> None:
 
 def test_a_job_renews_its_lease_while_it_runs(host: Host) -> None:
     """It outlasts the lease; what it claimed is free afterwards."""
-    script = "sleep 3; berth lease sweep; exit 7"
-    ran = host.run("gpu-run", "--lease", "2s", "alice/job-19", "2", "sh", "-c", script)
+    script = "sleep 8; berth lease sweep; exit 7"
+    ran = host.run("gpu-run", "--lease", "6s", "alice/job-19", "2", "sh", "-c", script)
     assert ran.returncode == 7, ran.stderr
     assert "leased until" in ran.stderr and "released" in ran.stderr
     assert ran.stdout == "released 0 consumers\n"

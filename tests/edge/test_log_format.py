@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oslo_config import cfg
 from oslo_context.context import RequestContext
@@ -112,7 +112,6 @@ def written(
     return line
 
 
-@settings(deadline=None)
 @given(
     line=LINES,
     identity=IDENTITIES,

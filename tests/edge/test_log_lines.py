@@ -8,7 +8,7 @@ import logging
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oslo_context.context import RequestContext
 
@@ -43,7 +43,6 @@ def text_of(handler: LineHandler) -> str:
     return MOMENT.sub("<time>", handler.stream.getvalue())
 
 
-@settings(deadline=None)
 @given(
     line=LINES,
     identity=IDENTITIES,

@@ -356,7 +356,6 @@ def swap(tree: ProviderTree, allocations: Allocations, arguments: tuple[Any, ...
 
 @settings(
     max_examples=scaled(20),
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.lists(STEPS, max_size=6), st.lists(SWAPS, max_size=2), st.booleans(), st.booleans())

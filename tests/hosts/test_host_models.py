@@ -100,7 +100,7 @@ def guests_of(tree: ProviderTree, draw: st.DataObject) -> Allocations:
     return guests
 
 
-@settings(max_examples=scaled(40), deadline=None, print_blob=True)
+@settings(max_examples=scaled(40))
 @given(facts=hosts(), options=models(), data=st.data())
 def test_to_numa_nodes_and_back_nobody_and_nothing_is_lost(
     facts: Facts, options: HostOptions, data: st.DataObject

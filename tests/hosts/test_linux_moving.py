@@ -168,7 +168,7 @@ amounts = st.fixed_dictionaries(
 nodes = st.dictionaries(st.integers(0, 2), st.integers(1, 8), min_size=1)
 
 
-@settings(max_examples=scaled(60), deadline=None, print_blob=True)
+@settings(max_examples=scaled(60))
 @given(
     held=st.dictionaries(st.sampled_from("abcdef"), amounts),
     placements=st.dictionaries(st.sampled_from("abc"), nodes),

@@ -493,7 +493,7 @@ def test_every_shape_can_become_every_other(recorded: dict[str, Path], machine: 
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@settings(max_examples=scaled(25), deadline=None, print_blob=True)
+@settings(max_examples=scaled(25))
 @given(data=st.data(), huge_pages=st.sampled_from(["memory", "providers"]))
 def test_a_host_is_split_and_merged_with_what_is_held_of_it(
     recorded: dict[str, Path], machine: str, data: st.DataObject, huge_pages: str

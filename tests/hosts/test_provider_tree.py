@@ -8,7 +8,7 @@ import pickle
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.hosts import ProviderTree
@@ -239,7 +239,6 @@ def test_other_threads_see_none_or_all_of_a_transaction(tree: ProviderTree) -> N
     assert seen == [True]
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(-1, 5)), max_size=40))
 def test_moving_about_keeps_a_forest(moves: list[tuple[int, int]]) -> None:
     """After any moves, every provider occurs once, below its parent and above its children."""

@@ -195,4 +195,4 @@ class Forests(RuleBasedStateMachine):
 
 
 TestForests = Forests.TestCase
-TestForests.settings = settings(max_examples=scaled(75), stateful_step_count=40, deadline=None)
+TestForests.settings = settings(max_examples=scaled(75), stateful_step_count=40)

@@ -30,6 +30,7 @@ from tests.e2e.serving import Service, configured, serving
 from tests.effort import scaled
 from tests.hosts.stage import consumer_uuid
 from tests.hosts.under_fire import GPUS, VCPUS, WRITES, over_http, start
+from tests.servers.ports import free_port
 
 ROUNDS = int(os.environ.get("BERTH_FIRE_ROUNDS", scaled(4)))
 ENGINES = os.environ.get("BERTH_FIRE_ENGINES", "sqlite").split(",")
@@ -70,7 +71,8 @@ class Fire:
 
     def __init__(self, home: Path, database: str, stack: ExitStack) -> None:
         self._home = home
-        self._options = ("--config-file", str(configured(home, database)))
+        conf = configured(home, database)
+        self._options = ("--config-file", str(conf), "--bind", f"127.0.0.1:{free_port()}")
         self._serving = stack.enter_context(ExitStack())
         self.service: Service = self._serving.enter_context(serving(home, *self._options))
         self.url = self.service.url
@@ -85,9 +87,7 @@ class Fire:
         os.killpg(self.service.process.pid, signal.SIGKILL)
         self.service.process.wait()
         self._serving.close()
-        self.service = self._serving.enter_context(
-            serving(self._home, *self._options, "--bind", f"127.0.0.1:{self.service.port}")
-        )
+        self.service = self._serving.enter_context(serving(self._home, *self._options))
 
     @contextmanager
     def clients(self) -> Iterator[None]:

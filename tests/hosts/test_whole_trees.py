@@ -261,7 +261,6 @@ EDITS = st.one_of(
 
 @settings(
     max_examples=scaled(40),
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.lists(st.lists(EDITS, max_size=5), min_size=1, max_size=4))

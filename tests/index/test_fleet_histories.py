@@ -298,4 +298,4 @@ def contents(snapshot: Snapshot) -> list[object]:
 
 
 TestFleetHistory = FleetHistory.TestCase
-TestFleetHistory.settings = settings(max_examples=scaled(30), stateful_step_count=30, deadline=None)
+TestFleetHistory.settings = settings(max_examples=scaled(30), stateful_step_count=30)

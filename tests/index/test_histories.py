@@ -272,7 +272,7 @@ def test_indexes_hold_through_random_histories(
     monkeypatch.setattr(TwoWorkers, "fresh", staticmethod(fresh), raising=False)
     examples = scaled(20 if engine == "sqlite" else 4)
     run_state_machine_as_test(
-        TwoWorkers, settings=settings(max_examples=examples, stateful_step_count=25, deadline=None)
+        TwoWorkers, settings=settings(max_examples=examples, stateful_step_count=25)
     )
 
 
@@ -285,5 +285,5 @@ def test_indexes_hold_with_every_portion_at_its_bound(
     monkeypatch.setattr(TwoWorkers, "rows_max", 2)
     examples = scaled(15 if engine == "sqlite" else 2)
     run_state_machine_as_test(
-        TwoWorkers, settings=settings(max_examples=examples, stateful_step_count=25, deadline=None)
+        TwoWorkers, settings=settings(max_examples=examples, stateful_step_count=25)
     )

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterator
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.index.aggregate_sets import NO_AGGREGATES, AggregateSets
@@ -39,7 +39,6 @@ def node(number: int, parent: int | None = None, *classes: ClassId, trait: int =
     )
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 20_000), st.integers(0, 2**40))), st.data())
 def test_a_forked_map_keeps_what_it_had(pairs: list[tuple[int, int]], data: st.DataObject) -> None:
     """Writes to one fork are not visible in the other."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.index.block import ARRAYS, Block
@@ -113,7 +113,6 @@ def shared(before: Snapshot, after: Snapshot) -> set[str]:
     return {name for name, array in arrays_of(old).items() if array is theirs[name]}
 
 
-@settings(deadline=None)
 @given(steps=st.lists(states_drawn, max_size=4), rows_max=st.integers(1, 4))
 def test_states_are_taken_over_as_with_whole_trees(steps: list[States], rows_max: int) -> None:
     """Also if other trees are in the same block, or max_unit is less than the free amount; older

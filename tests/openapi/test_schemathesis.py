@@ -158,7 +158,6 @@ def test_whatever_is_sent(description: BaseSchema, fleet: Client, mode: Generati
         @settings(
             max_examples=EXAMPLES,
             database=None,
-            deadline=None,
             derandomize=True,
             suppress_health_check=list(HealthCheck),
         )

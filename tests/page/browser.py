@@ -247,6 +247,10 @@ class Browser:
             name: Tile((point[0], point[1]), Counter(colours)) for name, (point, colours) in found
         }
 
+    def drawn_tiles(self, *, step: int = 8) -> dict[str, Tile]:
+        """The same, once the map is drawn: some frames after the page says that it is live."""
+        return self.until(lambda: self.tiles(step=step) or None, "the map is drawn")
+
     def script(self, text: str, *arguments: object) -> Any:
         """What a script in the page returns."""
         return self.driver.execute_script(text, *arguments)

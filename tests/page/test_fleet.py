@@ -76,7 +76,7 @@ def test_the_pointer_shows_a_host_and_a_click_opens_it(
     """What is free and used of each class, also in the last row, where it must not be cut off."""
     browser.open(demo.url, "#/fleet?by=")
     browser.find(".light", "Live")
-    name, tile = max(browser.tiles().items(), key=lambda each: each[1].point[1])
+    name, tile = max(browser.drawn_tiles().items(), key=lambda each: each[1].point[1])
     canvas = browser.find("canvas.map")
     x, y = tile.point
     size = canvas.size
@@ -99,7 +99,7 @@ def test_the_map_is_moved_by_keys(browser: Browser, demo: Service) -> None:
     """Arrows move it, + makes its tiles larger, 0 shows everything again."""
     browser.open(demo.url, "#/fleet?by=")
     browser.find(".light", "Live")
-    before = len(browser.tiles(step=20))
+    before = len(browser.drawn_tiles(step=20))
     browser.script("document.querySelector('canvas.map').focus()")
     browser.press(*"+++++")
     browser.until(lambda: len(browser.tiles(step=20)) < before / 2 or None, "tiles are larger")

@@ -18,6 +18,7 @@ from tests.client import Client
 from tests.e2e.serving import Service, run_berth
 from tests.page.browser import Browser
 from tests.page.services import Serve, create_hosts, create_token, proxying
+from tests.servers.ports import free_port
 
 #: The log of the browser has each request that failed.
 FAILED = "Failed to load resource"
@@ -25,7 +26,7 @@ FAILED = "Failed to load resource"
 
 def test_the_page_follows_a_service_that_was_restarted(browser: Browser, serve: Serve) -> None:
     """While it is away, the light and a sentence say so; then the picture is current again."""
-    service = serve()
+    service = serve(port=free_port())
     create_hosts(Client.at(service.url), "cn1")
     browser.expect(FAILED)
     browser.open(service.url)
@@ -48,7 +49,7 @@ def test_the_page_follows_a_service_that_was_restarted(browser: Browser, serve: 
 
 def test_the_page_waits_for_a_service_that_is_not_there_yet(browser: Browser, serve: Serve) -> None:
     """A view that is opened meanwhile says why it is empty, and is filled later."""
-    service = serve()
+    service = serve(port=free_port())
     create_hosts(Client.at(service.url), "cn1")
     browser.expect(FAILED)
     browser.open(service.url)

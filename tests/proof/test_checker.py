@@ -267,7 +267,7 @@ SEEDS = st.integers(min_value=0, max_value=2**32)
 
 
 @given(SEEDS)
-@settings(max_examples=scaled(100), deadline=None)
+@settings(max_examples=scaled(100))
 def test_what_a_plain_model_did_is_accepted(seed: int) -> None:
     """However its clients overlapped, and whichever responses were lost."""
     simulation = Simulation(random.Random(seed), steps=60, lost=0.1)
@@ -333,7 +333,7 @@ MUTATIONS: list[tuple[Callable[[random.Random, Simulation], list[Operation]], fl
 
 @pytest.mark.parametrize(("mutate", "lost"), MUTATIONS)
 @given(seed=SEEDS)
-@settings(max_examples=scaled(25), deadline=None)
+@settings(max_examples=scaled(25))
 def test_what_a_plain_model_did_not_do_is_found_out(
     mutate: Callable[[random.Random, Simulation], list[Operation]], lost: float, seed: int
 ) -> None:
@@ -346,7 +346,7 @@ def test_what_a_plain_model_did_not_do_is_found_out(
 
 @pytest.mark.parametrize(("mutate", "lost"), MUTATIONS)
 @given(seed=SEEDS)
-@settings(max_examples=scaled(15), deadline=None)
+@settings(max_examples=scaled(15))
 def test_a_provider_is_judged_alone_as_with_all_others(
     mutate: Callable[[random.Random, Simulation], list[Operation]], lost: float, seed: int
 ) -> None:

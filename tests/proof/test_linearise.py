@@ -90,7 +90,7 @@ LATE_PROOF = [
 
 @given(events)
 @example(LATE_PROOF)
-@settings(max_examples=scaled(200), deadline=None)
+@settings(max_examples=scaled(200))
 def test_an_order_is_found_where_there_is_one(given_events: list[Cell]) -> None:
     """No order is invented or missed, and the result is right."""
     outcome = linearise(given_events, 0)
@@ -104,7 +104,7 @@ def test_an_order_is_found_where_there_is_one(given_events: list[Cell]) -> None:
 
 
 @given(events)
-@settings(max_examples=scaled(100), deadline=None)
+@settings(max_examples=scaled(100))
 def test_every_order_of_the_changes_can_be_had(given_events: list[Cell]) -> None:
     """All those that brute force finds, compared by their changes."""
     found = {changes_of(order.order) for order in orders(given_events, 0, most=10_000)}

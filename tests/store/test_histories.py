@@ -387,8 +387,6 @@ def run_histories(histories: type[Histories], fresh: Fresh, *, examples: int) ->
         settings=settings(
             max_examples=examples,
             stateful_step_count=12,
-            deadline=None,
-            print_blob=True,
             suppress_health_check=list(HealthCheck),
         ),
     )

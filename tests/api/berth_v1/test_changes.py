@@ -111,7 +111,7 @@ def test_a_revision_is_required_and_must_be_known(api: Client) -> None:
 
 def test_a_poll_waits_for_a_change(api: Client) -> None:
     """It is answered with the change, long before its time is over."""
-    host = provider(api, {"VCPU": 8})
+    host = provider(api, {"VCPU": 10_000})
     seen = revision(api)
     with ThreadPoolExecutor() as threads:
         poll = threads.submit(ask, api, seen, 30)
@@ -231,7 +231,7 @@ class TestAlone:
         db, client = served
         seen = revision(client)
         with ThreadPoolExecutor() as threads:
-            poll = threads.submit(ask, client, seen, 2)
+            poll = threads.submit(ask, client, seen, 4)
             time.sleep(0.5)
             with monkeypatch.context() as broken:
                 broken.setattr(db, "commit_stamp", unavailable)

@@ -184,5 +184,5 @@ def test_followers_have_the_fleet_and_hear_of_every_commit_once(
     examples = scaled(25 if engine == "sqlite" else 3)
     run_state_machine_as_test(
         FollowedWorkers,
-        settings=settings(max_examples=examples, stateful_step_count=30, deadline=None),
+        settings=settings(max_examples=examples, stateful_step_count=30),
     )

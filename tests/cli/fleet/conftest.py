@@ -15,7 +15,7 @@ from berth.cli.fleet.demo_loading import load
 from berth.cli.options import ConfigurationSource
 from tests.cli.fleet.ways import BothWays
 from tests.cli.in_process import InProcess
-from tests.e2e.serving import configured, served
+from tests.e2e.serving import configured, serving
 
 
 @pytest.fixture(scope="session")
@@ -47,8 +47,10 @@ def ways(
         at_home.mkdir(parents=True)
         for folder in (at_home, alone):
             shutil.copy(first_database, folder)
-    with served(of_service) as url:
-        yield url, conf
+    # Only the commands under test sweep leases.
+    never = {"OS_BERTH__LEASE_SWEEP_SECONDS": "0"}
+    with serving(of_service, variables=never) as service:
+        yield service.url, conf
 
 
 @pytest.fixture

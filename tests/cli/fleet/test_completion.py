@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from berth.cli.fleet import completing
 from tests.cli.fleet.ways import BothWays
 from tests.cli.in_process import InProcess
+from tests.e2e.serving import PATIENCE
 
 PROVIDER = "11111111-2222-4333-8444-555555555555"
 
@@ -66,6 +68,8 @@ def test_names_come_from_the_service_or_the_database(
     names: list[str],
 ) -> None:
     """Which one, the options and the environment say, as they do for the command itself."""
+    for limit in ("_SERVICE_S_MAX", "_DATABASE_S_MAX"):
+        monkeypatch.setattr(completing, limit, PATIENCE)
     url, conf = ways
     command = 1 if words[0] == "candidates" else 2
     named = (*words[:command], "--config-file", str(conf), *words[command:])

@@ -78,7 +78,6 @@ def test_expired_leases_are_swept(berth: BothWays) -> None:
     expected = [f"released {JOB} of project web on cn1", "released 1 consumer"]
     for run in (berth.over_http, berth.on_database):
         assert run(*place, "--lease", "1s").code == 0
-        # A service sweeps by itself for the first time after 5 seconds.
         wait_until(partial(prints, run, expected, "lease", "sweep"), "it to expire")
     assert berth.ok("lease", "sweep").lines == ["released 0 consumers"]
     assert berth.ok("lease", "sweep", "--json").answer == {"released": []}

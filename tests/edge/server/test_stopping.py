@@ -24,18 +24,23 @@ AFTERWARDS = 1
 
 
 class Stalled:
-    """A worker that waits for a client for ever."""
+    """A worker that waits for a client for ever.
+
+    Args:
+        hears_at: it stops once it has been asked as often as this; None: never.
+    """
 
     idx = 0
 
-    def __init__(self) -> None:
+    def __init__(self, hears_at: int | None = None) -> None:
+        self._hears_at = hears_at
         self.inner = SimpleNamespace(pid=os.getpid())
         self.was_asked = 0
         self.was_killed = False
 
     def is_alive(self) -> bool:
-        """True until it is killed."""
-        return not self.was_killed
+        """True until it is killed, or has heard."""
+        return not (self.was_killed or self.was_asked == self._hears_at)
 
     def terminate(self) -> None:
         """Ignore the signal."""
@@ -64,14 +69,15 @@ def test_a_worker_that_never_stops_is_ended(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_worker_that_did_not_hear_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """It still listens, so it has not begun to stop."""
-    monkeypatch.setattr(workers, "STOP_S_MAX", 0.5)
+    monkeypatch.setattr(workers, "STOP_S_MAX", PATIENCE)
     server: Any = object.__new__(workers.Server)
-    server.wrks = [stalled := Stalled()]
+    server.wrks = [stalled := Stalled(hears_at=2)]
     server.workers_kill_timeout = None
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server.bind_port = listening.getsockname()[1]
         server._stop_workers()
-    assert stalled.was_asked > 1 + AFTERWARDS
+    assert stalled.was_asked == 2 + AFTERWARDS
+    assert not stalled.was_killed
 
 
 def test_a_worker_may_end_while_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,6 @@ def run(histories: type[Machine], most: int, steps: int = STEPS, **options: Any)
         settings=hypothesis.settings(
             max_examples=most,
             stateful_step_count=steps,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
             **options,
         ),
@@ -72,7 +71,7 @@ def run(histories: type[Machine], most: int, steps: int = STEPS, **options: Any)
 
 def test_the_service_does_as_the_plain_model_says(database: Database, settings: Settings) -> None:
     """Status, error code and body of every request, at the microversions that differ."""
-    run(machine(database, settings), scaled(HISTORIES), print_blob=True)
+    run(machine(database, settings), scaled(HISTORIES))
 
 
 @pytest.mark.engines("postgresql", "mariadb", "galera")
@@ -86,7 +85,7 @@ def test_the_service_does_so_on_every_engine(
 
 
 @given(st.none())
-@hypothesis.settings(max_examples=1, deadline=None, suppress_health_check=list(HealthCheck))
+@hypothesis.settings(max_examples=1, suppress_health_check=list(HealthCheck))
 def test_every_route_has_a_rule(database: Database, settings: Settings, _: None) -> None:
     """A history in which each route succeeds; all but the version document, which shows no
     state."""
