@@ -124,10 +124,12 @@ def serving(
         environ: the whole environment, instead of an empty one.
     """
     log = home / "serve.log"
+    # Services of several tests at once would be bound to the same processor.
+    chosen = {"OS_BERTH__PIN_WORKERS": "false", **(variables or {})}
     with log.open("w") as stderr:
         process = subprocess.Popen(
             [*command, "serve", "--bind", "127.0.0.1:0", *arguments],
-            env=environ or environment(home, **(variables or {})),
+            env=environ or environment(home, **chosen),
             cwd=home,
             stdout=subprocess.PIPE,
             stderr=stderr,

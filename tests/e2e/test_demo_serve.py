@@ -34,7 +34,8 @@ def test_a_fleet_changes_until_it_is_interrupted(tmp_path: Path) -> None:
         api = Client.at(page.removesuffix("/berth/ui/"))
         assert "<title>berth</title>" in api.get("/berth/ui/").text
         drains = api.get("/berth/v1/drains").json["drains"]
-        assert {drain["effect"] for drain in drains} == {"exclude", "none"}
+        # The traffic may have ended one of the two by now.
+        assert drains and {drain["effect"] for drain in drains} <= {"exclude", "none"}
         flavors = api.get("/berth/v1/flavors").json["flavors"]
         assert {"small", "gpu.a100"} < {flavor["name"] for flavor in flavors}
 

@@ -23,8 +23,12 @@ FLEET: Final = world(
 REQUEST: Final[dict[str, Any]] = {
     "groups": {f"_{amount}": {"resources": {"VGPU": amount}} for amount in range(334, 364)}
 }
-#: What a read or a claim may take beside two searches that want the processor.
+#: What a read or a claim may take beside two searches that want the processor, in seconds; on a
+#: machine that does little else, a share of the time that all questions take.
 SECONDS_MAX: Final = 2.5
+SHARE_MAX: Final = 0.5
+#: Nobody is refused for having waited.
+PATIENT: Final = {"OS_BERTH__WAIT_SECONDS_MAX": "60"}
 
 
 def explained(url: str) -> dict[str, Any]:
@@ -38,20 +42,21 @@ def explained(url: str) -> dict[str, Any]:
 
 def test_reads_and_claims_go_on_beside_expensive_questions(tmp_path: Path) -> None:
     """Sixteen of them, for as long as they take: none says that nothing fits."""
-    with serving(tmp_path, "--workers", "1") as service:
+    with serving(tmp_path, "--workers", "1", variables=PATIENT) as service:
         client = Client.at(service.url)
         with built_over_http(FLEET, client), ThreadPoolExecutor(QUESTIONS) as pool:
             asking = [pool.submit(explained, service.url) for _ in range(QUESTIONS)]
-            slowest, rounds = 0.0, 0
+            slowest, rounds, begin = 0.0, 0, time.monotonic()
             while not all(each.done() for each in asking):
                 for use in (read, claim):
                     began = time.monotonic()
                     use(client)
                     slowest = max(slowest, time.monotonic() - began)
                 rounds += 1
+            took = time.monotonic() - begin
             answers = [each.result() for each in asking]
     assert rounds > 1
-    assert slowest < SECONDS_MAX
+    assert slowest < max(SECONDS_MAX, SHARE_MAX * took)
     for answer in answers:
         assert (answer["verdict"], answer["complete"]) == ("gave_up", False)
         assert answer["hosts"]["at_least"] is True

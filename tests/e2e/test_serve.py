@@ -26,7 +26,9 @@ from tests.e2e.serving import PATIENCE, Service, run_berth, serving, wait_until
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """One service with two workers, for tests that do not change it."""
-    with serving(tmp_path_factory.mktemp("home"), "--workers", "2") as service:
+    as_usual = {"OS_BERTH__PIN_WORKERS": "true"}
+    home = tmp_path_factory.mktemp("home")
+    with serving(home, "--workers", "2", variables=as_usual) as service:
         yield service
 
 

@@ -13,6 +13,7 @@ import pytest
 from berth.cli.exit_codes import ExitCode
 from tests.client import Client
 from tests.e2e.serving import PATIENCE, Service, configured, serving, wait_until
+from tests.e2e.test_serve import listeners
 from tests.engines import need
 
 
@@ -38,7 +39,7 @@ def answers(service: Service, path: str = "/readyz") -> bool:
 def test_a_worker_that_is_killed_again_and_again_does_not_end_the_service(tmp_path: Path) -> None:
     """Nor does the other worker; a kernel that is short of memory kills like that."""
     with serving(tmp_path, "--workers", "2") as service:
-        wait_until(lambda: len(service.workers()) == 2, "both workers")
+        wait_until(lambda: listeners(service.port) == 2, "both workers to serve")
         spared, victim = sorted(service.workers())
         for _ in range(4):
             kill(victim)
@@ -54,9 +55,9 @@ def test_the_only_worker_may_be_killed_twice(tmp_path: Path) -> None:
     """No request is served until its successor runs, and the service does not give up."""
     with serving(tmp_path) as service:
         for _ in range(2):
-            before = service.workers()
-            kill(before.pop())
-            successor(service, before)
+            (victim,) = service.workers()
+            kill(victim)
+            successor(service, {victim})
         wait_until(lambda: answers(service), "an answer")
 
 
@@ -73,7 +74,7 @@ def test_successors_wait_for_a_database_that_restarts(tmp_path: Path, engine_nam
             conf.read_text() + "max_retries = -1\nretry_interval = 1\nsync_on_startup = true\n"
         )
         with serving(tmp_path, "--workers", "2", "--config-file", str(conf)) as service:
-            wait_until(lambda: len(service.workers()) == 2, "both workers")
+            wait_until(lambda: listeners(service.port) == 2, "both workers to serve")
             server.stop()
             refused = Client.at(service.url).get("/resource_providers")
             assert refused.status == 503
@@ -99,7 +100,7 @@ def test_a_worker_that_cannot_start_leaves_the_others_alone(tmp_path: Path) -> N
     conf = configured(tmp_path, f"sqlite:///{tmp_path / 'berth.db'}")
     good = conf.read_text()
     with serving(tmp_path, "--workers", "2", "--config-file", str(conf)) as service:
-        wait_until(lambda: len(service.workers()) == 2, "both workers")
+        wait_until(lambda: listeners(service.port) == 2, "both workers to serve")
         spared, victim = sorted(service.workers())
         conf.write_text("[placement_database\n")
         kill(victim)
@@ -124,7 +125,7 @@ def test_a_database_that_is_removed_beneath_a_service_is_missed_at_once(tmp_path
     database = tmp_path / "berth.db"
     conf = configured(tmp_path, f"sqlite:///{database}")
     with serving(tmp_path, "--workers", "2", "--config-file", str(conf)) as service:
-        wait_until(lambda: len(service.workers()) == 2, "both workers")
+        wait_until(lambda: listeners(service.port) == 2, "both workers to serve")
         client = Client.at(service.url)
         assert client.put("/traits/CUSTOM_BEFORE", version="1.6").status == 201
         away = database.rename(tmp_path / "away.db")

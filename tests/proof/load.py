@@ -21,6 +21,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
+from tests.e2e.serving import wait_until
 from tests.proof import answers
 from tests.proof.fleet import HOSTS, NODES, POOL, STOCK, TRAITS
 from tests.proof.history import (
@@ -71,6 +72,8 @@ class Task:
     services: tuple[tuple[str, int], ...]
     seed: int
     clients: tuple[int, ...]
+    #: They make this file once one of them has done something.
+    begun: Path
     #: The clients stop when this file appears.
     stop: Path
     #: The mean of the pauses between two steps of a client, in seconds.
@@ -113,11 +116,15 @@ def under_load(
         may_be_away: see `Task`.
     """
     stop = home / "stop"
+    begun = [home / f"begun-{first}" for first in range(processes)]
+    for file in begun:
+        file.unlink(missing_ok=True)
     tasks = [
         Task(
             ((host, port), *others),
             seed,
             tuple(range(1 + first, 1 + clients, processes)),
+            begun[first],
             stop,
             pause_s,
             late_s,
@@ -129,6 +136,7 @@ def under_load(
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         running = [pool.submit(run_clients, task) for task in tasks]
         try:
+            wait_until(lambda: all(map(Path.exists, begun)), "the clients to begin")
             yield load
         finally:
             stop.touch()
@@ -196,6 +204,8 @@ class Client:
         try:
             while not self._task.stop.exists():
                 self._rng.choices(kinds, weights)[0]()
+                if self._number == self._task.clients[0] and not self._task.begun.exists():
+                    self._task.begun.touch()
                 if self._task.pause_s:
                     time.sleep(self._rng.expovariate(1 / self._task.pause_s))
         except Exception as error:  # noqa: BLE001 - told by the test, which has the seed

@@ -69,7 +69,8 @@ def galera() -> Iterator[Galera]:
     need("galera")
     from tests.servers.galera import Galera
 
-    with Galera() as cluster:
+    # Nobody takes one of its nodes away: whoever is silent waits for the processor.
+    with Galera(suspected_after_s=10) as cluster:
         yield cluster
 
 

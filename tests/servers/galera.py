@@ -25,14 +25,11 @@ from tests.servers.ports import HOST, free_port
 from tests.servers.process import Command, run_tool
 from tests.servers.server import Server, name_in, new_name
 
-#: The provider's options: caches small, a lost member noticed in about three seconds instead of
-#: fifteen, and one that comes back let in at once.
+#: The provider's options: caches small, and a member that comes back let in at once.
 _PROVIDER_OPTIONS = {
     "gcache.size": "16M",
     "gcache.page_size": "16M",
     "evs.keepalive_period": "PT0.5S",
-    "evs.suspect_timeout": "PT2S",
-    "evs.inactive_timeout": "PT8S",
     "evs.install_timeout": "PT6S",
     "evs.join_retrans_period": "PT0.3S",
     "gmcast.time_wait": "PT1S",
@@ -59,12 +56,18 @@ class GaleraNode(MariaDB):
     engine = "galera"
 
     def __init__(
-        self, number: int, *, durable: bool, settings: dict[str, str] | None = None
+        self,
+        number: int,
+        *,
+        durable: bool,
+        suspected_after_s: int,
+        settings: dict[str, str] | None = None,
     ) -> None:
         self.name = f"node{number}"
         self.ports = Ports(free_port(), free_port(), free_port())
         #: What the nodes know of one another, as `wsrep_cluster_address`.
         self.cluster_address = "gcomm://"
+        self._suspected_after_s = suspected_after_s
         self._is_first = False
         super().__init__(durable=durable, settings=settings)
 
@@ -172,6 +175,8 @@ class GaleraNode(MariaDB):
     def _provider_options(self) -> str:
         options = {
             **_PROVIDER_OPTIONS,
+            "evs.suspect_timeout": f"PT{self._suspected_after_s}S",
+            "evs.inactive_timeout": f"PT{4 * self._suspected_after_s}S",
             "gmcast.listen_addr": f"tcp://{self.group_address}",
             "ist.recv_addr": f"{HOST}:{self.ports.increments}",
         }
@@ -183,13 +188,25 @@ class Galera:
 
     As a single server it is reached through its first node; `url_for` leads to any of them. As a
     context manager it is closed at the end.
+
+    Args:
+        suspected_after_s: seconds of silence after which the others go on without a node.
     """
 
     engine = "galera"
     host = HOST
 
-    def __init__(self, *, durable: bool = False, settings: dict[str, str] | None = None) -> None:
-        self.nodes = [GaleraNode(n, durable=durable, settings=settings) for n in range(3)]
+    def __init__(
+        self,
+        *,
+        durable: bool = False,
+        suspected_after_s: int = 2,
+        settings: dict[str, str] | None = None,
+    ) -> None:
+        self.nodes = [
+            GaleraNode(n, durable=durable, suspected_after_s=suspected_after_s, settings=settings)
+            for n in range(3)
+        ]
         self.port = self.nodes[0].port
         address = ",".join(node.group_address for node in self.nodes)
         self._make_first_data()

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, NullPool, create_engine
 from sqlalchemy.engine import make_url
 
 #: How long an attempt to connect may take before it is given up, in seconds.
-_CONNECT_S = 5
+_CONNECT_S = 60
 
 _DRIVERS = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "sqlite": "sqlite"}
 

@@ -11,6 +11,7 @@ from sqlalchemy.exc import OperationalError
 from tests.e2e.serving import wait_until
 from tests.engines import need
 from tests.servers.galera import Galera
+from tests.servers.server import name_in
 from tests.servers.statements import run
 
 # The servers of this module are started once, by one of the processes that share the tests.
@@ -34,6 +35,8 @@ def urls(cluster: Galera) -> Iterator[list[str]]:
     cluster.wait_until_whole()
     url = cluster.create_database()
     run(url, "CREATE TABLE kept (number INTEGER PRIMARY KEY)", "INSERT INTO kept VALUES (1)")
+    for node in cluster.nodes:
+        node.administer(_CAUSAL, f"SELECT number FROM `{name_in(url)}`.kept")
     yield cluster.urls(url)
     cluster.drop_database(url)
 
