@@ -25,8 +25,9 @@ LEFT_OUT: Final = "a run with BERTH_EFFORT below 1 tries a third of these, other
 #: The effort from which on nothing is left to chance that can be enumerated.
 _FULL: Final = 4
 
-#: Otherwise one of so many is tried.
+#: Otherwise one of so many is tried; with less than the usual effort, one of so many that are long.
 _SHARE: Final = 4
+_SHARE_OF_LONG: Final = 3
 
 
 def scaled(usual: int) -> int:
@@ -47,8 +48,7 @@ def some_of(everything: Sequence[T], label: str) -> list[T]:
     """
     if is_full():
         return list(everything)
-    count = -(-len(everything) // _SHARE)
-    return Random(f"{SEED} {label}").sample(list(everything), count)
+    return _sample(everything, label, _SHARE)
 
 
 def is_left_out(everything: Sequence[T], case: T, label: str) -> bool:
@@ -60,8 +60,12 @@ def is_left_out(everything: Sequence[T], case: T, label: str) -> bool:
     """
     if EFFORT >= 1:
         return False
-    count = -(-len(everything) // 3)
-    return case not in Random(f"{SEED} {label}").sample(list(everything), count)
+    return case not in _sample(everything, label, _SHARE_OF_LONG)
+
+
+def _sample(everything: Sequence[T], label: str, share: int) -> list[T]:
+    count = -(-len(everything) // share)
+    return Random(f"{SEED} {label}").sample(list(everything), count)
 
 
 def repeat_with() -> str:

@@ -23,11 +23,11 @@ FLEET: Final = world(
 REQUEST: Final[dict[str, Any]] = {
     "groups": {f"_{amount}": {"resources": {"VGPU": amount}} for amount in range(334, 364)}
 }
-#: What a read or a claim may take beside two searches that want the processor, in seconds; on a
-#: machine that does little else, a share of the time that all questions take.
+#: What a read or a claim may take beside two searches that want the processor.
 SECONDS_MAX: Final = 2.5
+#: On a slow machine it may take this share of the time in which all questions are answered.
 SHARE_MAX: Final = 0.5
-#: Nobody is refused for having waited.
+#: No question is refused because it has waited.
 PATIENT: Final = {"OS_BERTH__WAIT_SECONDS_MAX": "60"}
 
 

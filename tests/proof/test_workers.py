@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tests.e2e.serving import serving, wait_until
+from tests.e2e.test_serve import listeners
 from tests.proof import audit, fleet
 from tests.proof.checker import check
 from tests.proof.history import History
@@ -41,9 +42,10 @@ def test_nothing_is_lost_or_doubled_by_several_workers(ground: Ground, bounds: B
             for conf in ground.confs
         ]
         # A service answers once its first worker does: only then do the clients share all of them.
-        for service in services:
-            for connection in connections_to_all_workers(service):
-                connection.close()
+        wait_until(
+            lambda: all(listeners(service.port) == bounds.workers for service in services),
+            "all workers to serve",
+        )
         first, *others = [(service.host, service.port) for service in services]
         begin = fleet.build(Connection(*first))
         with under_load(

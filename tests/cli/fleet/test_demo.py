@@ -107,7 +107,7 @@ def test_a_fleet_of_another_size_is_loaded_and_removed(berth: BothWays) -> None:
     assert removed.stdout.startswith("removed 55 providers and ")
 
 
-@pytest.mark.parametrize(("hosts", "drains_max"), [(16, 2), (24, 3)])
+@pytest.mark.parametrize(("hosts", "drains_max"), [(16, 2), (40, 3)])
 def test_something_goes_on_in_every_fleet(
     settings: Settings, database: Database, hosts: int, drains_max: int
 ) -> None:
