@@ -42,7 +42,7 @@ LONG_MODULES: Final = "modules over 600 lines"
 
 #: No figure may exceed its limit.
 LIMITS: Final[Mapping[str, int]] = {
-    CODE_LINES: 33_000,
+    CODE_LINES: 34_910,
     CIRCLES: 0,
     DEFERRED_CIRCLES: 4,
     CACHES: 0,
