@@ -14,8 +14,17 @@ from typing import Final, TypeVar
 
 T = TypeVar("T")
 
+
+def _seed() -> int:
+    if given := os.environ.get("BERTH_SEED"):
+        return int(given)
+    # All processes of a run have one, because each collects the tests for itself.
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    return int(run, 16) % 2**32 if run else randrange(2**32)
+
+
 #: The seed of every random test of this run: given by the environment, or new.
-SEED: Final = int(os.environ.get("BERTH_SEED") or randrange(2**32))
+SEED: Final = _seed()
 
 EFFORT: Final = float(os.environ.get("BERTH_EFFORT", "1"))
 
